@@ -1,0 +1,1 @@
+"""GoQueue: one durable, partitioned log, read as a stream and as a queue."""

@@ -1,0 +1,49 @@
+"""Errors are types with meaning, so that each door needs only one table from error to code."""
+
+
+class GoQueueError(Exception):
+    """Base of everything GoQueue raises on purpose. `retriable`: the same call may succeed later."""
+
+    retriable = False
+
+
+class CorruptBatch(GoQueueError):
+    """Bytes that should be a record batch are not: damaged, truncated or never were one."""
+
+
+class InvalidName(GoQueueError):
+    """A topic name that may not reach the disk."""
+
+
+class OffsetOutOfRange(GoQueueError):
+    """An offset below the start or beyond the end of a log."""
+
+
+class BatchTooLarge(GoQueueError):
+    """A batch over the limit that its log accepts."""
+
+
+class DiskFull(GoQueueError):
+    """No room for an append. Nothing was written; the log goes on when room returns."""
+
+    retriable = True
+
+
+class LogPoisoned(GoQueueError):
+    """A write or sync of this log failed, so what is on its disk is unknown. It serves nothing until reopened."""
+
+
+class LogClosed(GoQueueError):
+    """The log was closed or deleted."""
+
+
+class DataDirectoryLocked(GoQueueError):
+    """Another process owns this data directory."""
+
+
+class DamagedFile(GoQueueError):
+    """One of our own side files does not hold what was written to it."""
+
+
+class InvalidSettings(GoQueueError):
+    """The settings cannot be used; the message lists every problem found."""

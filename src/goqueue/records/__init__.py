@@ -1,0 +1,1 @@
+"""The batch codec: Kafka record batches v2, read and written without a broker around them. Pure."""
