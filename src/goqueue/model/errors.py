@@ -47,3 +47,13 @@ class DamagedFile(GoQueueError):
 
 class InvalidSettings(GoQueueError):
     """The settings cannot be used; the message lists every problem found."""
+
+
+class StaleEpoch(GoQueueError):
+    """A leader whose reign is over tried to write."""
+
+
+class ReadFailed(GoQueueError):
+    """The disk could not give back some bytes. What it can still read is served as before."""
+
+    retriable = True

@@ -1,0 +1,43 @@
+# Every target sets up what it needs in .venv first, and does that again only when the pins change.
+PYTHON ?= python3
+DATA_DIR ?= data
+# The tests of one run: make test ARGS="tests/unit -k names"
+ARGS ?=
+# The benchmarks of one run: make bench ONLY=records
+ONLY ?=
+
+BIN := .venv/bin
+PINS := requirements/run.txt pyproject.toml tools/setup
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check format bench
+
+help:  ## show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/.ready-run  ## set up only; gives .venv/bin/goqueue
+
+run: .venv/.ready-run  ## start a node on ./data
+	@exec $(BIN)/goqueue serve --data-dir $(DATA_DIR)
+
+test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+check: .venv/.ready-dev  ## lint, format, types and room rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/.ready-dev  ## put the code into the shape that check asks for
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/.ready-dev  ## measure; writes benchmarks/results/ and RESULTS.md; choose with ONLY=
+	@$(BIN)/python -m benchmarks $(ONLY)
+
+.venv/.ready-run: $(PINS)
+	@PYTHON="$(PYTHON)" tools/setup run
+
+.venv/.ready-dev: $(PINS) requirements/dev.txt
+	@PYTHON="$(PYTHON)" tools/setup dev

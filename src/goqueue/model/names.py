@@ -1,0 +1,19 @@
+"""Names become directories, so a name is checked before it reaches a disk."""
+
+import re
+
+from goqueue.model.errors import InvalidName
+
+TOPIC_NAME_CHARS_MAX = 249
+
+_TOPIC_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{TOPIC_NAME_CHARS_MAX}}}")
+
+
+def check_topic_name(name: str) -> None:
+    """Raise InvalidName unless `name` is a Kafka topic name; such a name is also safe as one path component."""
+    if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
+        shown = name if len(name) <= TOPIC_NAME_CHARS_MAX else name[:20] + "..."
+        raise InvalidName(
+            f"{shown!r} is no topic name: 1 to {TOPIC_NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ - are needed, "
+            "and neither '.' nor '..' alone"
+        )

@@ -1,0 +1,109 @@
+"""A node as a process of its own: signals, limits, the ready file and the words at the start."""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import sys
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from goqueue.model.errors import GoQueueError
+from goqueue.node.node import Node, Opened
+from goqueue.node.settings import Settings
+from goqueue.storage.compaction_process import compact_in_process
+from goqueue.storage.real_disk import RealDisk
+from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolve_format
+
+SWITCH_INTERVAL_S = 0.0005
+"""A thread that wants the interpreter back after a sync waits for this long at most; the default is 5 ms."""
+
+events = get_logger("node")
+
+
+class StartFailed(Exception):
+    """The node could not start; the message is for the person who started it."""
+
+
+def serve(settings: Settings) -> None:
+    """Run a node in this process until SIGINT or SIGTERM; StartFailed if it cannot start."""
+    configure_logs(settings.log_level, settings.log_format)
+    raise_open_files_limit()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    events.info("opening data directory", data_dir=str(settings.data_dir))
+    compact = partial(compact_in_process, settings.data_dir)
+    node = Node(settings, RealDisk(settings.data_dir), compact=compact)
+    try:
+        opened = await node.open()
+    except (GoQueueError, OSError) as error:
+        raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error
+    try:
+        _announce(settings, opened)
+        await node.run(stop)
+    finally:
+        if settings.ready_file:
+            settings.ready_file.unlink(missing_ok=True)
+        await node.close()
+    events.info("stopped", data_dir=str(settings.data_dir))
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # a crash is safe at any moment, so a person who insists need not wait
+        events.info("stopping; a second signal stops at once", signal=number.name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+
+
+def _announce(settings: Settings, opened: Opened) -> None:
+    data_dir = settings.data_dir.resolve()
+    if settings.ready_file:
+        write_ready_file(
+            settings.ready_file, {"pid": os.getpid(), "version": version("goqueue"), "data_dir": str(data_dir)}
+        )
+    events.info("ready", data_dir=str(data_dir), **opened._asdict())
+    if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
+        sys.stderr.write(_welcome(data_dir, opened))
+
+
+def _welcome(data_dir: Path, opened: Opened) -> str:
+    failed = f"; {opened.failed_logs} could not be opened, see above" if opened.failed_logs else ""
+    return (
+        f"GoQueue {version('goqueue')} is running.\n"
+        f"  data  {data_dir}: {opened.logs} logs, {opened.messages} messages, opened in {opened.seconds} s{failed}\n"
+        "  doors none in this version: the node keeps and recovers its logs, but no client can connect yet\n"
+        f"  stop  Ctrl+C, or kill {os.getpid()}\n"
+    )
+
+
+def write_ready_file(path: Path, facts: dict[str, object]) -> None:
+    """Whoever waits for the file sees all of it or nothing."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(facts) + "\n", "utf-8")
+    draft.replace(path)
+
+
+def raise_open_files_limit() -> None:
+    """Every segment is an open file, and the usual soft limit of 1024 is for programs that use select."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError) as error:
+            events.warning("cannot raise the limit on open files", soft=soft, hard=hard, exc_info=error)

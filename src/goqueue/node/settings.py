@@ -1,0 +1,174 @@
+"""The settings of a node: one table, from which flags, environment variables, file keys and documentation follow.
+
+This is the only module that reads the environment or a configuration file. Flags win over the environment, the
+environment over the file, the file over the defaults. A start with wrong settings reports every problem at once.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from goqueue.model.errors import InvalidSettings
+from goqueue.node.values import Choice, FilePath, Kind, byte_size, duration
+from goqueue.storage.options import KIB, MIB, SECOND_MS, Durability, LogOptions
+from goqueue.telemetry.logs import LogFormat, LogLevel
+
+PREFIX = "GOQUEUE_"
+CONFIG_VARIABLE = f"{PREFIX}CONFIG"
+CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
+"""Read by client commands, which may share their environment with a node."""
+
+_SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
+"""Kubernetes puts such variables into every container beside a service called goqueue."""
+
+_LOG = LogOptions()
+
+T = TypeVar("T")
+
+
+def _setting(default: T, kind: Kind, help_text: str) -> T:
+    made: T = field(default=default, metadata={"kind": kind, "help": help_text})
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
+    ready_file: Path | None = _setting(
+        None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
+    )
+    log_level: LogLevel = _setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
+    log_format: LogFormat = _setting(
+        LogFormat.AUTO, Choice(LogFormat), "Shape of the log lines; auto means console on a terminal, else JSON."
+    )
+    durability: Durability = _setting(
+        _LOG.durability,
+        Choice(Durability),
+        "When an append is acknowledged: disk after it is synced, os from the page cache (lost with the machine).",
+    )
+    segment_bytes: int = _setting(
+        _LOG.segment_bytes, byte_size(at_least=MIB, at_most=KIB * MIB), "Size at which a log starts a new segment."
+    )
+    segment_ms: int = _setting(
+        _LOG.segment_ms, duration(at_least=SECOND_MS), "Age at which a log starts a new segment, full or not."
+    )
+    retention_ms: int = _setting(
+        _LOG.retention_ms, duration(may_be_unlimited=True), "Age at which records may be deleted."
+    )
+    retention_bytes: int = _setting(
+        _LOG.retention_bytes, byte_size(may_be_unlimited=True), "Size of a log above which its oldest segments go."
+    )
+    sync_interval_ms: int = _setting(
+        _LOG.sync_interval_ms, duration(), "With durability os: how long a write may wait for its sync."
+    )
+    disk_reserve_bytes: int = _setting(
+        _LOG.disk_reserve_bytes, byte_size(at_least=0), "Appends are refused while the disk has less free space."
+    )
+    maintenance_interval_ms: int = _setting(
+        30 * SECOND_MS, duration(at_least=100), "Pause between two rounds of retention and other upkeep."
+    )
+
+    def log_options(self) -> LogOptions:
+        """What a log gets unless its topic says otherwise."""
+        return LogOptions(
+            durability=self.durability,
+            segment_bytes=self.segment_bytes,
+            segment_ms=self.segment_ms,
+            retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
+            sync_interval_ms=self.sync_interval_ms,
+            disk_reserve_bytes=self.disk_reserve_bytes,
+        )
+
+
+class Spec(NamedTuple):
+    """One setting under all its names."""
+
+    name: str
+    kind: Kind
+    help: str
+    default: str
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return f"{PREFIX}{self.name.upper()}"
+
+
+def _spec(each: Field[object]) -> Spec:
+    kind: Kind = each.metadata["kind"]
+    return Spec(each.name, kind, each.metadata["help"], kind.show(each.default))
+
+
+SPECS = tuple(_spec(each) for each in fields(Settings))
+_BY_NAME = {spec.name: spec for spec in SPECS}
+
+
+class _Reader:
+    """Collects values from the weakest source to the strongest, and every problem on the way."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+        self.problems: list[str] = []
+
+    def read(self, source: Iterable[tuple[Spec, object]], label: Callable[[Spec], str]) -> None:
+        for spec, raw in source:
+            try:
+                self.values[spec.name] = spec.kind.parse(raw)
+            except ValueError:
+                shown = f'"{raw}"' if isinstance(raw, str) else str(raw)
+                self.problems.append(f"{label(spec)} = {shown}: expected {spec.kind.expected}")
+
+    def read_file(self, path: Path) -> None:
+        import tomllib
+
+        try:
+            table = tomllib.loads(path.read_text("utf-8"))
+        except OSError as error:
+            self.problems.append(f"{path}: cannot be read: {error.strerror}")
+            return
+        except ValueError as error:
+            self.problems.append(f"{path}: is not TOML: {error}")
+            return
+        for key in sorted(table.keys() - _BY_NAME.keys()):
+            self.problems.append(f"{path}: {key}: unknown setting{_did_you_mean(key)}")
+        known = [(_BY_NAME[key], raw) for key, raw in table.items() if key in _BY_NAME]
+        self.read(known, lambda spec: f"{path}: {spec.name}")
+
+    def read_environment(self, environ: Mapping[str, str]) -> None:
+        by_variable = {spec.variable: spec for spec in SPECS}
+        for name in sorted(environ.keys() - by_variable.keys() - CLIENT_VARIABLES - {CONFIG_VARIABLE}):
+            if name.startswith(PREFIX) and not _SERVICE_LINK.search(name):
+                self.problems.append(f"{name}: unknown setting{_did_you_mean(name, PREFIX)}")
+        known = [(spec, environ[variable]) for variable, spec in by_variable.items() if variable in environ]
+        self.read(known, lambda spec: spec.variable)
+
+
+def read_settings(
+    flags: Mapping[str, str], *, config: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings of this process. `flags` holds what was given, by setting name; InvalidSettings lists all faults."""
+    reader = _Reader()
+    config = config or environ.get(CONFIG_VARIABLE)
+    if config:
+        reader.read_file(Path(config))
+    reader.read_environment(environ)
+    reader.read(((_BY_NAME[name], raw) for name, raw in flags.items()), lambda spec: spec.flag)
+    if reader.problems:
+        raise InvalidSettings("\n".join(reader.problems))
+    return Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+
+
+def _did_you_mean(wrong: str, prefix: str = "") -> str:
+    from difflib import get_close_matches
+
+    guesses = get_close_matches(wrong.removeprefix(prefix).lower(), _BY_NAME, n=1)
+    if not guesses:
+        return ""
+    return f", did you mean {_BY_NAME[guesses[0]].variable if prefix else guesses[0]}?"

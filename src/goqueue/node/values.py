@@ -1,0 +1,122 @@
+"""Values as people write them: 64MiB, 7d, -1. Each kind reads one, shows one and says what it expected."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, UNLIMITED
+
+_AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
+
+
+class Kind(Protocol):
+    """A kind of setting. `parse` gets a string, or what TOML made of it, and raises ValueError."""
+
+    @property
+    def metavar(self) -> str:
+        """What stands for the value in the help of a flag."""
+
+    @property
+    def expected(self) -> str:
+        """What a person should have written."""
+
+    def parse(self, raw: object) -> object: ...
+
+    def show(self, value: object) -> str:
+        """The shortest text that `parse` reads back as `value`."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A whole number with a unit; a bare number counts in the smallest unit."""
+
+    metavar: str
+    units: Mapping[str, int]
+    example: str
+    at_least: int = 1
+    at_most: int | None = None
+    may_be_unlimited: bool = False
+
+    @property
+    def expected(self) -> str:
+        limits = [f"at least {self.show(self.at_least)}"]
+        if self.at_most is not None:
+            limits.append(f"at most {self.show(self.at_most)}")
+        text = f"{self.example} ({', '.join(limits)})"
+        return f"{text}, or -1 for no limit" if self.may_be_unlimited else text
+
+    def parse(self, raw: object) -> int:
+        value = raw if type(raw) is int else self._parse_text(raw)
+        if value == UNLIMITED and self.may_be_unlimited:
+            return UNLIMITED
+        if value < self.at_least or (self.at_most is not None and value > self.at_most):
+            raise ValueError(value)
+        return value
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, int)
+        for unit, size in sorted(self.units.items(), key=lambda item: -item[1]):
+            if value >= size and value % size == 0:
+                return f"{value // size}{unit}"
+        return str(value)
+
+    def _parse_text(self, raw: object) -> int:
+        if raw == str(UNLIMITED):
+            return UNLIMITED
+        amount = _AMOUNT.fullmatch(raw.strip()) if isinstance(raw, str) else None
+        if amount is None:
+            raise ValueError(raw)
+        sizes = {unit.lower(): size for unit, size in self.units.items()} | {"": 1}
+        if amount[2].lower() not in sizes:
+            raise ValueError(raw)
+        return int(amount[1]) * sizes[amount[2].lower()]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    options: type[StrEnum]
+
+    @property
+    def metavar(self) -> str:
+        return "|".join(self.options)
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.options)}"
+
+    def parse(self, raw: object) -> StrEnum:
+        return self.options(str(raw))
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class FilePath:
+    """A path, relative to where the node was started."""
+
+    metavar: str = "PATH"
+    expected: str = "a path"
+
+    def parse(self, raw: object) -> Path:
+        if not isinstance(raw, str) or not raw or "\0" in raw:
+            raise ValueError(raw)
+        return Path(raw)
+
+    def show(self, value: object) -> str:
+        return "" if value is None else str(value)
+
+
+def byte_size(*, at_least: int = 1, at_most: int | None = None, may_be_unlimited: bool = False) -> Quantity:
+    units = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": KIB * MIB, "TiB": MIB * MIB}
+    return Quantity("SIZE", units, "bytes such as 64MiB", at_least, at_most, may_be_unlimited)
+
+
+def duration(*, at_least: int = 1, may_be_unlimited: bool = False) -> Quantity:
+    units = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": DAY_MS // 24, "d": DAY_MS}
+    return Quantity("TIME", units, "a duration such as 1500ms, 30s or 7d", at_least, None, may_be_unlimited)

@@ -1,0 +1,58 @@
+"""How much memory the objects of a batch will take, told before they exist: two bytes can become a 64-byte header.
+
+Only large batches are weighed, because reading records in plain Python costs more than decoding them natively.
+"""
+
+from goqueue.model.errors import CorruptBatch
+
+RECORD_BYTES_MIN = 7
+"""Length, attributes, two deltas, key, value, header count: one byte each."""
+OBJECT_BYTES_PER_BYTE_MAX = 40
+"""Measured worst case: a 4-byte header with a two-byte key outside latin-1 becomes 145 bytes of objects."""
+
+_HEADER_BYTES_MIN = 2
+_RECORD_OBJECT_BYTES = 256
+_HEADER_OBJECT_BYTES = 160
+
+
+def object_bytes(records: bytes | memoryview, record_count: int, enough: int) -> int:
+    """An upper estimate of the objects that `records` decode to; exact only if it may exceed `enough`."""
+    quick = len(records) * OBJECT_BYTES_PER_BYTE_MAX
+    if quick <= enough:
+        return quick
+    try:
+        headers = _count_headers(records, record_count)
+    except IndexError:
+        raise CorruptBatch("a record does not fit its batch") from None
+    return len(records) + record_count * _RECORD_OBJECT_BYTES + headers * _HEADER_OBJECT_BYTES
+
+
+def _count_headers(records: bytes | memoryview, record_count: int) -> int:
+    total = position = 0
+    for _ in range(record_count):
+        size, position = _read_varint(records, position)
+        end = position + size
+        for _ in range(3):  # attributes, timestamp delta, offset delta
+            _, position = _read_varint(records, position)
+        for _ in range(2):  # key, value
+            size, position = _read_varint(records, position)
+            position += max(size, 0)
+        headers, position = _read_varint(records, position)
+        if not 0 <= headers * _HEADER_BYTES_MIN <= end - position:
+            raise CorruptBatch("a record does not fit its own length")
+        total += headers
+        position = end
+    return total
+
+
+def _read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    bits = shift = 0
+    while True:
+        octet = data[position]
+        position += 1
+        bits |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return bits >> 1 ^ -(bits & 1), position
+        shift += 7
+        if shift > 63:
+            raise CorruptBatch("a number of more than ten bytes")

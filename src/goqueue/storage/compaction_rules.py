@@ -1,0 +1,130 @@
+"""Which records survive a compaction: Kafka's rules, so that its clients see what they expect.
+
+- A record goes when a later one has its key. Records without a key stay.
+- A tombstone (no value) stays readable for a day after its first compaction, so that slow readers learn of the deletion.
+- Records of aborted transactions go. A transaction's marker stays as long as any of its records, then for a day.
+- A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it.
+"""
+
+from collections.abc import Iterable
+
+from goqueue.model.errors import CorruptBatch
+from goqueue.records.batch import NO_PRODUCER, Batch, check_batch
+from goqueue.records.control import ControlKind, decode_control
+from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.rewrite import delete_horizon_ms, rebuild_batch
+
+FOR_EVER = 1 << 63
+
+
+class Survey:
+    """How the transactions of a log ended, and which batch of each producer is the last; from the headers alone."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}
+        """First offset of each producer's transaction that has no marker yet."""
+        self._aborted: dict[int, list[tuple[int, int]]] = {}
+        self._last_batch: dict[int, int] = {}
+
+    def add(self, batch: Batch) -> None:
+        producer = batch.producer_id
+        if producer == NO_PRODUCER:
+            return
+        if not batch.is_control:
+            self._last_batch[producer] = batch.base_offset
+            if batch.is_transactional:
+                self._open.setdefault(producer, batch.base_offset)
+            return
+        try:
+            marker = decode_control(batch)
+        except CorruptBatch:
+            return  # the transaction counts as open: nothing of it is touched
+        if marker is None or marker.kind is ControlKind.UNKNOWN:
+            return
+        first_offset = self._open.pop(producer, None)
+        if marker.kind is ControlKind.ABORT and first_offset is not None:
+            self._aborted.setdefault(producer, []).append((first_offset, batch.base_offset))
+
+    def end_of_decided(self) -> int:
+        """Every transactional record below it belongs to a transaction whose end is known."""
+        return min(self._open.values(), default=FOR_EVER)
+
+    def is_aborted(self, batch: Batch) -> bool:
+        if not batch.is_transactional or batch.is_control:
+            return False
+        spans = self._aborted.get(batch.producer_id, ())
+        return any(first <= batch.base_offset < marker for first, marker in spans)
+
+    def is_last_of_producer(self, batch: Batch) -> bool:
+        return self._last_batch.get(batch.producer_id) == batch.base_offset
+
+
+class Keep:
+    """Decides batch by batch, in log order."""
+
+    def __init__(self, survey: Survey, latest: dict[bytes, int], now_ms: int, tombstone_ms: int) -> None:
+        self._survey = survey
+        self._latest = latest
+        self._now_ms = now_ms
+        self._tombstone_ms = tombstone_ms
+        self._has_records: set[int] = set()
+        """Producers whose transaction at this point of the log still has records."""
+
+    def rebuild(self, batch: Batch, records: list[DecodedRecord] | None) -> Batch | None:
+        """What is left of a batch: itself, a smaller one, or None."""
+        if batch.is_control:
+            return self._rebuild_marker(batch)
+        if self._survey.is_aborted(batch):
+            kept: list[DecodedRecord] = []
+        elif records is None:
+            return self._note(batch)
+        else:
+            kept = [record for record in records if self._is_kept(batch, record)]
+        if not kept:
+            is_needed = self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
+            return _checked(rebuild_batch(batch, [])) if is_needed else None
+        wants_horizon = delete_horizon_ms(batch) is None and any(record.value is None for record in kept)
+        if records is not None and len(kept) == len(records) and not wants_horizon:
+            return self._note(batch)
+        horizon = self._now_ms + self._tombstone_ms if wants_horizon else None
+        return self._note(_checked(rebuild_batch(batch, kept, delete_horizon_ms=horizon)))
+
+    def pass_over(self, batches: Iterable[Batch]) -> None:
+        """These stay as they are, and so must their markers."""
+        for batch in batches:
+            if batch.is_control:
+                self._has_records.discard(batch.producer_id)
+            else:
+                self._note(batch)
+
+    def _note(self, batch: Batch) -> Batch:
+        if batch.is_transactional:
+            self._has_records.add(batch.producer_id)
+        return batch
+
+    def _is_kept(self, batch: Batch, record: DecodedRecord) -> bool:
+        if record.key is None:
+            return True
+        if self._latest.get(record.key, -1) > record.offset:
+            return False
+        return record.value is not None or not self._horizon_passed(batch)
+
+    def _horizon_passed(self, batch: Batch) -> bool:
+        horizon = delete_horizon_ms(batch)
+        return horizon is not None and horizon <= self._now_ms
+
+    def _rebuild_marker(self, batch: Batch) -> Batch | None:
+        if batch.producer_id in self._has_records:
+            self._has_records.discard(batch.producer_id)
+            return batch
+        if delete_horizon_ms(batch) is not None:
+            return None if self._horizon_passed(batch) else batch
+        try:
+            marker = decode(batch)
+        except CorruptBatch:
+            return batch
+        return _checked(rebuild_batch(batch, marker, delete_horizon_ms=self._now_ms + self._tombstone_ms))
+
+
+def _checked(data: bytearray) -> Batch:
+    return check_batch(memoryview(data))

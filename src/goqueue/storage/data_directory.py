@@ -1,0 +1,143 @@
+"""Everything one node keeps on its disk: `logs/{topic}/{partition}/`, owned by one process at a time."""
+
+from collections.abc import Iterator
+
+from goqueue.model.errors import GoQueueError, InvalidName
+from goqueue.model.names import check_topic_name
+from goqueue.storage.committer import Committer
+from goqueue.storage.disk import Disk, Lock
+from goqueue.storage.log import Log
+from goqueue.storage.options import LogOptions
+from goqueue.storage.recovery import RecoveryReport
+from goqueue.storage.retention import expire
+from goqueue.telemetry.logs import get_logger
+
+LOCK_NAME = "lock"
+LOGS_NAME = "logs"
+DELETED_NAME = "deleted"
+
+events = get_logger("storage")
+
+LogName = tuple[str, int]
+"""Topic and partition."""
+
+
+class DataDirectory:
+    """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
+
+    def __init__(self, disk: Disk, defaults: LogOptions, committer: Committer, lock: Lock) -> None:
+        self._disk = disk
+        self._defaults = defaults
+        self._committer = committer
+        self._lock: Lock | None = lock
+        self.logs: dict[LogName, Log] = {}
+        self.failed: dict[LogName, GoQueueError] = {}
+        """Logs that could not be opened, and why. The others are served."""
+        self.report: list[RecoveryReport] = []
+        """One for each log whose opening took more than a look."""
+
+    @classmethod
+    def open(cls, disk: Disk, *, defaults: LogOptions, committer: Committer, now_ms: int) -> "DataDirectory":
+        """Take the lock, finish interrupted deletions, recover every log."""
+        directory = cls(disk, defaults, committer, disk.lock(LOCK_NAME))
+        try:
+            directory._sweep_deleted()
+            for topic, partition in directory._found():
+                directory._open_log(topic, partition, defaults, now_ms)
+        except BaseException:
+            directory.close()
+            raise
+        return directory
+
+    def _found(self) -> Iterator[LogName]:
+        """What is on the disk under a name that we would have given. Anything else is left alone."""
+        for topic in self._disk.list(LOGS_NAME):
+            for partition in self._disk.list(f"{LOGS_NAME}/{topic}"):
+                try:
+                    check_topic_name(topic)
+                    yield topic, _partition_number(partition)
+                except InvalidName as error:
+                    events.warning("not one of our logs", path=f"{LOGS_NAME}/{topic}/{partition}", reason=str(error))
+
+    def _open_log(self, topic: str, partition: int, options: LogOptions, now_ms: int) -> Log | None:
+        try:
+            log = Log.open(self._disk, _log_path(topic, partition), options, now_ms)
+        except GoQueueError as error:
+            events.error("log not opened", topic=topic, partition=partition, reason=str(error))
+            self.failed[topic, partition] = error
+            return None
+        self._committer.add(log)
+        self.logs[topic, partition] = log
+        if log.report.needed_work:
+            self.report.append(log.report)
+        return log
+
+    def create_log(self, topic: str, partition: int, now_ms: int, options: LogOptions | None = None) -> Log:
+        """The log of that name, made if there is none."""
+        check_topic_name(topic)
+        _partition_number(str(partition))
+        name = topic, partition
+        if name in self.failed:
+            raise self.failed[name]
+        log = self.logs.get(name) or self._open_log(topic, partition, options or self._defaults, now_ms)
+        if log is None:
+            raise self.failed.pop(name)
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        """Gone once the rename is durable; a crash while the files are removed is finished at the next start."""
+        log = self.logs.pop((topic, partition))
+        self._committer.remove(log)
+        log.abandon()
+        target = f"{DELETED_NAME}/{topic}-{partition}"
+        self._remove_tree(target)
+        self._disk.make_directory(DELETED_NAME)
+        self._disk.rename(log.directory, target)
+        self._disk.sync_directory(f"{LOGS_NAME}/{topic}")
+        self._disk.sync_directory(DELETED_NAME)
+        self._remove_tree(target)
+        if not self._disk.list(f"{LOGS_NAME}/{topic}"):
+            self._disk.remove(f"{LOGS_NAME}/{topic}")
+            self._disk.sync_directory(LOGS_NAME)
+
+    def _sweep_deleted(self) -> None:
+        for name in self._disk.list(DELETED_NAME):
+            self._remove_tree(f"{DELETED_NAME}/{name}")
+
+    def _remove_tree(self, path: str) -> None:
+        for name in self._disk.list(path):
+            self._remove_tree(f"{path}/{name}")
+        if self._disk.exists(path):
+            self._disk.remove(path)
+
+    def maintain(self, now_ms: int) -> None:
+        """To be called now and then: what retention says goes. A log that fails takes only itself out of service."""
+        for name, log in self.logs.items():
+            try:
+                if log.failure is None:
+                    expire(log, now_ms)
+            except GoQueueError as error:
+                events.error("retention failed", topic=name[0], partition=name[1], reason=str(error))
+
+    def close(self) -> None:
+        """Sync and close every log, then let the lock go. Closing twice is fine."""
+        if self._lock is None:
+            return
+        for log in self.logs.values():
+            try:
+                self._committer.remove(log)
+                log.close()
+            except GoQueueError as error:
+                events.error("log not closed cleanly", log=log.directory, reason=str(error))
+        self._lock.release()
+        self._lock = None
+
+
+def _log_path(topic: str, partition: int) -> str:
+    return f"{LOGS_NAME}/{topic}/{partition}"
+
+
+def _partition_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or str(int(text)) != text or int(text) >= 1 << 31:
+        raise InvalidName(f"{text!r} is not the number of a partition")
+    return int(text)

@@ -1,0 +1,372 @@
+"""An append-only log on one disk that never loses what it acknowledged.
+
+A log belongs to one thread. The one exception is `PendingSync.run`, which the commit thread calls: it reads `end_offset` and
+then the tuple of unsynced segments, and append changes them in the opposite order, so a sync covers at least what it says.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+
+from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
+from goqueue.records.batch import LENGTH_END, Batch
+from goqueue.storage.disk import Disk
+from goqueue.storage import index_files
+from goqueue.storage.options import Durability, LogOptions
+from goqueue.storage.recovery import Recovered, RecoveryReport, recover
+from goqueue.storage.segment import Segment, Slice
+from goqueue.storage.segments import SegmentList
+from goqueue.storage.state import LogState
+from goqueue.storage.walk import Damage, Expected
+from goqueue.telemetry.logs import get_logger
+
+OFFSETS_PER_SEGMENT_MAX = 1 << 31
+"""The index keeps offsets as four bytes from the segment's base."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+events = get_logger("storage")
+
+
+class PendingSync:
+    """One sync of one log, split so that the slow part can run in another thread."""
+
+    __slots__ = ("end_offset", "log", "segments", "truncations")
+
+    def __init__(self, log: "Log") -> None:
+        self.log = log
+        self.truncations = log.truncations
+        self.end_offset = log.end_offset  # first: see the module's docstring
+        self.segments = log.unsynced
+
+    def run(self) -> None:
+        for segment in self.segments:
+            segment.file.sync()
+            if not segment.name_is_durable:
+                segment.disk.sync_directory(segment.directory)
+                segment.name_is_durable = True
+
+
+class Log:
+    """`open` is the way in. Offsets in [start_offset, end_offset) can be read; those below `synced_offset` survive the
+    machine."""
+
+    def __init__(self, disk: Disk, directory: str, options: LogOptions, recovered: Recovered) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.options = options
+        self.state = recovered.state
+        self.report: RecoveryReport = recovered.report
+        self.segments = SegmentList(disk, directory, options, recovered.segments, self._report_damage)
+        self.damaged_batches = len(recovered.report.damage)
+        self.end_offset = self.synced_offset = self.segments.active.next_offset
+        self.unsynced: tuple[Segment, ...] = (self.segments.active,)
+        """Invariant: holds every segment with data at or behind `synced_offset`, replaced as a whole."""
+        self.truncations = 0
+        self.on_dirty: Callable[[Log], None] = lambda log: None
+        """Called when the first unsynced append is made: somebody must see to a sync."""
+        self.on_synced: Callable[[Log], None] = lambda log: None
+        """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
+        self._dirty = False
+        self._failure: GoQueueError | None = None
+        self._epoch = self.state.epochs.latest
+        self._active = self.segments.active  # for append alone: each step to it costs as much as half its work
+        self._batch_length_max = options.batch_bytes_max - LENGTH_END
+        self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str, options: LogOptions, now_ms: int) -> "Log":
+        """Open and recover, or create."""
+        try:
+            recovered = recover(disk, directory, options, now_ms)
+            if not recovered.segments:
+                recovered.segments.append(_first_segment(disk, directory, options, recovered.state, now_ms))
+                disk.sync_directory(directory)
+                recovered.segments[0].name_is_durable = True
+            log = cls(disk, directory, options, recovered)
+            if recovered.state_changed:
+                recovered.state.save(disk, directory)
+            log.checkpoint(every_bytes=1)
+        except OSError as error:
+            raise LogPoisoned(f"{directory} cannot be opened: {error}") from error
+        for damage in recovered.report.damage:
+            log._log_damage(damage)
+        return log
+
+    # -- facts
+
+    @property
+    def start_offset(self) -> int:
+        return self.state.start_offset
+
+    @property
+    def acknowledged_offset(self) -> int:
+        """Appends below it may be acknowledged."""
+        return self.synced_offset if self.options.durability is Durability.DISK else self.end_offset
+
+    @property
+    def failure(self) -> GoQueueError | None:
+        """Why this log serves nothing, if it does not."""
+        return self._failure
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The last epoch not above `epoch` and where it ended: what a follower truncates by."""
+        return self.state.epochs.end_of(epoch, self.end_offset)
+
+    # -- writing
+
+    def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> int:
+        """Append all batches or none, in one write. Returns the first offset. The batches' memory is written to: it gets
+        offsets and epoch. Acknowledge when `acknowledged_offset` has passed."""
+        if self._failure is not None:
+            raise self._failure
+        segment = self._active
+        end = segment.size
+        for batch in batches:
+            length = batch.length
+            if length > self._batch_length_max:
+                raise BatchTooLarge(f"{batch.size} bytes, at most {self.options.batch_bytes_max} are taken")
+            end += length + LENGTH_END
+        if leader_epoch != self._epoch:
+            self._begin_epoch(leader_epoch)
+        if end > segment.allocated or now_ms >= self._roll_at_ms:
+            segment = self._make_room(segment, end - segment.size, now_ms)
+        first_offset = self.end_offset
+        try:
+            self.end_offset = segment.append(batches, leader_epoch)
+        except OSError as error:
+            raise self.poison("write", error) from error
+        if not self._dirty:
+            self._dirty = True
+            self.on_dirty(self)
+        return first_offset
+
+    def _make_room(self, segment: Segment, more_bytes: int, now_ms: int) -> Segment:
+        """Roll if the segment is full or old, and allocate. Raises before anything is written."""
+        is_full = (
+            segment.size + more_bytes > self.options.segment_bytes
+            or segment.next_offset - segment.base_offset >= OFFSETS_PER_SEGMENT_MAX
+        )
+        if segment.size and (is_full or now_ms >= self._roll_at_ms):
+            segment = self._roll(now_ms)
+        if not segment.size:
+            segment.created_ms = now_ms
+            self._roll_at_ms = now_ms + self.options.segment_ms
+        try:
+            segment.reserve(segment.size + more_bytes, self.options.segment_bytes, self._room_bytes)
+        except OSError as error:
+            raise self._no_room_or_poison("append", error) from error
+        return segment
+
+    def _room_bytes(self) -> int:
+        return self.disk.free_bytes() - self.options.disk_reserve_bytes
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """Durable before the first batch of the epoch: recovery checks every batch's epoch against the history."""
+        self.state.epochs.begin(epoch, self.end_offset)
+        try:
+            self._save_state()
+        except DiskFull:
+            self.state.epochs.truncate(self.end_offset)
+            raise
+        self._epoch = epoch
+
+    def _save_state(self) -> None:
+        """A full disk leaves the old state in place."""
+        try:
+            self.state.save(self.disk, self.directory)
+        except OSError as error:
+            raise self._no_room_or_poison("save the state", error) from error
+
+    def roll(self, now_ms: int) -> None:
+        """Seal the active segment, if it holds anything, and begin another."""
+        self.check_open()
+        if self.segments.active.size:
+            self._roll(now_ms)
+
+    def _roll(self, now_ms: int) -> Segment:
+        old = self.segments.active
+        try:
+            segment = self._active = self.segments.add(self.state.epochs, now_ms)
+        except OSError as error:
+            raise self._no_room_or_poison("create a segment", error) from error
+        self.unsynced = (*self.unsynced, segment)
+        try:
+            old.seal()
+        except OSError as error:
+            raise self.poison("seal a segment", error) from error
+        return segment
+
+    def _no_room_or_poison(self, doing: str, error: OSError) -> GoQueueError:
+        if error.errno in NO_ROOM:
+            return DiskFull(f"{self.directory}: no room to {doing}: {error.strerror}")
+        return self.poison(doing, error)
+
+    # -- durability
+
+    def sync(self) -> None:
+        """Make everything appended so far durable, here and now."""
+        self.check_open()
+        pending = PendingSync(self)
+        try:
+            pending.run()
+        except OSError as error:
+            raise self.poison("sync", error) from error
+        self.finish_sync(pending)
+
+    def finish_sync(self, pending: PendingSync, error: Exception | None = None) -> None:
+        """Take note that `pending` has run. A failed sync poisons the log: the kernel may have dropped what it could not
+        write, so no later sync proves anything."""
+        if self._failure is not None:
+            return
+        if error is not None:
+            self.poison("sync", error)
+            return
+        if pending.truncations == self.truncations:
+            self._mark_synced(pending)
+        if self._dirty:
+            self.on_dirty(self)
+
+    def _mark_synced(self, pending: PendingSync) -> None:
+        self.synced_offset = max(self.synced_offset, pending.end_offset)
+        if len(self.unsynced) > 1:
+            self.unsynced = tuple(
+                one for one in self.unsynced if one is self.segments.active or one.next_offset > self.synced_offset
+            )
+        self._dirty = self.end_offset > self.synced_offset
+        self.checkpoint(self.options.checkpoint_bytes)
+        self.on_synced(self)
+
+    def checkpoint(self, every_bytes: int) -> None:
+        """Save the indexes of what is synced: recovery will start there. Only where there is enough news."""
+        for segment in reversed(self.segments):
+            unsaved = segment.size - segment.saved_size
+            if unsaved and segment.next_offset <= self.synced_offset and (segment.sealed or unsaved >= every_bytes):
+                self._save_index(segment)
+            elif segment.sealed and not unsaved:
+                break  # older segments were saved before this one
+
+    def _save_index(self, segment: Segment) -> None:
+        """A full disk costs only the shortcut: a torn index is rebuilt."""
+        try:
+            segment.save_index()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise self.poison("save an index", error) from error
+
+    def poison(self, doing: str, error: Exception) -> LogPoisoned:
+        """Out of service until it is opened again. Returns what to raise."""
+        failure = LogPoisoned(f"{self.directory} is out of service, it could not {doing}: {error}")
+        self._failure = failure
+        events.error("log poisoned", log=self.directory, doing=doing, error=str(error), end_offset=self.end_offset)
+        self.on_synced(self)  # whoever waits for an acknowledgement must learn that none will come
+        return failure
+
+    def check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int | None = None) -> Slice | None:
+        """Whole batches from the one that holds `offset` on, below `limit_offset`: one segment's worth at most. None: nothing
+        there yet. The first batch may begin before `offset`; damaged and compacted offsets are passed over."""
+        self.check_open()
+        limit = self.end_offset if limit_offset is None else min(limit_offset, self.end_offset)
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(f"{offset} is not in [{self.start_offset}, {self.end_offset}]")
+        while offset < limit:
+            segment = self.segments.of(offset)
+            found = segment.read(offset, max_bytes, limit)
+            if found is not None:
+                return found
+            offset = segment.next_offset
+        return None
+
+    def _report_damage(self, damage: Damage) -> None:
+        self.damaged_batches += 1
+        self._log_damage(damage)
+
+    def _log_damage(self, damage: Damage) -> None:
+        events.error(
+            "damaged batch",
+            log=self.directory,
+            offset=damage.first_offset,
+            next_offset=damage.next_offset,
+            position=damage.position,
+            bytes=damage.end - damage.position,
+            reason=damage.reason,
+        )
+
+    # -- shortening
+
+    def truncate(self, end_offset: int) -> None:
+        """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it returns."""
+        self.check_open()
+        if end_offset >= self.end_offset:
+            return
+        if end_offset < self.start_offset:
+            raise OffsetOutOfRange(f"cannot truncate to {end_offset}, the log starts at {self.start_offset}")
+        try:
+            self.segments.cut(end_offset)
+            self.state.epochs.truncate(self.segments.active.next_offset)
+            self.state.save(self.disk, self.directory)
+        except OSError as error:
+            raise self.poison("truncate", error) from error
+        self._epoch = self.state.epochs.latest
+        self.end_offset = self.synced_offset = self.segments.active.next_offset
+        self._active = self.segments.active
+        self.unsynced = (self._active,)
+        self.truncations += 1
+        self._dirty = False
+
+    def advance_start(self, start_offset: int) -> None:
+        """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it returns."""
+        self.check_open()
+        if not self.start_offset <= start_offset <= self.end_offset:
+            raise OffsetOutOfRange(f"{start_offset} is not in [{self.start_offset}, {self.end_offset}]")
+        if start_offset > self.synced_offset:
+            self.sync()
+        first = self.segments.reaching(start_offset)
+        self.state.start_offset = start_offset
+        self.state.epochs.forget_below(first.base_offset)
+        self._save_state()
+        try:
+            self.segments.drop_before(first)
+        except OSError as error:
+            raise self.poison("delete a segment", error) from error
+
+    # -- ends
+
+    def close(self) -> None:
+        """Sync, save what makes the next start quick, and let go. Closing twice is fine; a poisoned log is let go as it is."""
+        if self._failure is None:
+            self.sync()
+            try:
+                self._leave_clean()
+            except OSError as error:
+                raise self.poison("close", error) from error
+            self._failure = LogClosed(f"{self.directory} is closed")
+        for segment in self.segments:
+            segment.file.close()
+
+    def abandon(self) -> None:
+        """Let go without another write: the log is about to be deleted."""
+        if self._failure is None:
+            self._failure = LogClosed(f"{self.directory} is deleted")
+        for segment in self.segments:
+            segment.file.close()
+
+    def _leave_clean(self) -> None:
+        self.segments.active.seal()
+        self.segments.active.file.sync()
+        for segment in self.segments:
+            if segment.saved_size != segment.size:
+                self._save_index(segment)
+                index_files.sync(self.disk, segment.stem)
+        self.disk.sync_directory(self.directory)
+
+
+def _first_segment(disk: Disk, directory: str, options: LogOptions, state: LogState, now_ms: int) -> Segment:
+    disk.make_directory(directory)
+    state.save(disk, directory)
+    expected = Expected(state.epochs)
+    return Segment.create(disk, directory, state.start_offset, expected, options.index_interval_bytes, now_ms)

@@ -1,0 +1,194 @@
+"""Opening a log: what is known to be good is believed, the rest is scanned; only a torn tail is cut off.
+
+Invariant: an index is saved only after its data was synced. So everything up to the last saved index is known to have
+been on the disk: damage there is rot, it costs the damaged batch and nothing behind it. Behind that point a crash may have
+lost any write that was never acknowledged: the log ends at the first hole. Rot behind that point is told from a hole by
+its look (see walk.lost_a_sector); good batches behind a hole are put aside under another name, never deleted.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from goqueue.model.errors import DamagedFile
+from goqueue.storage import index_files, swap
+from goqueue.storage.disk import Disk
+from goqueue.storage.epochs import EpochHistory
+from goqueue.storage.options import LogOptions
+from goqueue.storage.segment import LOG_SUFFIX, Segment
+from goqueue.storage.state import STATE_NAME, LogState
+from goqueue.storage.walk import Damage, Expected, is_zero, lost_a_sector
+
+BASE_DIGITS = 20
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What opening one log took. Nothing but zeros after a clean stop."""
+
+    log: str
+    scanned_bytes: int = 0
+    truncated_bytes: int = 0
+    damage: list[Damage] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def needed_work(self) -> bool:
+        return bool(self.scanned_bytes or self.truncated_bytes or self.damage or self.notes)
+
+
+@dataclass(slots=True)
+class Recovered:
+    state: LogState
+    state_changed: bool
+    segments: list[Segment]
+    report: RecoveryReport
+
+
+def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Recovered:
+    report = RecoveryReport(directory)
+    if swap.finish_interrupted(disk, directory):
+        report.notes.append("finished an interrupted compaction")
+    saved = _load_state(disk, directory, report)
+    state = saved or LogState()
+    segments = _load_segments(disk, directory, options, saved, report, now_ms)
+    for number, segment in enumerate(segments):
+        if segment.saved_size != segment.allocated:
+            _scan(segments, number, report)
+        if not _joins_next(segments, number, report):
+            _put_aside(segments, number + 1, report)
+        _cut_off(segment, report)
+        if number + 1 == len(segments):
+            break
+        segment.sealed = True
+    if segments and segments[-1].next_offset < state.start_offset:
+        report.notes.append(f"the log ended at {segments[-1].next_offset}, before its start {state.start_offset}")
+        _remove(disk, directory, segments)
+        segments = []
+    if saved is None:
+        _learn_state(state, segments)
+    changed = bool(segments) and state.epochs.truncate(segments[-1].next_offset + 1)
+    return Recovered(state, changed or saved is None, segments, report)
+
+
+def _load_state(disk: Disk, directory: str, report: RecoveryReport) -> LogState | None:
+    path = f"{directory}/{STATE_NAME}"
+    try:
+        return LogState.load(disk, directory)
+    except FileNotFoundError:
+        return None
+    except DamagedFile as error:
+        report.notes.append(f"state rebuilt from the batches: {error}")
+        disk.rename(path, f"{path}.damaged")
+        disk.sync_directory(directory)
+        return None
+
+
+def _load_segments(
+    disk: Disk, directory: str, options: LogOptions, state: LogState | None, report: RecoveryReport, now_ms: int
+) -> list[Segment]:
+    bases = []
+    for name in disk.list(directory):
+        stem, dot, suffix = name.partition(".")
+        if dot + suffix == LOG_SUFFIX and len(stem) == BASE_DIGITS and stem.isdigit():
+            bases.append(int(stem))
+        elif name.endswith(".tmp"):
+            disk.remove(f"{directory}/{name}")
+    segments = []
+    for base in bases:
+        # Without the history, whatever epochs and gaps the batches show is believed, once.
+        expected = Expected(state.epochs, base < state.compacted_to) if state else Expected(None, has_gaps=True)
+        segment = Segment.load(disk, directory, base, expected, options.index_interval_bytes, now_ms)
+        segment.on_damage = report.damage.append
+        segments.append(segment)
+    start_offset = state.start_offset if state else 0
+    below_start = [one for one, later in pairwise(segments) if later.base_offset <= start_offset]
+    _remove(disk, directory, below_start)
+    return segments[len(below_start) :]
+
+
+def _scan(segments: list[Segment], number: int, report: RecoveryReport) -> None:
+    """Take in what no saved index vouches for."""
+    segment = segments[number]
+    is_last = number + 1 == len(segments)
+    is_known_good = any(later.saved_size for later in segments[number + 1 :])
+
+    def is_rot(data: memoryview, damage: Damage) -> bool:
+        if damage.end == segment.allocated and (is_last or is_zero(data)):
+            return False
+        return is_known_good or not lost_a_sector(data, damage.position)
+
+    if segment.saved_size == 0 and segment.allocated:
+        report.notes.append(f"index of {segment.path} rebuilt")
+    report.scanned_bytes += segment.allocated - segment.size
+    segment.scan(is_rot)
+    segment.file.sync()  # what a dead process left in the page cache is not on the disk yet
+    for position, damage in segment.damage.items():
+        if damage.end == segment.allocated:  # rot up to the end: nothing is left to cut off
+            segment.size = segment.allocated
+            segment.next_offset = segments[number + 1].base_offset
+            segment.damage[position] = damage._replace(next_offset=segment.next_offset)
+
+
+def _joins_next(segments: list[Segment], number: int, report: RecoveryReport) -> bool:
+    """Does the next segment go on where this one ends? If good data is known to follow, it is made to."""
+    segment = segments[number]
+    if number + 1 == len(segments) or segments[number + 1].base_offset == segment.next_offset:
+        return True
+    next_base = segments[number + 1].base_offset
+    if next_base < segment.next_offset or not any(later.saved_size for later in segments[number + 1 :]):
+        return False
+    if not segment.expected.has_gaps:
+        segment.note_damage(Damage(segment.size, segment.size, segment.next_offset, next_base, "the end is missing"))
+    segment.next_offset = next_base
+    return True
+
+
+def _put_aside(segments: list[Segment], first: int, report: RecoveryReport) -> None:
+    """From the newest back, so that a crash in between leaves a log that recovers the same way."""
+    for segment in reversed(segments[first:]):
+        segment.scan(lambda data, damage: False)
+        if segment.size:
+            index_files.remove(segment.disk, segment.stem)
+            target = segment.path + ".quarantine"
+            segment.disk.rename(segment.path, target)
+            report.notes.append(f"put aside as {target}: it stands behind a hole that a crash left")
+        else:
+            segment.remove_files()
+        segment.disk.sync_directory(segment.directory)
+        segment.file.close()
+    del segments[first:]
+
+
+def _cut_off(segment: Segment, report: RecoveryReport) -> None:
+    """Cut what stands behind the last batch: room allocated ahead, or a torn write."""
+    if segment.allocated == segment.size:
+        return
+    tail = segment.view(segment.size, segment.allocated - segment.size)
+    report.truncated_bytes += len(bytes(tail).rstrip(b"\0"))
+    tail.release()
+    segment.file.truncate(segment.size)
+    segment.file.sync()
+    segment.allocated = segment.size
+
+
+def _remove(disk: Disk, directory: str, segments: list[Segment]) -> None:
+    for segment in segments:
+        segment.remove_files()
+        segment.file.close()
+    if segments:
+        disk.sync_directory(directory)
+
+
+def _learn_state(state: LogState, segments: list[Segment]) -> None:
+    epochs = EpochHistory()
+    due = segments[0].base_offset if segments else 0
+    for segment in segments:
+        for batch in segment.batches():
+            if batch.leader_epoch > epochs.latest:
+                epochs.begin(batch.leader_epoch, batch.base_offset)
+            if batch.base_offset != due:
+                state.compacted_to = segments[-1].base_offset
+            due = batch.next_offset
+        segment.expected = Expected(epochs, segment.base_offset < state.compacted_to)
+    state.epochs = epochs
+    state.start_offset = segments[0].base_offset if segments else 0

@@ -1,0 +1,402 @@
+"""One file of a log: batches one behind the other, from its base offset on. Active while it grows, sealed after.
+
+The file is allocated ahead of the data, so a full disk is met before a write and never in the middle of one. Bytes that
+this process did not write or check itself are checked when they are first read, one index block at a time.
+"""
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from goqueue.model.errors import DamagedFile, ReadFailed
+from goqueue.records.batch import LENGTH_END, PREFIX, Batch, check_batch
+from goqueue.storage import index_files
+from goqueue.storage.disk import Disk, File
+from goqueue.storage.index import EARLIEST_MS, OffsetIndex, TimeIndex
+from goqueue.storage.index_files import Summary
+from goqueue.storage.options import KIB, MIB
+from goqueue.storage.walk import Damage, Expected, walk
+
+LOG_SUFFIX = ".log"
+HEAD = Struct(">qi11xi8xq")
+"""Of a batch header: base offset, length, last offset delta, max timestamp."""
+ALLOCATION_BYTES_MIN = 64 * KIB
+ALLOCATION_BYTES_MAX = 8 * MIB
+
+_pack_prefix = PREFIX.pack_into
+
+
+def segment_path(directory: str, base_offset: int, suffix: str = "") -> str:
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+class Slice(NamedTuple):
+    """Whole batches of one segment, for the network to send without a copy. Keeps its file alive."""
+
+    file: File
+    position: int
+    length: int
+    first_offset: int
+    next_offset: int
+    """Where to read on. Behind a damaged or compacted place this is not the last offset plus one."""
+
+    def read(self) -> bytes:
+        return self.file.read(self.position, self.length)
+
+    def view(self) -> memoryview:
+        return self.file.view(self.position, self.length)
+
+
+class Head(NamedTuple):
+    position: int
+    end: int
+    base_offset: int
+    next_offset: int
+    max_timestamp: int
+
+
+class Segment:
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, file: File, expected: Expected, interval_bytes: int
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.base_offset = base_offset
+        self.file = file
+        self.expected = expected
+        self.next_offset = base_offset
+        self.size = 0
+        self.allocated = 0
+        self.max_timestamp = EARLIEST_MS
+        self.created_ms = 0
+        self.sealed = False
+        self.name_is_durable = True
+        self.saved_size = 0
+        """Up to where the index on disk describes the data."""
+        self.damage: dict[int, Damage] = {}
+        self.on_damage: Callable[[Damage], None] = lambda damage: None
+        self._interval_bytes = interval_bytes
+        self._next_block_at = 0
+        self._index: OffsetIndex | None = OffsetIndex(base_offset)
+        self._time_index: TimeIndex | None = TimeIndex()
+        self._checked = bytearray()
+        """One flag per block. Invariant: blocks this process wrote or walked over are flagged."""
+        self._resume_at = (-1, -1)
+        """(offset, position) where the last read ended: a sequential reader asks for just that next."""
+
+    # -- making and loading
+
+    @classmethod
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, expected: Expected, interval_bytes: int, now_ms: int
+    ) -> "Segment":
+        file = disk.open(segment_path(directory, base_offset, LOG_SUFFIX), create=True)
+        segment = cls(disk, directory, base_offset, file, expected, interval_bytes)
+        segment.created_ms = now_ms
+        segment.name_is_durable = False
+        return segment
+
+    @classmethod
+    def load(
+        cls, disk: Disk, directory: str, base_offset: int, expected: Expected, interval_bytes: int, now_ms: int
+    ) -> "Segment":
+        """Open what is on disk as far as its summary vouches for it; the rest is for recovery to scan."""
+        file = disk.open(segment_path(directory, base_offset, LOG_SUFFIX))
+        segment = cls(disk, directory, base_offset, file, expected, interval_bytes)
+        segment.allocated = file.size()
+        summary = index_files.load_summary(disk, segment.stem)
+        if summary is None or summary.base_offset != base_offset or not 0 < summary.end_position <= segment.allocated:
+            segment.created_ms = now_ms
+        else:
+            segment.size = segment.saved_size = summary.end_position
+            segment.next_offset = summary.end_offset
+            segment.max_timestamp = summary.max_timestamp
+            segment.created_ms = summary.created_ms
+            segment.unload_index()
+        return segment
+
+    @property
+    def stem(self) -> str:
+        return segment_path(self.directory, self.base_offset)
+
+    @property
+    def path(self) -> str:
+        return self.stem + LOG_SUFFIX
+
+    # -- writing
+
+    def reserve(self, end: int, limit: int, room_bytes: Callable[[], int]) -> None:
+        """Allocate up to `end` and some way ahead, not beyond `limit` without need; OSError if there is no room. In growing
+        steps, so that a thousand idle logs cost nothing."""
+        if end <= self.allocated:
+            return
+        step = min(max(self.allocated, ALLOCATION_BYTES_MIN), ALLOCATION_BYTES_MAX)
+        target = max(end, min(self.allocated + step, limit))
+        if target - self.allocated > room_bytes():
+            raise OSError(errno.ENOSPC, "less free space is left than is held in reserve")
+        self.file.allocate(target)
+        self.allocated = target
+
+    def append(self, batches: Sequence[Batch], leader_epoch: int) -> int:
+        """Give the batches their offsets and write them in one call. Room must have been reserved. Returns the next offset."""
+        offset = self.next_offset
+        position = start = self.size
+        highest = self.max_timestamp
+        buffers = []
+        for batch in batches:
+            if position >= self._next_block_at:
+                self._begin_block(offset, position, highest)
+            data = batch.data
+            length = batch.length
+            _pack_prefix(data, 0, offset, length, leader_epoch)
+            buffers.append(data)
+            offset += batch.last_offset_delta + 1
+            position += length + LENGTH_END
+            if batch.max_timestamp > highest:
+                highest = batch.max_timestamp
+        self.file.write(start, buffers)
+        self.max_timestamp = highest
+        self.size = position
+        self.next_offset = offset
+        return offset
+
+    def append_placed(self, batches: Sequence[Batch]) -> None:
+        """Write batches that already carry their offsets and epochs."""
+        position = self.size
+        self.file.write(position, [batch.data for batch in batches])
+        for batch in batches:
+            self._take_in(position, batch)
+            position += batch.size
+        self.allocated = max(self.allocated, position)
+
+    def _begin_block(self, offset: int, position: int, highest: int) -> None:
+        index, time_index = self._index, self._time_index
+        if index is None or time_index is None:
+            index, time_index = self.indexes()
+        index.add(offset, position)
+        time_index.add(highest, offset)
+        self._checked.append(1)
+        self._next_block_at = position + self._interval_bytes
+
+    def scan(self, judge: Callable[[memoryview, Damage], bool]) -> Damage | None:
+        """Take in what stands behind `size` in the file. Damage that `judge` accepts is skipped, other damage ends the
+        scan and is returned. Leaves `size` behind the last thing taken in."""
+        start = self.size
+        data = self.view(start, self.allocated - start)
+        for item in walk(data, self.next_offset, self.expected):
+            if isinstance(item, Damage):
+                damage = item._replace(position=start + item.position, end=start + item.end)
+                if not judge(data[item.position : item.end], damage):
+                    return damage
+                self.note_damage(damage)
+            else:
+                self._take_in(start + item.position, item.batch)
+        return None
+
+    def _take_in(self, position: int, batch: Batch) -> None:
+        if position >= self._next_block_at:
+            self._begin_block(batch.base_offset, position, self.max_timestamp)
+        self.size = position + batch.size
+        self.next_offset = batch.next_offset
+        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
+
+    def note_damage(self, damage: Damage) -> None:
+        if damage.position not in self.damage:
+            self.damage[damage.position] = damage
+            self.on_damage(damage)
+
+    # -- indexes on disk
+
+    def save_index(self) -> None:
+        """Only to be called when the log is synced up to `size`: see Summary. Itself not synced; a lost or torn index is
+        rebuilt."""
+        if self.saved_size == self.size:
+            return
+        summary = Summary(self.base_offset, self.size, self.next_offset, self.max_timestamp, self.created_ms)
+        index_files.save(self.disk, self.stem, summary, *self.indexes())
+        self.saved_size = self.size
+
+    def unload_index(self) -> None:
+        """Give the memory back; the next lookup loads the index again."""
+        if self.saved_size == self.size:
+            self._index = self._time_index = None
+            self._next_block_at = 0
+
+    def indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        if self._index is None or self._time_index is None:
+            try:
+                index, self._time_index = index_files.load(self.disk, self.stem, self.base_offset, self.size)
+            except (OSError, DamagedFile):
+                return self._rebuild_indexes()
+            self._index = index
+            self._next_block_at = index.positions[-1] + self._interval_bytes
+            if len(self._checked) != len(index):
+                self._checked = bytearray(len(index))
+        return self._index, self._time_index
+
+    def _rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        """From the data alone. What the segment holds is known (`size`, `next_offset`); only the way there was lost."""
+        index, time_index = self._index, self._time_index = OffsetIndex(self.base_offset), TimeIndex()
+        self._checked = bytearray()
+        self._next_block_at = 0
+        highest = EARLIEST_MS
+        for item in walk(self.view(0, self.size), self.base_offset, self.expected, self.next_offset):
+            if isinstance(item, Damage):
+                self.note_damage(item)
+                continue
+            position, batch = item
+            if position >= self._next_block_at:
+                self._begin_block(batch.base_offset, position, highest)
+            highest = max(highest, batch.max_timestamp)
+        if not len(index):  # nothing but damage
+            index.add(self.base_offset, 0)
+            time_index.add(EARLIEST_MS, self.base_offset)
+            self._checked.append(1)
+        self.saved_size = 0
+        return index, time_index
+
+    # -- reading
+
+    def view(self, position: int, length: int) -> memoryview:
+        try:
+            return self.file.view(position, length)
+        except OSError as error:
+            raise ReadFailed(f"{self.path}: {error.strerror} at byte {position}") from error
+
+    def _read(self, position: int, length: int) -> bytes:
+        try:
+            return self.file.read(position, length)
+        except OSError as error:
+            raise ReadFailed(f"{self.path}: {error.strerror} at byte {position}") from error
+
+    def _check_block(self, block: int) -> None:
+        if self._checked[block]:
+            return
+        index, _ = self.indexes()
+        start, end = self._block_range(index, block)
+        last = block + 1 == len(index)
+        next_offset = self.next_offset if last else index.base_offset + index.deltas[block + 1]
+        data = memoryview(self._read(start, end - start))
+        due = index.base_offset + index.deltas[block] if block else self.base_offset
+        for item in walk(data, due, self.expected, next_offset):
+            if isinstance(item, Damage):
+                self.note_damage(item._replace(position=start + item.position, end=start + item.end))
+        self._checked[block] = 1
+
+    def _block_range(self, index: OffsetIndex, block: int) -> tuple[int, int]:
+        """Invariant: the first block begins at 0 even where the first batch is damaged, so no byte is in no block."""
+        start = index.positions[block] if block else 0
+        return start, index.positions[block + 1] if block + 1 < len(index) else self.size
+
+    def heads(self, block: int) -> Iterator[Head]:
+        """The sound batches from `block` on to the end of the segment."""
+        index, _ = self.indexes()
+        for number in range(block, len(index)):
+            self._check_block(number)
+            start, end = self._block_range(index, number)
+            data = self._read(start, min(end - start, self._interval_bytes + HEAD.size))
+            position = start
+            while position < end:
+                if position in self.damage:
+                    position = self.damage[position].end
+                    continue
+                if position - start + HEAD.size > len(data):  # damage took us past what holds the batches' heads
+                    data, start = self._read(position, HEAD.size), position
+                base_offset, length, delta, max_timestamp = HEAD.unpack_from(data, position - start)
+                after = position + LENGTH_END + length
+                yield Head(position, after, base_offset, base_offset + delta + 1, max_timestamp)
+                position = after
+
+    def locate(self, offset: int) -> tuple[int, int]:
+        """(position, base offset) of the batch that holds `offset`, or of the first one behind it; the end if none."""
+        if self._resume_at[0] == offset:
+            return self._resume_at[1], offset
+        index, _ = self.indexes()
+        for head in self.heads(index.block_of_offset(offset)):
+            if head.next_offset > offset:
+                return head.position, head.base_offset
+        return self.size, self.next_offset
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
+        """Whole batches from the one that holds `offset` on, all of them below `limit_offset`; at least one if there is
+        one, then not more than `max_bytes`. None: nothing here."""
+        position, first_offset = self.locate(offset)
+        if position >= self.size:
+            return None
+        end, next_offset = self.size, self.next_offset
+        if limit_offset < next_offset:
+            end, next_offset = self.locate(limit_offset)
+            if end <= position:
+                return None
+        if end - position > max_bytes:
+            end, next_offset = self._cut(position, position + max_bytes)
+        end, next_offset = self._stop_at_damage(position, end, next_offset)
+        if end == position:  # a resumed read ran into damage that nobody had seen yet
+            self._resume_at = (-1, -1)
+            return self.read(offset, max_bytes, limit_offset)
+        if next_offset < self.next_offset:
+            self._resume_at = (next_offset, end) if end not in self.damage else (-1, -1)
+        return Slice(self.file, position, end - position, first_offset, next_offset)
+
+    def _cut(self, position: int, target: int) -> tuple[int, int]:
+        """The last batch boundary up to `target`, but at least one batch behind `position`."""
+        index, _ = self.indexes()
+        end, next_offset = position, -1
+        for head in self.heads(index.block_of_position(target)):
+            if head.position > target:
+                break
+            if head.position > position:
+                end, next_offset = head.position, head.base_offset
+            if head.end > target:
+                break
+        if end == position:
+            for head in self.heads(index.block_of_position(position)):
+                if head.position == position:
+                    return head.end, head.next_offset
+        return end, next_offset
+
+    def _stop_at_damage(self, position: int, end: int, next_offset: int) -> tuple[int, int]:
+        index, _ = self.indexes()
+        first, last = index.block_of_position(position), index.block_of_position(end - 1)
+        block = self._checked.find(0, first, last + 1)
+        while block >= 0:
+            self._check_block(block)
+            block = self._checked.find(0, block, last + 1)
+        if self.damage:
+            for damage in sorted(self.damage.values()):
+                if position <= damage.position < end:
+                    return damage.position, damage.next_offset
+        return end, next_offset
+
+    def batch_at(self, head: Head) -> Batch:
+        return check_batch(memoryview(self._read(head.position, head.end - head.position)))
+
+    def first_after_time(self, timestamp: int) -> Iterator[Head]:
+        """Batches that may hold a record at or after `timestamp`, in log order, from the first that does on."""
+        _, time_index = self.indexes()
+        for head in self.heads(time_index.block_of_time(timestamp)):
+            if head.max_timestamp >= timestamp:
+                yield head
+
+    def batches(self) -> Iterator[Batch]:
+        """All sound batches, whole."""
+        for item in walk(self.view(0, self.size), self.base_offset, self.expected, self.next_offset):
+            if isinstance(item, Damage):
+                self.note_damage(item)
+            else:
+                yield item.batch
+
+    # -- ends
+
+    def seal(self) -> None:
+        """No more appends: give back the room that was allocated ahead."""
+        self.sealed = True
+        if self.allocated > self.size:
+            self.file.truncate(self.size)
+            self.allocated = self.size
+
+    def remove_files(self) -> None:
+        """Indexes first, so that none is left to describe a log that is gone. Slices in flight keep their file."""
+        index_files.remove(self.disk, self.stem)
+        self.disk.remove(self.path)

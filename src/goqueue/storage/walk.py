@@ -1,0 +1,135 @@
+"""Walking over the batches of a segment, past damage: one damaged batch costs one batch.
+
+The checksum does not cover a batch's base offset and leader epoch, because the broker sets them. They are checked here,
+against where the batch stands: the offset must follow from the batch before it, the epoch from the log's history.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from goqueue.model.errors import CorruptBatch
+from goqueue.records.batch import HEADER_BYTES, LENGTH_END, Batch, check_batch
+from goqueue.storage.epochs import EpochHistory
+
+SECTOR_BYTES = 512
+"""The smallest piece that a disk writes whole or not at all."""
+MAGIC_AT = 16
+FRAME = Struct(">qi")
+_ZEROS = bytes(64 * 1024)
+
+
+class Expected(NamedTuple):
+    """What the bytes outside a batch's checksum must say."""
+
+    epochs: EpochHistory | None
+    """None: the history is lost too, and whatever the batches say is believed."""
+    has_gaps: bool = False
+    """True: compaction took whole batches out, so offsets rise without being dense."""
+
+
+class Damage(NamedTuple):
+    """Bytes [position, end) of a segment that hold no batch, and the offsets that are gone with them."""
+
+    position: int
+    end: int
+    first_offset: int
+    next_offset: int
+    reason: str
+
+
+class Found(NamedTuple):
+    position: int
+    batch: Batch
+
+
+def walk(data: memoryview, offset: int, expected: Expected, next_offset: int | None = None) -> Iterator[Found | Damage]:
+    """All batches in `data`, the first due at `offset`, and the damage between them.
+
+    `next_offset` is the offset due behind `data` where that is known; else damage at the end is taken to have cost
+    nothing that anybody could name.
+    """
+    position = 0
+    while position < len(data):
+        try:
+            batch = check_batch(data, position)
+            _check_place(batch, offset, expected)
+        except CorruptBatch as error:
+            later = _next_batch(data, position, offset, expected)
+            if later is None:
+                last = max(offset, next_offset or offset)
+                yield Damage(position, len(data), offset, last, str(error))
+                return
+            yield Damage(position, later.position, offset, later.batch.base_offset, str(error))
+            position, batch = later
+        yield Found(position, batch)
+        offset = batch.next_offset
+        position += batch.size
+
+
+def _check_place(batch: Batch, offset: int, expected: Expected) -> None:
+    if batch.base_offset != offset and not (expected.has_gaps and batch.base_offset > offset):
+        raise CorruptBatch(f"the batch claims offset {batch.base_offset}, but {offset} is next")
+    if expected.epochs is not None and batch.leader_epoch != expected.epochs.at(batch.base_offset):
+        raise CorruptBatch(
+            f"the batch claims epoch {batch.leader_epoch}, but {expected.epochs.at(batch.base_offset)} wrote its offset"
+        )
+
+
+def _next_batch(data: memoryview, damaged_at: int, offset: int, expected: Expected) -> Found | None:
+    """The first sound batch behind a damaged one.
+
+    Where the damaged batch's own length leads to a batch, that is the one: a message may hold the bytes of a whole
+    batch, and those must not be taken for one of ours.
+    """
+    after_gap = expected._replace(has_gaps=True)
+    if damaged_at + LENGTH_END <= len(data):
+        _, length = FRAME.unpack_from(data, damaged_at)
+        if length >= HEADER_BYTES - LENGTH_END:
+            found = _try_batch(data, damaged_at + LENGTH_END + length, offset, after_gap)
+            if found is not None:
+                return found
+    start = damaged_at + 1
+    haystack = bytes(data[start:]) if not is_zero(data[start:]) else b""
+    candidate = haystack.find(2, MAGIC_AT)
+    while candidate >= 0:
+        found = _try_batch(data, start + candidate - MAGIC_AT, offset, after_gap)
+        if found is not None:
+            return found
+        candidate = haystack.find(2, candidate + 1)
+    return None
+
+
+def _try_batch(data: memoryview, position: int, offset: int, expected: Expected) -> Found | None:
+    if position + HEADER_BYTES > len(data):
+        return None
+    base_offset, length = FRAME.unpack_from(data, position)
+    if base_offset <= offset or position + LENGTH_END + length > len(data):
+        return None
+    try:
+        batch = check_batch(data, position)
+        _check_place(batch, offset, expected)
+    except CorruptBatch:
+        return None
+    return Found(position, batch)
+
+
+def is_zero(data: memoryview) -> bool:
+    return all(_ZEROS.startswith(bytes(data[at : at + len(_ZEROS)])) for at in range(0, len(data), len(_ZEROS)))
+
+
+def lost_a_sector(data: memoryview, position: int) -> bool:
+    """Do these bytes, a damage that stands at `position` of its file, look like a write that never reached the disk?
+
+    Space is allocated as zeros before it is written and a disk writes whole sectors. So where a write was lost, zeros run
+    from a batch's start, or from a sector's, to the end of that sector. Rot changes bits and leaves the rest. Telling
+    them apart is what keeps good batches behind rot and drops unacknowledged ones behind a hole.
+    """
+    start = 0
+    end = SECTOR_BYTES - position % SECTOR_BYTES
+    while end <= len(data):
+        # The first seven bytes of a batch are the high bytes of its offset: zeros there tell nothing.
+        if (start > 0 or end > 7) and is_zero(data[start:end]):
+            return True
+        start, end = end, end + SECTOR_BYTES
+    return False

@@ -1,0 +1,1 @@
+"""How a process tells what it does: structured logs now, metrics and traces with the doors."""

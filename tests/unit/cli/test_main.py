@@ -1,0 +1,58 @@
+"""The command: its words, its exit codes, and that asking for help is cheap. Running nodes are in acceptance."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from goqueue.cli.main import main
+from goqueue.node.settings import SPECS
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_the_version_is_that_of_the_installed_package(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == f"goqueue {version('goqueue')}\n"
+
+
+def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "serve" in capsys.readouterr().err
+
+
+def test_every_setting_has_a_flag_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["serve", "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    for spec in SPECS:
+        assert f"{spec.flag} " in shown
+        assert spec.variable in "".join(shown.split())
+
+
+def test_a_shortened_flag_is_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["serve", "--segment-b", "1MiB"])
+    assert stopped.value.code == 2
+    assert "--segment-b" in capsys.readouterr().err
+
+
+def test_bad_settings_are_listed_for_a_person(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOQUEUE_LOG_LEVEL", "loud")
+    assert main(["serve", "--segment-bytes", "1", "--retention-ms", "-2"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "goqueue: these settings cannot be used:"
+    assert [line.split()[0] for line in lines[1:]] == ["GOQUEUE_LOG_LEVEL", "--segment-bytes", "--retention-ms"]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from goqueue.cli.main import main\n"
+        "try: main(['serve', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(bool({'asyncio', 'structlog', 'logging', 'tomllib', 'aiokafka'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0

@@ -1,0 +1,185 @@
+"""The house rules that no linter knows. Each rule is a function that lists what breaks it, tried on a bad sample."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+
+ENTRY_POINTS = ("goqueue.cli.main", "goqueue.testing")
+READS_ENVIRONMENT = "src/goqueue/node/settings.py"
+
+# One letter in brackets, so that this file does not break its own rule.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:wo[r]k|fa[r]m|ro[o]t|ho[m]e/\w+|Us[e]rs/\w+)/")
+REGISTRY = re.compile(r"pyp[i]\.org|pythonhoste[d]\.org|npmj[s]\.org|--(?:extra-)?inde[x]-url|--find-link[s]")
+STUB = re.compile(r"NotImplementedErro[r]|#\s*(?:TOD[O]|FIXM[E]|XX[X])\b")
+ADR_NAME = re.compile(r"\d{4}-[a-z0-9-]+\.md")
+
+
+def tracked_files() -> list[Path]:
+    """What is or will be committed; in an unpacked archive without git, all that is not plainly made here."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        paths = [ROOT / line for line in listed.stdout.splitlines()]
+    else:
+        paths = [path for path in ROOT.rglob("*") if not any(map(_is_made_here, path.relative_to(ROOT).parts))]
+    return [path for path in paths if path.is_file()]
+
+
+def _is_made_here(part: str) -> bool:
+    return part in {"__pycache__", "build", "dist", "data"} or (part.startswith(".") and part != ".ci")
+
+
+def texts(*suffixes: str, under: str = "") -> Iterator[tuple[str, str]]:
+    for path in tracked_files():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(under) and (not suffixes or path.suffix in suffixes):
+            try:
+                yield name, path.read_text("utf-8")
+            except UnicodeDecodeError:
+                continue
+
+
+def long_files(files: Iterable[tuple[str, str]]) -> list[str]:
+    sizes = ((name, len(text.splitlines())) for name, text in files)
+    return [f"{name}: {lines} lines" for name, lines in sizes if lines > FILE_LINES_MAX]
+
+
+def long_functions(files: Iterable[tuple[str, str]]) -> list[str]:
+    found = []
+    for name, text in files:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    found.append(f"{name}:{node.lineno} {node.name}: {lines} lines")
+    return found
+
+
+def matching_lines(pattern: re.Pattern[str], files: Iterable[tuple[str, str]]) -> list[str]:
+    return [
+        f"{name}:{number} {line.strip()}"
+        for name, text in files
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def sleeps(files: Iterable[tuple[str, str]]) -> list[str]:
+    """Calls of `time.sleep` or `asyncio.sleep`, however imported."""
+    found = []
+    for name, text in files:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module in {"time", "asyncio"}:
+                is_sleep = any(alias.name == "sleep" for alias in node.names)
+            else:
+                is_sleep = isinstance(node, ast.Attribute) and ast.unparse(node) in {"time.sleep", "asyncio.sleep"}
+            if is_sleep:
+                found.append(f"{name}:{node.lineno}")  # type: ignore[attr-defined]
+    return found
+
+
+def environment_readers(files: Iterable[tuple[str, str]]) -> list[str]:
+    pattern = re.compile(r"\benviron\b|\bgetenvb?\b")
+    return [line for line in matching_lines(pattern, files) if not line.startswith(f"{READS_ENVIRONMENT}:")]
+
+
+def unreached_modules(graph: grimp.ImportGraph, entry_points: Iterable[str]) -> list[str]:
+    reached: set[str] = set()
+    for entry in entry_points:
+        for module in {entry, *graph.find_descendants(entry)}:
+            reached |= {module} | graph.find_upstream_modules(module)
+    # Importing a module runs the packages around it.
+    packages = {module[: dot.start()] for module in reached for dot in re.finditer(r"\.", module)}
+    return sorted(graph.modules - reached - packages)
+
+
+def unlisted_records(names: Iterable[str], index: str) -> list[str]:
+    return [name for name in sorted(names) if f"]({name})" not in index]
+
+
+def undocumented(files: Iterable[tuple[str, str]]) -> list[str]:
+    return [name for name, text in files if not ast.get_docstring(ast.parse(text))]
+
+
+def test_files_are_small_rooms() -> None:
+    assert long_files(texts(".py")) == []
+    assert long_files([("a.py", "x\n" * 401), ("b.py", "x\n" * 400)]) == ["a.py: 401 lines"]
+
+
+def test_functions_fit_on_a_page() -> None:
+    assert long_functions(texts(".py")) == []
+    function = "async def long():\n" + "    x\n" * 60
+    assert long_functions([("a.py", function)]) == ["a.py:1 long: 61 lines"]
+    assert long_functions([("a.py", function.removesuffix("    x\n"))]) == []
+
+
+def test_every_module_is_reached_from_an_entry_point() -> None:
+    graph = grimp.build_graph("goqueue", cache_dir=None)
+    assert unreached_modules(graph, ENTRY_POINTS) == []
+
+
+def test_an_island_of_modules_is_found() -> None:
+    graph = grimp.ImportGraph()
+    for module in ("p", "p.main", "p.room", "p.room.used", "p.island", "p.bridge"):
+        graph.add_module(module)
+    graph.add_import(importer="p.main", imported="p.room.used")
+    graph.add_import(importer="p.bridge", imported="p.island")
+    assert unreached_modules(graph, ["p.main"]) == ["p.bridge", "p.island"]
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    assert matching_lines(MACHINE_PATH, texts()) == []
+    assert matching_lines(REGISTRY, texts()) == []
+
+
+@pytest.mark.parametrize("first", ["work", "root", "farm", "home/ann", "Users/ann"])
+def test_a_machine_path_is_found(first: str) -> None:
+    line = f'cd "/{first}/main"'
+    assert matching_lines(MACHINE_PATH, [("a.sh", f"\n{line}\n")]) == [f"a.sh:2 {line}"]
+    assert matching_lines(MACHINE_PATH, [("a.sh", f"src/{first}/main and https://x.org/{first}/y")]) == []
+
+
+@pytest.mark.parametrize("host", ["pypi", "registry.npmjs"])
+def test_a_registry_is_found(host: str) -> None:
+    assert matching_lines(REGISTRY, [("a.txt", f"https://{host}.org/simple")])
+
+
+def test_tests_never_sleep() -> None:
+    assert sleeps(texts(".py", under="tests/")) == []
+    bad = ["import time\ntime.sleep(1)", "\nfrom asyncio import sleep", "async def f():\n    await asyncio.sleep(0)"]
+    assert sleeps((f"{number}.py", text) for number, text in enumerate(bad)) == ["0.py:2", "1.py:2", "2.py:2"]
+    assert sleeps([("a.py", "clock.sleep(1)")]) == []
+
+
+def test_the_source_holds_no_stubs() -> None:
+    assert matching_lines(STUB, texts(under="src/")) == []
+    bad = ["raise NotImplemented" + "Error", "x = 1  # TO" + "DO later", "#FIX" + "ME"]
+    assert len(matching_lines(STUB, [("a.py", "\n".join(bad))])) == 3
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    assert environment_readers(texts(".py", under="src/")) == []
+    bad = "os.environ['X']"
+    assert environment_readers([("src/a.py", bad), (READS_ENVIRONMENT, bad)]) == [f"src/a.py:1 {bad}"]
+
+
+def test_every_decision_record_is_listed() -> None:
+    directory = ROOT / "docs" / "adr"
+    names = [path.name for path in directory.glob("*.md") if path.name != "README.md"]
+    assert [name for name in names if not ADR_NAME.fullmatch(name)] == []
+    assert unlisted_records(names, (directory / "README.md").read_text("utf-8")) == []
+    assert unlisted_records(["0001-a.md", "0002-b.md"], "- [a](0001-a.md)") == ["0002-b.md"]
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    assert undocumented(texts(".py", under="src/")) == []
+    assert undocumented([("a.py", "x = 1"), ("b.py", '"""Why."""')]) == ["a.py"]

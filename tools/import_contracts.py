@@ -1,0 +1,73 @@
+"""Two contracts for import-linter, so that the whole design is written down once, before every room is built.
+
+The contracts that ship with the tool refuse a name that does not exist yet; these two let it wait. A misspelt room
+cannot hide behind that: `tests/unit/test_rooms.py` holds every name against the list of layers.
+"""
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+from importlinter.contracts.forbidden import ForbiddenContract
+
+ANY_ROOM = "*"
+
+
+def parse_rows(rows: list[str]) -> dict[str, frozenset[str]]:
+    """`"room: other another"` for each room, as a mapping from the room to the rooms that it may enter."""
+    table: dict[str, frozenset[str]] = {}
+    for row in rows:
+        room, _, entered = row.partition(":")
+        table[room.strip()] = frozenset(entered.split())
+    return table
+
+
+class RoomsContract(Contract):
+    """Direct imports between the rooms of a package, held against a table of who may enter where."""
+
+    type_name = "rooms"
+
+    container = fields.StringField()
+    may_enter = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        container = str(self.container)
+        table = parse_rows(list(self.may_enter))  # type: ignore[call-overload]  # the field becomes its value
+        broken = []
+        for importer in sorted(graph.find_descendants(container)):
+            room = _room(importer, container)
+            allowed = table.get(room, frozenset()) | {room}
+            if ANY_ROOM in allowed:
+                continue
+            for imported in sorted(graph.find_modules_directly_imported_by(importer)):
+                if imported.startswith(f"{container}.") and _room(imported, container) not in allowed:
+                    lines = [
+                        detail["line_number"]
+                        for detail in graph.get_import_details(importer=importer, imported=imported)
+                    ]
+                    broken.append(f"{importer}:{lines[0]} enters {imported}, which is not in the row of {room}")
+        return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for line in check.metadata["broken"]:
+            output.print_error(line)
+
+
+class PlannedForbiddenContract(ForbiddenContract):
+    """`forbidden`, in which a module of ours that is not built yet forbids nothing."""
+
+    type_name = "planned_forbidden"
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        root_packages = self.session_options["root_packages"]
+        for name in ("source_modules", "forbidden_modules"):
+            expressions = getattr(self, name)
+            setattr(self, name, {each for each in expressions if _is_built(each.expression, graph, root_packages)})
+        return super().check(graph, verbose)
+
+
+def _is_built(module: str, graph: ImportGraph, root_packages: list[str]) -> bool:
+    is_ours = module.partition(".")[0] in root_packages
+    return not is_ours or module in graph.modules
+
+
+def _room(module: str, container: str) -> str:
+    return module.removeprefix(f"{container}.").partition(".")[0]
