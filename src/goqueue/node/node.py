@@ -125,7 +125,7 @@ class Node:
 
 
 def _tell(report: RecoveryReport) -> None:
-    say = events.warning if report.damage or report.notes else events.info
+    say = events.warning if report.damage else events.info
     say(
         "recovered log",
         log=report.log,

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -37,7 +38,7 @@ def serve(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     events.info("opening data directory", data_dir=str(settings.data_dir))
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, RealDisk(settings.data_dir), compact=compact)
@@ -50,7 +51,8 @@ async def _serve(settings: Settings) -> None:
         await node.run(stop)
     finally:
         if settings.ready_file:
-            settings.ready_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                settings.ready_file.unlink()
         await node.close()
     events.info("stopped", data_dir=str(settings.data_dir))
 
@@ -59,7 +61,7 @@ def _reason(error: Exception) -> str:
     return f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
+def stop_on_signals(stop: asyncio.Event) -> None:
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)  # a crash is safe at any moment, so a person who insists need not wait
@@ -74,9 +76,11 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 def _announce(settings: Settings, opened: Opened) -> None:
     data_dir = settings.data_dir.resolve()
     if settings.ready_file:
-        write_ready_file(
-            settings.ready_file, {"pid": os.getpid(), "version": version("goqueue"), "data_dir": str(data_dir)}
-        )
+        facts = {"pid": os.getpid(), "version": version("goqueue"), "data_dir": str(data_dir)}
+        try:
+            write_ready_file(settings.ready_file, facts)
+        except OSError as error:
+            raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
     events.info("ready", data_dir=str(data_dir), **opened._asdict())
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
         sys.stderr.write(_welcome(data_dir, opened))

@@ -1,7 +1,7 @@
 """The codecs of a batch, their output bounded before it is allocated: 10 kB of zstd may claim to be 300 MB.
 
-gzip, lz4 and zstd are fed in slices too small to outgrow the room that is left, whatever they hold. Snappy states
-its length first and cannot keep a promise larger than its format allows, so that length is checked instead.
+gzip and zstd are fed in slices too small to outgrow the room that is left, whatever they hold; lz4 gives its output
+in steps. Snappy states its length first and cannot exceed what its format allows, so that length is checked.
 """
 
 import zlib
@@ -30,18 +30,19 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 SNAPPY_RATIO_MAX = 22
 """The densest snappy element turns 3 bytes into 64."""
 
+_LZ4_STEP_BYTES = 1024 * 1024  # without a step, lz4 takes nine times its output in memory
 _GZIP_WBITS = zlib.MAX_WBITS | 16
 _ZSTD_SIZE_UNKNOWN = 2**64 - 1
 
 
 class _Decoder(Protocol):
-    """What the decompression objects of zlib, lz4 and zstandard have in common."""
+    """What the decompression objects of zlib and zstandard have in common."""
 
     @property
     def eof(self) -> bool: ...
 
     @property
-    def unused_data(self) -> bytes | None: ...
+    def unused_data(self) -> bytes: ...
 
     def decompress(self, data: memoryview, /) -> bytes: ...
 
@@ -59,7 +60,6 @@ class _Stream(NamedTuple):
 
 _STREAMS = {
     Codec.GZIP: _Stream(lambda: zlib.decompressobj(_GZIP_WBITS), 1032, 512, 4096, True),
-    Codec.LZ4: _Stream(lz4.frame.LZ4FrameDecompressor, 255, 4096, 16384, False),
     Codec.ZSTD: _Stream(
         lambda: zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj(),
         32768,
@@ -95,6 +95,8 @@ def decompress(codec: Codec, data: memoryview, max_bytes: int) -> bytes | memory
         return data
     if codec is Codec.SNAPPY:
         return _decompress_snappy(data, max_bytes)
+    if codec is Codec.LZ4:
+        return _decompress_lz4(data, max_bytes)
     if codec is Codec.ZSTD:
         _check_zstd_header(data, max_bytes)
     return _decompress_stream(codec, data, max_bytes)
@@ -108,7 +110,7 @@ def _decompress_stream(codec: Codec, data: memoryview, max_bytes: int) -> bytes:
     while position < len(data):
         if decoder.eof:
             if not stream.may_repeat:
-                raise CorruptBatch(f"{len(data) - position} bytes behind the end of the {codec.name} stream")
+                raise _garbage(codec)
             decoder = stream.new()
         size = max(stream.slice_bytes_min, min(room // stream.ratio_max, stream.slice_bytes_max))
         piece = data[position : position + size]
@@ -120,9 +122,30 @@ def _decompress_stream(codec: Codec, data: memoryview, max_bytes: int) -> bytes:
         if room < 0:
             raise _too_large(codec, max_bytes)
         parts.append(part)
-        position += len(piece) - len(decoder.unused_data or b"")
+        position += len(piece) - len(decoder.unused_data)
     if not decoder.eof:
-        raise CorruptBatch(f"the {codec.name} stream has no end")
+        raise _cut(codec)
+    return b"".join(parts)
+
+
+def _decompress_lz4(data: memoryview, max_bytes: int) -> bytes:
+    decoder = lz4.frame.LZ4FrameDecompressor()
+    parts = []
+    room = max_bytes
+    while not decoder.eof:
+        try:
+            part = decoder.decompress(data, max_length=min(room + 1, _LZ4_STEP_BYTES))
+        except Exception as damage:
+            raise _corrupt(Codec.LZ4, damage) from damage
+        room -= len(part)
+        if room < 0:
+            raise _too_large(Codec.LZ4, max_bytes)
+        if decoder.needs_input and not decoder.eof:
+            raise _cut(Codec.LZ4)
+        parts.append(part)
+        data = data[:0]  # the decoder keeps what it has not used
+    if decoder.unused_data:
+        raise _garbage(Codec.LZ4)
     return b"".join(parts)
 
 
@@ -183,6 +206,14 @@ def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
 
 def _corrupt(codec: Codec, damage: Exception) -> CorruptBatch:
     return CorruptBatch(f"{codec.name}: {damage}")
+
+
+def _cut(codec: Codec) -> CorruptBatch:
+    return CorruptBatch(f"the {codec.name} stream has no end")
+
+
+def _garbage(codec: Codec) -> CorruptBatch:
+    return CorruptBatch(f"something stands behind the end of the {codec.name} stream")
 
 
 def _too_large(codec: Codec, max_bytes: int) -> BatchTooLarge:

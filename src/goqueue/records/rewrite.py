@@ -60,8 +60,9 @@ def stamp_append_time(batch: Batch, now_ms: int) -> Batch:
     """Give every record of `batch` the time of its append, in the caller's memory; returns what it says now."""
     attributes = batch.attributes | APPEND_TIME_BIT
     try:
-        _TIMESTAMP.pack_into(batch.data, _MAX_TIMESTAMP_AT, now_ms)
+        timestamp = _TIMESTAMP.pack(now_ms)
     except StructError as mistake:
         raise ValueError(f"append time {now_ms}: {mistake}") from None
+    batch.data[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + len(timestamp)] = timestamp
     _ATTRIBUTES.pack_into(batch.data, CHECKED_FROM, attributes)
     return batch._replace(attributes=attributes, max_timestamp=now_ms, crc=sign(batch.data))

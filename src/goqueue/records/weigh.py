@@ -1,6 +1,7 @@
 """How much memory the objects of a batch will take, told before they exist: two bytes can become a 64-byte header.
 
-Only large batches are weighed, because reading records in plain Python costs more than decoding them natively.
+Only large batches are weighed, because reading records in plain Python costs more than decoding them natively. Not
+weighed is that a long header name outside ASCII may take up to four times its bytes.
 """
 
 from goqueue.model.errors import CorruptBatch
@@ -12,19 +13,21 @@ OBJECT_BYTES_PER_BYTE_MAX = 40
 
 _HEADER_BYTES_MIN = 2
 _RECORD_OBJECT_BYTES = 256
-_HEADER_OBJECT_BYTES = 160
+_HEADER_OBJECT_BYTES = 192
 
 
 def object_bytes(records: bytes | memoryview, record_count: int, enough: int) -> int:
-    """An upper estimate of the objects that `records` decode to; exact only if it may exceed `enough`."""
-    quick = len(records) * OBJECT_BYTES_PER_BYTE_MAX
-    if quick <= enough:
-        return quick
+    """An upper estimate of the objects that `records` decode to, no finer than it takes to compare it with `enough`."""
+    most = len(records) * OBJECT_BYTES_PER_BYTE_MAX
+    least = len(records) + record_count * _RECORD_OBJECT_BYTES
+    if most <= enough:
+        return most
+    if least > enough:
+        return least
     try:
-        headers = _count_headers(records, record_count)
+        return least + _count_headers(records, record_count) * _HEADER_OBJECT_BYTES
     except IndexError:
         raise CorruptBatch("a record does not fit its batch") from None
-    return len(records) + record_count * _RECORD_OBJECT_BYTES + headers * _HEADER_OBJECT_BYTES
 
 
 def _count_headers(records: bytes | memoryview, record_count: int) -> int:

@@ -10,6 +10,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
+def check_path(path: str, *, may_be_root: bool = False) -> str:
+    """The path, if it names one place inside the root in exactly one way."""
+    if path == "" and may_be_root:
+        return path
+    if "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
+        raise ValueError(f"not a path inside the data directory: {path!r}")
+    return path
+
+
 class File(Protocol):
     """An open file. It may be synced from another thread while its owner writes or closes it. Dropping the last
     reference closes it."""

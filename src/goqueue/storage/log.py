@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, Batch
 from goqueue.storage.disk import Disk
-from goqueue.storage import index_files
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.recovery import Recovered, RecoveryReport, recover
 from goqueue.storage.segment import Segment, Slice
@@ -305,8 +304,11 @@ class Log:
             return
         if end_offset < self.start_offset:
             raise OffsetOutOfRange(f"cannot truncate to {end_offset}, the log starts at {self.start_offset}")
+        self.sync()
         try:
             self.segments.cut(end_offset)
+            if self.segments.active.next_offset < self.start_offset:  # the batch that held the start is gone too
+                self.segments.restart(self.start_offset, self.state.epochs)
             self.state.epochs.truncate(self.segments.active.next_offset)
             self.state.save(self.disk, self.directory)
         except OSError as error:
@@ -361,7 +363,7 @@ class Log:
         for segment in self.segments:
             if segment.saved_size != segment.size:
                 self._save_index(segment)
-                index_files.sync(self.disk, segment.stem)
+            segment.sync_index()
         self.disk.sync_directory(self.directory)
 
 

@@ -12,6 +12,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
+from goqueue.storage.disk import check_path
 
 FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750
@@ -22,15 +23,6 @@ COPY_BYTES_MAX = 120 * 1024
 and 56 us; 160 KiB 190 and 62 us; 1 MiB 1,500 and 210 us. The jump is glibc, which takes pieces of 128 KiB or more fresh
 from the kernel each time."""
 PID_BYTES_MAX = 20
-
-
-def check_path(path: str, *, may_be_root: bool = False) -> str:
-    """The path, if it names one place inside the root in exactly one way."""
-    if path == "" and may_be_root:
-        return path
-    if "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
-        raise ValueError(f"not a path inside the data directory: {path!r}")
-    return path
 
 
 class RealFile:

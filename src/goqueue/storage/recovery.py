@@ -109,13 +109,14 @@ def _load_segments(
 def _scan(segments: list[Segment], number: int, report: RecoveryReport) -> None:
     """Take in what no saved index vouches for."""
     segment = segments[number]
-    is_last = number + 1 == len(segments)
+    is_last = all(is_zero(later.view(0, later.allocated)) for later in segments[number + 1 :])
     is_known_good = any(later.saved_size for later in segments[number + 1 :])
 
     def is_rot(data: memoryview, damage: Damage) -> bool:
-        if damage.end == segment.allocated and (is_last or is_zero(data)):
+        at_end_of_file = damage.end == segment.allocated
+        if at_end_of_file and (is_last or is_zero(data)):
             return False
-        return is_known_good or not lost_a_sector(data, damage.position)
+        return is_known_good or not lost_a_sector(data, damage.position, at_end_of_file=at_end_of_file)
 
     if segment.saved_size == 0 and segment.allocated:
         report.notes.append(f"index of {segment.path} rebuilt")

@@ -74,6 +74,7 @@ class Segment:
         self.name_is_durable = True
         self.saved_size = 0
         """Up to where the index on disk describes the data."""
+        self.index_is_durable = True
         self.damage: dict[int, Damage] = {}
         self.on_damage: Callable[[Damage], None] = lambda damage: None
         self._interval_bytes = interval_bytes
@@ -216,6 +217,12 @@ class Segment:
         summary = Summary(self.base_offset, self.size, self.next_offset, self.max_timestamp, self.created_ms)
         index_files.save(self.disk, self.stem, summary, *self.indexes())
         self.saved_size = self.size
+        self.index_is_durable = False
+
+    def sync_index(self) -> None:
+        if not self.index_is_durable:
+            index_files.sync(self.disk, self.stem)
+            self.index_is_durable = True
 
     def unload_index(self) -> None:
         """Give the memory back; the next lookup loads the index again."""

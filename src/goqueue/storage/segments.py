@@ -72,17 +72,23 @@ class SegmentList:
 
     def add(self, epochs: EpochHistory, now_ms: int) -> Segment:
         """Begin a new active segment behind the last one, which the caller seals."""
-        segment = Segment.create(
-            self._disk,
-            self._directory,
-            self.active.next_offset,
-            Expected(epochs),
-            self._options.index_interval_bytes,
-            now_ms,
-        )
-        segment.on_damage = self._on_damage
+        segment = self._create(self.active.next_offset, epochs, now_ms)
         self._segments.append(segment)
         return segment
+
+    def _create(self, base_offset: int, epochs: EpochHistory, now_ms: int) -> Segment:
+        interval_bytes = self._options.index_interval_bytes
+        segment = Segment.create(self._disk, self._directory, base_offset, Expected(epochs), interval_bytes, now_ms)
+        segment.on_damage = self._on_damage
+        return segment
+
+    def restart(self, start_offset: int, epochs: EpochHistory) -> None:
+        """Nothing is left: go on with an empty segment at `start_offset`."""
+        created_ms = self.active.created_ms
+        for segment in reversed(self._segments):
+            self._forget(segment)
+        self._segments[:] = [self._create(start_offset, epochs, created_ms)]
+        self._disk.sync_directory(self._directory)
 
     def cut(self, end_offset: int) -> None:
         """Drop everything from `end_offset` on, newest first, so that a crash in between leaves a log all the same."""

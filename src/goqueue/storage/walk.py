@@ -118,18 +118,20 @@ def is_zero(data: memoryview) -> bool:
     return all(_ZEROS.startswith(bytes(data[at : at + len(_ZEROS)])) for at in range(0, len(data), len(_ZEROS)))
 
 
-def lost_a_sector(data: memoryview, position: int) -> bool:
+def lost_a_sector(data: memoryview, position: int, *, at_end_of_file: bool) -> bool:
     """Do these bytes, a damage that stands at `position` of its file, look like a write that never reached the disk?
 
-    Space is allocated as zeros before it is written and a disk writes whole sectors. So where a write was lost, zeros run
-    from a batch's start, or from a sector's, to the end of that sector. Rot changes bits and leaves the rest. Telling
-    them apart is what keeps good batches behind rot and drops unacknowledged ones behind a hole.
+    Space is allocated as zeros before it is written, and a disk writes whole sectors. So a lost write leaves nothing but
+    zeros, or zeros from a batch's start or a sector's to the end of that sector. Rot changes bits and leaves the rest.
+    Telling them apart is what keeps good batches behind rot and drops unacknowledged ones behind a hole.
     """
+    if is_zero(data):
+        return True
     start = 0
     end = SECTOR_BYTES - position % SECTOR_BYTES
     while end <= len(data):
         # The first seven bytes of a batch are the high bytes of its offset: zeros there tell nothing.
-        if (start > 0 or end > 7) and is_zero(data[start:end]):
+        if end - start > 7 and is_zero(data[start:end]):
             return True
         start, end = end, end + SECTOR_BYTES
-    return False
+    return at_end_of_file and len(data) - start > 7 and is_zero(data[start:])

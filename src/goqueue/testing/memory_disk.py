@@ -9,7 +9,7 @@ from random import Random
 from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
-from goqueue.storage.real_disk import check_path
+from goqueue.storage.disk import check_path
 from goqueue.testing.drive import Drive
 from goqueue.testing.faults import Faults
 from goqueue.testing.journal import Allocate, FlipBit, MakeDirectory, Names, Resize, Write

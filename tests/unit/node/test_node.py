@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -12,16 +12,13 @@ import goqueue.node.node
 from goqueue.model.errors import DataDirectoryLocked, LogPoisoned
 from goqueue.node.node import Compact, Node
 from goqueue.node.settings import Settings
-from goqueue.records.batch import check_batch
-from goqueue.records.build import build_batch
 from goqueue.storage import compaction
-from goqueue.storage.committer import Committer
 from goqueue.storage.compaction import Plan
-from goqueue.storage.data_directory import DataDirectory
-from goqueue.storage.log import Log
 from goqueue.storage.options import Cleanup, LogOptions
 from goqueue.storage.swap import Manifest
 from goqueue.testing import MemoryDisk
+from tests.directories import open_directory
+from tests.logs import append, batch, stored_batches
 
 NOW_MS = 1_000_000_000_000
 DAY_MS = 86_400_000
@@ -40,20 +37,10 @@ async def never(plan: Plan) -> Manifest | None:
     raise AssertionError(f"{plan.directory} should not be compacted")
 
 
-def open_directory(disk: MemoryDisk) -> DataDirectory:
-    committer = Committer(lambda finish: finish(), lambda: NOW_MS)
-    return DataDirectory.open(disk, defaults=LogOptions(), committer=committer, now_ms=NOW_MS)
-
-
-def append(log: Log, values: Sequence[bytes], key: bytes | None = None) -> None:
-    data = build_batch([(NOW_MS, key, value, []) for value in values])
-    log.append([check_batch(memoryview(data))], 0, NOW_MS)
-
-
 def fill(disk: MemoryDisk, logs: dict[tuple[str, int], int]) -> None:
-    directory = open_directory(disk)
+    directory = open_directory(disk, NOW_MS)
     for (topic, partition), messages in logs.items():
-        append(directory.create_log(topic, partition, NOW_MS), [b"x"] * messages)
+        append(directory.create_log(topic, partition, NOW_MS), batch(*[b"x"] * messages, timestamp=NOW_MS))
     directory.close()
 
 
@@ -95,7 +82,7 @@ def test_a_start_counts_what_is_there_and_a_stop_gives_it_back() -> None:
         await node.close()
 
     asyncio.run(open_and_close())
-    directory = open_directory(disk)
+    directory = open_directory(disk, NOW_MS)
     assert directory.report == []
     directory.close()
 
@@ -123,7 +110,7 @@ def test_old_records_go_while_the_node_runs() -> None:
     fill(disk, {("orders", 0): 3})
     stop = asyncio.Event()
     run(Node(RESTLESS, disk, compact=never, now_ms=stop_at_call(3, stop, NOW_MS + 8 * DAY_MS)), stop)
-    directory = open_directory(disk)
+    directory = open_directory(disk, NOW_MS)
     log = directory.logs["orders", 0]
     assert (log.start_offset, log.end_offset) == (3, 3)
     directory.close()
@@ -132,17 +119,17 @@ def test_old_records_go_while_the_node_runs() -> None:
 def compacted_values(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) -> list[int]:
     """Six appends of one key in six segments, then a node that looks after them. The offsets that are left."""
     disk = MemoryDisk()
-    directory = open_directory(disk)
+    directory = open_directory(disk, NOW_MS)
     log = directory.create_log("prices", 0, NOW_MS)
     for number in range(6):
-        append(log, [b"%d" % number], key=b"k")
+        append(log, batch(b"%d" % number, key=b"k"))
         log.roll(NOW_MS)
     directory.close()
     stop = asyncio.Event()
     settings = CompactingSettings(maintenance_interval_ms=1)
     run(Node(settings, disk, compact=compact(disk, stop), now_ms=lambda: NOW_MS), stop)
-    directory = open_directory(disk)
-    left = [batch.base_offset for segment in directory.logs["prices", 0].segments for batch in segment.batches()]
+    directory = open_directory(disk, NOW_MS)
+    left = [each.base_offset for each in stored_batches(directory.logs["prices", 0])]
     directory.close()
     return left
 
@@ -177,8 +164,8 @@ def test_a_compaction_that_fails_is_told_and_changes_nothing() -> None:
 
 def test_a_crash_is_told_with_what_it_cost() -> None:
     disk = MemoryDisk()
-    directory = open_directory(disk)
-    append(directory.create_log("orders", 0, NOW_MS), [b"x"])
+    directory = open_directory(disk, NOW_MS)
+    append(directory.create_log("orders", 0, NOW_MS), batch(b"x"))
     directory.logs["orders", 0].sync()
 
     async def open_after_crash() -> None:

@@ -24,10 +24,11 @@ quick = settings(max_examples=50, deadline=None, print_blob=True)
 
 octets = st.none() | st.binary(max_size=40)
 headers = st.lists(st.tuples(st.text(max_size=6), st.none() | st.binary(max_size=6)), max_size=3)
+positive = st.integers(0, 2**63 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def rows(timestamps: st.SearchStrategy[int] = st.integers(0, 2**63 - 1)) -> st.SearchStrategy[list[NewRecord]]:
+def rows(timestamps: st.SearchStrategy[int] = positive) -> st.SearchStrategy[list[NewRecord]]:
     return st.lists(st.tuples(timestamps, octets, octets, headers), min_size=1, max_size=12)
 
 

@@ -1,6 +1,7 @@
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from struct import pack
 
 import cramjam
@@ -124,7 +125,7 @@ def test_bomb_is_refused_with_little_memory(name: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 2 * limit
+    assert peak < 1.5 * limit
 
 
 def test_zstd_bomb_of_10_kb_with_the_largest_window_touches_little_memory() -> None:
@@ -193,10 +194,8 @@ def test_trailing_garbage_is_corrupt(name: str, garbage: bytes) -> None:
 @thorough
 @given(data=st.binary(max_size=100))
 def test_arbitrary_bytes_raise_nothing_but_our_errors(codec: Codec, data: bytes) -> None:
-    try:
+    with suppress(CorruptBatch, BatchTooLarge):
         assert len(decompress(codec, memoryview(data), 1000)) <= 1000
-    except (CorruptBatch, BatchTooLarge):
-        pass
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -207,7 +206,5 @@ def test_mutated_streams_raise_nothing_but_our_errors(name: str, data: st.DataOb
     stream = bytearray(write(TEXT[:500]))
     for _ in range(data.draw(st.integers(1, 3))):
         stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with suppress(CorruptBatch, BatchTooLarge):
         assert len(decompress(codec, memoryview(stream), 1000)) <= 1000
-    except (CorruptBatch, BatchTooLarge):
-        pass

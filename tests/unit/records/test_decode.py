@@ -1,4 +1,5 @@
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from goqueue.records.batch import Batch, Codec, place
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import PlainRecord, decode
 from goqueue.records.encode import Head, assemble, encode_records
-from goqueue.records.weigh import OBJECT_BYTES_PER_BYTE_MAX, object_bytes
+from goqueue.records.weigh import object_bytes
 from tests.unit.records.samples import (
     ALL_CODECS,
     COMPRESSED,
@@ -23,6 +24,7 @@ from tests.unit.records.samples import (
     octets,
     plain_records,
     quick,
+    resign,
     run_python,
     some_rows,
     thorough,
@@ -87,11 +89,10 @@ def test_records_outlive_the_memory_of_their_batch() -> None:
 
 @pytest.mark.parametrize("codec", ALL_CODECS)
 def test_an_empty_batch_decodes_to_nothing_with_or_without_an_empty_stream(codec: Codec) -> None:
-    data = assemble(Head(4, NOW_MS, NOW_MS, 0, codec), b"")
-    assert decode(checked(data)) == []
+    assert decode(batch_of(b"", 0, codec, last_offset_delta=4)) == []
     bare = assemble(Head(4, NOW_MS, NOW_MS, 0), b"")
     bare[22] = codec
-    assert decode(batch=checked(bare)._replace(attributes=codec)) == []
+    assert decode(checked(resign(bare))) == []
 
 
 @pytest.mark.parametrize("codec", ALL_CODECS)
@@ -207,8 +208,8 @@ def test_max_bytes_bounds_what_is_decompressed(codec: Codec) -> None:
 @pytest.mark.parametrize(
     ("plain", "count"),
     [
-        pytest.param(encode_records([PlainRecord(0, 0, None, None, [("", None)] * 400_000)], 0, 0), 1, id="headers"),
-        pytest.param(EMPTY * 100_000, 100_000, id="records"),
+        pytest.param(encode_records([PlainRecord(0, 0, None, None, [("", None)] * 40_000)], 0, 0), 1, id="headers"),
+        pytest.param(EMPTY * 10_000, 10_000, id="records"),
     ],
 )
 @pytest.mark.parametrize("codec", COMPRESSED)
@@ -217,14 +218,13 @@ def test_a_bomb_of_objects_is_refused_with_little_memory(plain: bytes, count: in
     tracemalloc.start()
     try:
         with pytest.raises(BatchTooLarge, match="objects"):
-            decode(batch, max_bytes=MIB)
+            decode(batch, max_bytes=100_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4 * MIB
+    assert peak < 2 * MIB
 
 
-@pytest.mark.parametrize("enough", [2**40, 0], ids=["quick", "counted"])
 @pytest.mark.parametrize(
     "row",
     [
@@ -238,12 +238,11 @@ def test_a_bomb_of_objects_is_refused_with_little_memory(plain: bytes, count: in
     ],
 )
 def test_objects_are_never_larger_than_weighed(
-    row: tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]], enough: int
+    row: tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]],
 ) -> None:
-    count = 2000
+    count = 200
     plain = plain_records(checked(build_batch([(NOW_MS, *row)] * count)))
     batch = batch_of(plain, count)
-    decode(batch)
     tracemalloc.start()
     try:
         records = decode(batch)
@@ -251,14 +250,14 @@ def test_objects_are_never_larger_than_weighed(
     finally:
         tracemalloc.stop()
     assert len(records) == count
-    assert kept <= object_bytes(plain, count, enough)
-    assert object_bytes(plain, count, enough) <= len(plain) * OBJECT_BYTES_PER_BYTE_MAX * 2
+    most = object_bytes(plain, count, 2**40)
+    counted = object_bytes(plain, count, most - 1)
+    assert kept <= most
+    assert kept <= counted
 
 
 @quick
 @given(st.binary(max_size=60), st.integers(0, 6))
 def test_weighing_arbitrary_bytes_raises_nothing_but_our_errors(data: bytes, count: int) -> None:
-    try:
+    with suppress(CorruptBatch):
         assert object_bytes(data, count, 0) >= len(data)
-    except CorruptBatch:
-        pass

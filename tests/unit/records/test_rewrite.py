@@ -1,3 +1,5 @@
+from operator import attrgetter
+
 import pytest
 from aiokafka.record._crecords import DefaultRecordBatch  # type: ignore[import-untyped]
 from hypothesis import given
@@ -31,6 +33,11 @@ from tests.unit.records.samples import (
 )
 
 HORIZON_MS = NOW_MS + 86_400_000
+KEPT = [
+    attrgetter("base_offset", "last_offset_delta", "leader_epoch"),
+    attrgetter("producer_id", "producer_epoch", "base_sequence"),
+    attrgetter("is_append_time", "is_transactional", "is_control"),
+]
 
 
 @st.composite
@@ -65,11 +72,8 @@ def test_a_rebuilt_batch_keeps_the_chosen_records_and_all_that_identifies_it(
     rebuilt = checked(rebuild_batch(batch, records, delete_horizon_ms=horizon))
 
     assert fields(decode(rebuilt)) == fields(records)
-    for name in (
-        "base_offset leader_epoch last_offset_delta producer_id producer_epoch base_sequence last_offset "
-        "is_append_time is_transactional is_control"
-    ).split():
-        assert getattr(rebuilt, name) == getattr(batch, name), name
+    for field in KEPT:
+        assert field(rebuilt) == field(batch), field
     assert rebuilt.record_count == len(records)
     assert rebuilt.codec == (batch.codec if records else Codec.NONE)
     if batch.is_append_time or not records:
@@ -132,7 +136,7 @@ def test_records_of_another_batch_are_refused() -> None:
 
 def test_a_horizon_that_does_not_fit_is_refused() -> None:
     batch = checked(build_batch(some_rows()))
-    with pytest.raises(ValueError, match="does not fit|range|format"):
+    with pytest.raises(ValueError, match="bytes"):
         rebuild_batch(batch, [], delete_horizon_ms=2**63)
 
 

@@ -1,0 +1,45 @@
+"""Every state that a crash of a short trace can leave behind."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from goqueue.testing.memory_disk import MemoryDisk
+
+
+@dataclass
+class Trace:
+    """What a scenario did, and when: the number of disk operations that had been made by then."""
+
+    disk: MemoryDisk = field(default_factory=MemoryDisk)
+    promised: list[tuple[int, object]] = field(default_factory=list)
+
+    def promise(self, fact: object) -> None:
+        """From here on, whatever crashes, `fact` holds."""
+        self.promised.append((self.disk.op_count, fact))
+
+    def last_promise(self, upto: int) -> object:
+        return next((fact for at, fact in reversed(self.promised) if at <= upto), None)
+
+
+def images(disk: MemoryDisk, upto: int) -> Iterator[tuple[str, MemoryDisk]]:
+    """A crash after `upto` operations: all, none and each single un-synced one lost, the last write torn at each sector."""
+    unsynced = disk.unsynced(upto)
+    yield f"after {upto}: nothing lost", disk.crashed(upto)
+    if unsynced:
+        yield f"after {upto}: all of {unsynced} lost", disk.crashed(upto, lost=unsynced)
+    for lost in unsynced:
+        yield f"after {upto}: {lost} lost", disk.crashed(upto, lost=[lost])
+        others = [one for one in unsynced if one != lost]
+        yield f"after {upto}: only {lost} kept", disk.crashed(upto, lost=others)
+    for torn in reversed(unsynced):
+        with suppress(ValueError):  # not a write
+            for cut in disk.sector_cuts(torn):
+                yield f"after {upto}: {torn} torn at {cut}", disk.crashed(upto, torn=(torn, cut))
+            return
+
+
+def all_images(disk: MemoryDisk) -> Iterator[tuple[int, str, MemoryDisk]]:
+    for upto in range(disk.op_count + 1):
+        for label, image in images(disk, upto):
+            yield upto, label, image

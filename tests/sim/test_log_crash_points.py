@@ -1,0 +1,94 @@
+"""Every crash point of short traces: what was synced is there, and what is there is a prefix of what was appended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from goqueue.storage.log import Log
+from goqueue.testing.memory_disk import MemoryDisk
+from tests.logs import SMALL, append, batch, numbered, open_log, stored
+from tests.sim.crashes import Trace, all_images, images
+
+OPTIONS = [SMALL, replace(SMALL, checkpoint_bytes=100_000), replace(SMALL, index_interval_bytes=4096)]
+
+
+def value(number: int, size: int) -> bytes:
+    return f"{number}:".encode().ljust(size, b"x")
+
+
+SIZES = [10, 600, 40, 10, 1300, 20, 700, 30, 500, 900]
+
+
+def write_some(trace: Trace, options: Log | object) -> list[bytes]:
+    """Appends of one and of several batches, syncs between them, rolls by size; then a clean stop and a second life."""
+    log = open_log(trace.disk, options)  # type: ignore[arg-type]
+    trace.promise(0)
+    values: list[bytes] = []
+    for number, size in enumerate(SIZES):
+        batches = [batch(value(number, size))]
+        if number % 3 == 2:
+            batches.append(batch(value(number, 5), value(number, 6)))
+        append(log, *batches)
+        values += (
+            [value(number, size)] if len(batches) == 1 else [value(number, size), value(number, 5), value(number, 6)]
+        )
+        if number % 2:
+            log.sync()
+            trace.promise(len(values))
+        if number == 6:
+            log.close()
+            trace.promise(len(values))
+            log = open_log(trace.disk, options)  # type: ignore[arg-type]
+    return values
+
+
+def check(disk: MemoryDisk, values: list[bytes], promised: int) -> Log:
+    log = open_log(disk)
+    found = stored(log)
+    assert found == numbered(values)[: len(found)], "not a prefix of what was appended"
+    assert len(found) >= promised, "something synced is gone"
+    assert log.end_offset == len(found)
+    assert not log.report.damage
+    assert not [name for name in disk.list("logs/orders/0") if name.endswith(".quarantine") and promised == len(values)]
+    return log
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_crash_point_leaves_a_prefix_with_all_that_was_synced(options: object) -> None:
+    trace = Trace()
+    values = write_some(trace, options)
+    for upto, label, image in all_images(trace.disk):
+        promised = trace.last_promise(upto) or 0
+        assert isinstance(promised, int)
+        try:
+            log = check(image, values, promised)
+            append(log, batch(b"more"))
+            log.sync()
+            check_more(image, stored(log))
+        except BaseException:
+            print(label, *trace.disk.trace()[:upto], sep="\n")
+            raise
+
+
+def check_more(disk: MemoryDisk, expected: list[tuple[int, bytes | None]]) -> None:
+    assert stored(open_log(disk.crashed())) == expected
+
+
+def test_a_crash_during_recovery_changes_nothing() -> None:
+    trace = Trace()
+    values = write_some(trace, SMALL)
+    for upto in range(0, trace.disk.op_count + 1):
+        unsynced = trace.disk.unsynced(upto)
+        for lost in ([], unsynced, unsynced[:1], unsynced[-1:]):
+            image = trace.disk.crashed(upto, lost=lost)
+            promised = trace.last_promise(upto) or 0
+            assert isinstance(promised, int)
+            once = stored(check(image, values, promised))
+            for again in range(image.op_count + 1):
+                for label, second in images(image, again):
+                    try:
+                        assert stored(check(second, values, promised)) == once
+                    except BaseException:
+                        print(f"{upto} {lost}, then {label}", *image.trace(), sep="\n")
+                        raise

@@ -1,0 +1,41 @@
+"""What is installed is pinned, and each thing we chose has its line of why."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PIN = re.compile(r"([a-z0-9-]+)==[0-9][\w.]*")
+CHOSEN_TOOLS = {"grimp", "hypothesis", "import-linter", "kio", "mypy", "pytest", "pytest-xdist", "ruff", "setuptools"}
+
+
+def requirement_lines(name: str) -> list[str]:
+    text = (ROOT / "requirements" / name).read_text("utf-8")
+    return [line.partition("#")[0].strip() for line in text.splitlines() if line.partition("#")[0].strip()]
+
+
+def pinned(name: str) -> set[str]:
+    return {match[1] for line in requirement_lines(name) if (match := PIN.fullmatch(line))}
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
+
+
+@pytest.mark.parametrize("name", ["run.txt", "dev.txt"])
+def test_every_requirement_is_pinned(name: str) -> None:
+    assert [line for line in requirement_lines(name) if not PIN.fullmatch(line)] in ([], ["-r run.txt"])
+
+
+def test_what_the_package_declares_is_what_we_pin() -> None:
+    assert declared() <= pinned("run.txt")
+    assert pinned("run.txt").isdisjoint(pinned("dev.txt"))
+    assert CHOSEN_TOOLS <= pinned("run.txt") | pinned("dev.txt")
+
+
+def test_every_choice_has_its_reason() -> None:
+    decision = (ROOT / "docs" / "adr" / "0003-dependencies.md").read_text("utf-8")
+    assert [name for name in sorted(declared() | CHOSEN_TOOLS) if f"`{name}`" not in decision] == []
