@@ -44,8 +44,8 @@ def measure(name: str) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = import_module(f"benchmarks.bench_{name}").run()
     check_rows(name, rows)
     for row in rows:
-        ratio = f", {show(row['ratio'])} of raw (aim {show(row['aim'])})" if row["ratio"] is not None else ""
-        print(f"  {row['name']}: {show(row['value'])} {row['unit']}{ratio}", flush=True)
+        more = "".join(f", {key} {show(row[key])}" for key in ("ratio", "aim") if row[key] is not None)
+        print(f"  {row['name']}: {show(row['value'])} {row['unit']}{more}", flush=True)
     print(f"{name}: done in {time.perf_counter() - started:.0f} s", flush=True)
     return rows
 

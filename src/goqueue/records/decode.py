@@ -12,17 +12,15 @@ from typing import NamedTuple, Protocol
 from goqueue.model.errors import BatchTooLarge, CorruptBatch
 from goqueue.records.batch import CODEC_MASK, HEADER, HEADER_BYTES, Batch
 from goqueue.records.compression import decompress
-from goqueue.records.native import Headers, NativeRecord, native_reader
+from goqueue.records.native import Headers, native_reader
 from goqueue.records.weigh import RECORD_BYTES_MIN, object_bytes
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 OBJECT_BYTES_PER_MAX = 4
 """The decoded objects may take this many times `max_bytes`; only tiny records and headers come near."""
-NO_TIMESTAMP = -1
 
 _PADDING = bytes(32)
 _offset_of = attrgetter("offset")
-_timestamp_of = attrgetter("timestamp")
 
 
 class DecodedRecord(Protocol):
@@ -33,7 +31,7 @@ class DecodedRecord(Protocol):
 
     @property
     def timestamp(self) -> int:
-        """Milliseconds since 1970, or NO_TIMESTAMP."""
+        """Milliseconds since 1970, or -1: its producer gave none."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -46,7 +44,7 @@ class DecodedRecord(Protocol):
 
 
 class PlainRecord(NamedTuple):
-    """A record made in Python, where no compiled one fits."""
+    """A record made in Python, for the few that the broker itself writes."""
 
     offset: int
     timestamp: int
@@ -67,12 +65,10 @@ def decode(batch: Batch, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> Sequence
         raise BatchTooLarge(f"{batch!r}: its objects would take more than {objects_max} bytes")
     records = _read(batch, plain)
     _check_offsets(batch, list(map(_offset_of, records)))
-    if None in map(_timestamp_of, records):
-        return [_with_timestamp(record) for record in records]
-    return records  # type: ignore[return-value]  # no timestamp is None
+    return records
 
 
-def _read(batch: Batch, plain: bytes | memoryview) -> list[NativeRecord]:
+def _read(batch: Batch, plain: bytes | memoryview) -> list[DecodedRecord]:
     # The header as it was checked: the one in memory may have been placed elsewhere meanwhile.
     header = HEADER.pack(*batch[:5], batch.attributes & ~CODEC_MASK, *batch[6:13])
     padded = b"".join((header, plain, _PADDING))
@@ -88,8 +84,3 @@ def _check_offsets(batch: Batch, offsets: list[int]) -> None:
         return
     if offsets[0] < batch.base_offset or offsets[-1] > batch.last_offset or not all(map(lt, offsets, offsets[1:])):
         raise CorruptBatch(f"{batch!r}: offsets do not rise within the batch")
-
-
-def _with_timestamp(record: NativeRecord) -> PlainRecord:
-    timestamp = NO_TIMESTAMP if record.timestamp is None else record.timestamp
-    return PlainRecord(record.offset, timestamp, record.key, record.value, record.headers)

@@ -6,7 +6,7 @@ without a word; this way a missing extension is an ImportError.
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from goqueue.records.batch import MAGIC, NO_EPOCH, NO_PRODUCER
 from goqueue.records.compression import Octets
@@ -14,25 +14,6 @@ from goqueue.records.compression import Octets
 Headers = list[tuple[str, bytes | None]]
 
 _NO_LIMIT = 2**62  # the builder drops records beyond its limit silently; ours is checked when the header is written
-
-
-class NativeRecord(Protocol):
-    """A compiled record. `timestamp` is None for -1, Kafka's "no timestamp"."""
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def timestamp(self) -> int | None: ...
-
-    @property
-    def key(self) -> bytes | None: ...
-
-    @property
-    def value(self) -> bytes | None: ...
-
-    @property
-    def headers(self) -> Headers: ...
 
 
 class NativeBuilder(Protocol):
@@ -46,11 +27,11 @@ class NativeBuilder(Protocol):
 
 
 @cache
-def native_reader() -> Callable[[memoryview], Iterable[NativeRecord]]:
-    """The records of an uncompressed batch, read one by one."""
+def native_reader() -> Callable[[memoryview], Iterable[Any]]:
+    """Gives the records of an uncompressed batch, each a `decode.DecodedRecord`."""
     from aiokafka.record._crecords import DefaultRecordBatch  # type: ignore[import-untyped]
 
-    reader: Callable[[memoryview], Iterable[NativeRecord]] = DefaultRecordBatch
+    reader: Callable[[memoryview], Iterable[Any]] = DefaultRecordBatch
     return reader
 
 

@@ -186,4 +186,5 @@ def _rewrite(disk: Disk, plan: Plan, group: list[Segment], keep: Keep) -> Replac
     output.next_offset = group[-1].next_offset
     output.file.sync()
     output.save_index()
+    output.sync_index()
     return Replacement([segment.base_offset for segment in group])

@@ -1,7 +1,7 @@
 """Opening a log: what is known to be good is believed, the rest is scanned; only a torn tail is cut off.
 
-Invariant: an index is saved only after its data was synced. So everything up to the last saved index is known to have
-been on the disk: damage there is rot, it costs the damaged batch and nothing behind it. Behind that point a crash may have
+Invariant: an index is saved and a compaction installed only after the data was synced. So everything up to the last of
+those is known to have been on the disk: damage there is rot, it costs the damaged batch and nothing behind it. Behind that point a crash may have
 lost any write that was never acknowledged: the log ends at the first hole. Rot behind that point is told from a hole by
 its look (see walk.lost_a_sector); good batches behind a hole are put aside under another name, never deleted.
 """
@@ -51,10 +51,11 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
     saved = _load_state(disk, directory, report)
     state = saved or LogState()
     segments = _load_segments(disk, directory, options, saved, report, now_ms)
+    good_to = max([state.compacted_to, *(segment.next_offset for segment in segments if segment.saved_size)])
     for number, segment in enumerate(segments):
         if segment.saved_size != segment.allocated:
-            _scan(segments, number, report)
-        if not _joins_next(segments, number, report):
+            _scan(segments, number, good_to, report)
+        if not _joins_next(segments, number, good_to):
             _put_aside(segments, number + 1, report)
         _cut_off(segment, report)
         if number + 1 == len(segments):
@@ -106,11 +107,11 @@ def _load_segments(
     return segments[len(below_start) :]
 
 
-def _scan(segments: list[Segment], number: int, report: RecoveryReport) -> None:
-    """Take in what no saved index vouches for."""
+def _scan(segments: list[Segment], number: int, good_to: int, report: RecoveryReport) -> None:
+    """Take in what no saved index vouches for. Everything below offset `good_to` is known to have been on the disk."""
     segment = segments[number]
     is_last = all(is_zero(later.view(0, later.allocated)) for later in segments[number + 1 :])
-    is_known_good = any(later.saved_size for later in segments[number + 1 :])
+    is_known_good = number + 1 < len(segments) and segments[number + 1].base_offset <= good_to
 
     def is_rot(data: memoryview, damage: Damage) -> bool:
         at_end_of_file = damage.end == segment.allocated
@@ -130,13 +131,13 @@ def _scan(segments: list[Segment], number: int, report: RecoveryReport) -> None:
             segment.damage[position] = damage._replace(next_offset=segment.next_offset)
 
 
-def _joins_next(segments: list[Segment], number: int, report: RecoveryReport) -> bool:
-    """Does the next segment go on where this one ends? If good data is known to follow, it is made to."""
+def _joins_next(segments: list[Segment], number: int, good_to: int) -> bool:
+    """Does the next segment go on where this one ends? If it is known to, but for a gap, the gap is bridged."""
     segment = segments[number]
     if number + 1 == len(segments) or segments[number + 1].base_offset == segment.next_offset:
         return True
     next_base = segments[number + 1].base_offset
-    if next_base < segment.next_offset or not any(later.saved_size for later in segments[number + 1 :]):
+    if next_base < segment.next_offset or next_base > good_to:
         return False
     if not segment.expected.has_gaps:
         segment.note_damage(Damage(segment.size, segment.size, segment.next_offset, next_base, "the end is missing"))

@@ -59,6 +59,7 @@ def install(disk: Disk, directory: str, manifest: Manifest, state: LogState | No
     for replacement in manifest.replacements:
         _replace(disk, directory, replacement)
     disk.sync_directory(directory)
+    disk.sync_directory(f"{directory}/{CLEANED_NAME}")
     if state is not None:
         state.compacted_to = max(state.compacted_to, manifest.compacted_to)
         state.save(disk, directory)

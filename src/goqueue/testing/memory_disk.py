@@ -107,7 +107,7 @@ class MemoryFile:
     def _check(self, *not_negative: int) -> None:
         if not self._is_open:
             raise os_error(errno.EBADF, self._path)
-        if any(number < 0 for number in not_negative):
+        if min(not_negative, default=0) < 0:
             raise os_error(errno.EINVAL, self._path)
 
 

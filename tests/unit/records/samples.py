@@ -19,8 +19,8 @@ NOW_MS = 1_700_000_000_000
 ALL_CODECS = list(Codec)
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
 
-thorough = settings(max_examples=150, deadline=None, print_blob=True)
-quick = settings(max_examples=50, deadline=None, print_blob=True)
+thorough = settings(max_examples=100, deadline=None, print_blob=True)
+quick = settings(max_examples=30, deadline=None, print_blob=True)
 
 octets = st.none() | st.binary(max_size=40)
 headers = st.lists(st.tuples(st.text(max_size=6), st.none() | st.binary(max_size=6)), max_size=3)

@@ -152,13 +152,25 @@ def test_zstd_window_beyond_what_kafka_accepts_is_refused() -> None:
         decompress(Codec.ZSTD, memoryview(zstd_zeros(1, window_log=28)), ZSTD_WINDOW_BYTES_MAX * 4)
 
 
+def test_zstd_size_that_is_declared_too_large_is_refused_before_any_work() -> None:
+    bomb = memoryview(compress(Codec.ZSTD, bytes(64 * MIB)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BatchTooLarge):
+            decompress(Codec.ZSTD, bomb, 16 * MIB)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
+
+
 @pytest.mark.parametrize("lie", [b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x0f"])
 def test_snappy_length_that_lies_is_corrupt_and_allocates_nothing(lie: bytes) -> None:
     block = lie + b"\xf0" * 50
     tracemalloc.start()
     try:
         for stream in (block, xerial(block)):
-            with pytest.raises(CorruptBatch):
+            with pytest.raises(CorruptBatch, match="cannot become"):
                 decompress(Codec.SNAPPY, memoryview(stream), 2**33)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -166,7 +178,16 @@ def test_snappy_length_that_lies_is_corrupt_and_allocates_nothing(lie: bytes) ->
     assert peak < MIB
 
 
-@pytest.mark.parametrize("stream", [xerial(version=2), xerial()[:12], xerial() + b"\0\0\0", xerial() + pack(">i", -1)])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(xerial(version=2), id="unknown version"),
+        pytest.param(xerial()[:12], id="half a header"),
+        pytest.param(xerial() + b"\0\0\0", id="half a length"),
+        pytest.param(xerial() + pack(">i", -1), id="negative length"),
+        pytest.param(xerial() + pack(">i", 4) + snappy(b"x"), id="block shorter than its length"),
+    ],
+)
 def test_snappy_framing_that_is_wrong_is_corrupt(stream: bytes) -> None:
     with pytest.raises(CorruptBatch):
         decompress(Codec.SNAPPY, memoryview(stream), MIB)
@@ -188,6 +209,12 @@ def test_trailing_garbage_is_corrupt(name: str, garbage: bytes) -> None:
     codec, write = FOREIGN[name]
     with pytest.raises(CorruptBatch):
         decompress(codec, memoryview(write(TEXT) + garbage), MIB)
+
+
+@pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD])
+def test_a_second_frame_is_garbage_since_kafka_writes_one(codec: Codec) -> None:
+    with pytest.raises(CorruptBatch, match="behind the end"):
+        decompress(codec, memoryview(compress(codec, TEXT) * 2), MIB)
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)

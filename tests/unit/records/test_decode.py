@@ -103,12 +103,13 @@ def test_a_record_count_that_is_wrong_is_corrupt(codec: Codec) -> None:
             decode(batch_of(plain, count, codec, last_offset_delta=2**31 - 1))
 
 
-def test_an_absurd_record_count_allocates_nothing() -> None:
-    batch = batch_of(EMPTY * 2, 2**31 - 1, last_offset_delta=2**31 - 1)
+@pytest.mark.parametrize("size", [2, 2000])
+def test_an_absurd_record_count_is_corrupt_and_allocates_nothing(size: int) -> None:
+    batch = batch_of(EMPTY * size, 2**31 - 1, last_offset_delta=2**31 - 1)
     tracemalloc.start()
     try:
         with pytest.raises(CorruptBatch):
-            decode(batch)
+            decode(batch, max_bytes=20_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
