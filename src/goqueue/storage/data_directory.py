@@ -1,6 +1,7 @@
 """Everything one node keeps on its disk: `logs/{topic}/{partition}/`, owned by one process at a time."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from goqueue.model.errors import GoQueueError, InvalidName
 from goqueue.model.names import check_topic_name
@@ -105,8 +106,9 @@ class DataDirectory:
             self._remove_tree(f"{DELETED_NAME}/{name}")
 
     def _remove_tree(self, path: str) -> None:
-        for name in self._disk.list(path):
-            self._remove_tree(f"{path}/{name}")
+        with suppress(NotADirectoryError):
+            for name in self._disk.list(path):
+                self._remove_tree(f"{path}/{name}")
         if self._disk.exists(path):
             self._disk.remove(path)
 

@@ -1,0 +1,140 @@
+"""Every crash point of what changes a log that is already there: truncation, deletion, compaction. Before or after, never between."""
+
+from collections.abc import Callable
+
+from goqueue.model.errors import GoQueueError
+from goqueue.storage.compaction import compact, install, plan
+from goqueue.storage.committer import Committer
+from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.log import Log
+from goqueue.testing.memory_disk import MemoryDisk
+from tests.logs import SMALL, append, batch, numbered, open_log, stored
+from tests.sim.crashes import Trace, images
+from tests.unit.storage.test_compaction import NOW_MS, OPTIONS, contents, keyed
+
+VALUES = [b"%d" % number * 200 for number in range(12)]
+
+
+def written(disk: MemoryDisk) -> Log:
+    log = open_log(disk)
+    for value in VALUES:
+        append(log, batch(value))
+    log.sync()
+    return log
+
+
+def check_all(trace: Trace, since: int, check: Callable[[MemoryDisk, bool], None]) -> None:
+    """`check(image, is_done)` for every crash from operation `since` on."""
+    for upto in range(since, trace.disk.op_count + 1):
+        for label, image in images(trace.disk, upto):
+            try:
+                check(image, trace.last_promise(upto) == "done")
+                check(image.crashed(), trace.last_promise(upto) == "done")
+            except BaseException:
+                print(label, *trace.disk.trace()[:upto], sep="\n")
+                raise
+
+
+def test_a_crash_during_truncation_leaves_a_prefix() -> None:
+    for end in (0, 5, 11):
+        trace = Trace()
+        log = written(trace.disk)
+        since = trace.disk.op_count
+        log.truncate(end)
+        trace.promise("done")
+
+        def check(image: MemoryDisk, is_done: bool, end: int = end) -> None:
+            log = open_log(image)
+            found = stored(log)
+            assert found == numbered(VALUES)[: len(found)]
+            assert len(found) == end if is_done else len(found) >= end
+            assert not log.report.damage
+            other = open_log(image.crashed())
+            append(other, batch(b"next"), epoch=9)
+            assert stored(other)[-1] == (len(found), b"next")
+
+        check_all(trace, since, check)
+
+
+def test_a_crash_while_the_start_moves_leaves_the_old_or_the_new_start() -> None:
+    for start in (4, 12):
+        trace = Trace()
+        log = written(trace.disk)
+        since = trace.disk.op_count
+        log.advance_start(start)
+        trace.promise("done")
+
+        def check(image: MemoryDisk, is_done: bool, start: int = start) -> None:
+            log = open_log(image)
+            assert log.start_offset in ((start,) if is_done else (0, start))
+            assert stored(log) == numbered(VALUES)[log.start_offset :]
+
+        check_all(trace, since, check)
+
+
+def test_a_crash_during_compaction_leaves_the_log_as_it_was_or_compacted() -> None:
+    trace = Trace()
+    log = open_log(trace.disk, OPTIONS)
+    for number in range(14):
+        append(log, keyed((b"%d" % (number % 3), b"%d" % number * 100)))
+    log.roll(NOW_MS)
+    log.sync()
+    since = trace.disk.op_count
+    before = contents(log)
+    work = plan(log, NOW_MS)
+    assert work is not None
+    manifest = compact(trace.disk, work)
+    assert manifest is not None
+    assert install(log, manifest)
+    after = contents(log)
+    trace.promise("done")
+    assert len(after) == 3
+
+    def check(image: MemoryDisk, is_done: bool) -> None:
+        log = open_log(image, OPTIONS)
+        assert contents(log) in ([after] if is_done else [before, after])
+        assert log.end_offset == 14
+        assert not log.report.damage
+
+    check_all(trace, since, check)
+
+
+def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> None:
+    trace = Trace()
+    committer = Committer(lambda call: call(), lambda: 0)
+    directory = DataDirectory.open(trace.disk, defaults=SMALL, committer=committer, now_ms=0)
+    append(directory.create_log("kept", 0, now_ms=0), batch(b"kept"))
+    committer.run_once()
+    since = trace.disk.op_count
+    append(directory.create_log("made", 3, now_ms=0), batch(b"made"))
+    committer.run_once()
+    trace.promise("made")
+    made_at = trace.disk.op_count
+    directory.delete_log("made", 3)
+    trace.promise("deleted")
+    directory.create_log("made", 3, now_ms=0)
+    trace.promise("made again")
+
+    for upto in range(since, trace.disk.op_count + 1):
+        for label, image in images(trace.disk, upto):
+            promised = trace.last_promise(upto)
+            try:
+                found = reopened(image)
+                assert found.pop(("kept", 0)) == [(0, b"kept")]
+                allowed: list[dict[tuple[str, int], list[tuple[int, bytes | None]]]] = {
+                    None: [{}, {("made", 3): []}, {("made", 3): [(0, b"made")]}],
+                    "made": [{("made", 3): [(0, b"made")]}] if upto == made_at else [{("made", 3): [(0, b"made")]}, {}],
+                    "deleted": [{}, {("made", 3): []}],
+                    "made again": [{("made", 3): []}],
+                }[promised]  # type: ignore[index]
+                assert found in allowed, f"{promised}: {found}"
+            except (AssertionError, GoQueueError):
+                print(label, *trace.disk.trace()[:upto], sep="\n")
+                raise
+
+
+def reopened(disk: MemoryDisk) -> dict[tuple[str, int], list[tuple[int, bytes | None]]]:
+    committer = Committer(lambda call: call(), lambda: 0)
+    directory = DataDirectory.open(disk, defaults=SMALL, committer=committer, now_ms=0)
+    assert not directory.failed
+    return {name: stored(log) for name, log in directory.logs.items()}

@@ -1,0 +1,148 @@
+"""One process owns a data directory, and what it creates there is what it finds again."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goqueue.model.errors import DataDirectoryLocked, GoQueueError, InvalidName, LogPoisoned
+from goqueue.storage.committer import Committer
+from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.disk import Disk
+from goqueue.storage.real_disk import RealDisk
+from goqueue.testing.memory_disk import MemoryDisk
+from tests.logs import SMALL, append, batch, stored
+
+
+def opened(disk: Disk, now_ms: int = 0) -> DataDirectory:
+    committer = Committer(lambda call: call(), lambda: 0)
+    return DataDirectory.open(disk, defaults=SMALL, committer=committer, now_ms=now_ms)
+
+
+def test_what_is_created_is_what_is_reloaded() -> None:
+    """B26."""
+    disk = MemoryDisk()
+    directory = opened(disk)
+    names = [("orders", 0), ("orders", 1), ("Orders", 0), ("a.b-c_d", 12)]
+    for name in names:
+        append(directory.create_log(*name, now_ms=0), batch(repr(name).encode()))
+    directory.close()
+    again = opened(disk)
+    assert {name: stored(log) for name, log in again.logs.items()} == {n: [(0, repr(n).encode())] for n in names}
+
+
+@pytest.mark.parametrize("topic", ["../escape", "a b/../c", "", ".", "..", "a/b", "x" * 250, "nul\0", "/etc"])
+def test_a_bad_name_never_reaches_the_disk(topic: str) -> None:
+    """B26."""
+    disk = MemoryDisk()
+    directory = opened(disk)
+    before = disk.op_count
+    with pytest.raises(InvalidName):
+        directory.create_log(topic, 0, now_ms=0)
+    assert disk.op_count == before
+
+
+def test_a_negative_partition_is_refused() -> None:
+    with pytest.raises(InvalidName):
+        opened(MemoryDisk()).create_log("orders", -1, now_ms=0)
+
+
+def test_a_second_owner_is_refused_before_anything_is_looked_at() -> None:
+    """C14."""
+    disk = MemoryDisk()
+    directory = opened(disk)
+    before = disk.op_count
+    with pytest.raises(DataDirectoryLocked):
+        opened(disk)
+    assert disk.op_count == before
+    directory.close()
+    directory.close()
+    opened(disk)
+
+
+def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
+    """C14: the kernel keeps the lock, not a pid in a file, so a container whose pid is always 1 starts again."""
+    program = (
+        "import sys, pathlib\n"
+        "from goqueue.storage.real_disk import RealDisk\n"
+        "lock = RealDisk(pathlib.Path(sys.argv[1])).lock('lock')\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "held\n"
+        with pytest.raises(DataDirectoryLocked):
+            opened(RealDisk(tmp_path))
+        owner.kill()
+        owner.wait()
+    opened(RealDisk(tmp_path)).close()
+
+
+def test_deleting_a_log_removes_it_and_its_last_brother_the_topic() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for partition in (0, 1):
+        directory.create_log("orders", partition, now_ms=0)
+    directory.delete_log("orders", 0)
+    assert disk.list("logs/orders") == ["1"]
+    directory.delete_log("orders", 1)
+    assert disk.list("logs") == []
+    assert disk.list("deleted") == []
+    log = directory.create_log("orders", 0, now_ms=0)
+    assert (log.start_offset, log.end_offset) == (0, 0)
+
+
+def test_one_log_that_cannot_be_opened_costs_the_others_nothing() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for topic in ("bad", "good"):
+        append(directory.create_log(topic, 0, now_ms=0), batch(b"x"))
+    directory.close()
+    disk.faults.add("open", errno.EIO, prefix="logs/bad/0", suffix=".log", forever=True)
+    again = opened(disk)
+    assert list(again.logs) == [("good", 0)]
+    assert isinstance(again.failed["bad", 0], LogPoisoned)
+    with pytest.raises(GoQueueError, match="cannot be opened"):
+        again.create_log("bad", 0, now_ms=0)
+
+
+def test_what_is_not_one_of_our_logs_is_left_alone() -> None:
+    """C5."""
+    disk = MemoryDisk()
+    disk.make_directory("logs/backups/yesterday")
+    disk.make_directory("logs/not a topic/0")
+    disk.make_directory("logs/orders/007")
+    directory = opened(disk)
+    assert directory.logs == {}
+    assert disk.list("logs") == ["backups", "not a topic", "orders"]
+
+
+def test_maintenance_applies_retention_and_a_failing_log_takes_only_itself_out() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for topic in ("bad", "good"):
+        log = directory.create_log(topic, 0, now_ms=0)
+        append(log, batch(b"x", timestamp=1))
+        log.sync()
+    disk.faults.add("write", errno.EIO, prefix="logs/bad", forever=True)
+    directory.maintain(now_ms=30 * 24 * 3600 * 1000)
+    assert directory.logs["good", 0].start_offset == 1
+    assert isinstance(directory.logs["bad", 0].failure, LogPoisoned)
+    directory.close()
+
+
+def test_only_logs_that_took_work_to_open_are_reported() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for topic in ("a", "b"):
+        log = directory.create_log(topic, 0, now_ms=0)
+        append(log, batch(b"x"))
+        log.sync()
+    directory.logs["a", 0].close()
+    assert [report.log for report in opened(disk.crashed()).report] == ["logs/b/0"]
