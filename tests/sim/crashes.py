@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from typing import Any
+
 from goqueue.testing.memory_disk import MemoryDisk
 
 
@@ -12,18 +14,19 @@ class Trace:
     """What a scenario did, and when: the number of disk operations that had been made by then."""
 
     disk: MemoryDisk = field(default_factory=MemoryDisk)
-    promised: list[tuple[int, object]] = field(default_factory=list)
+    promised: list[tuple[int, Any]] = field(default_factory=list)
 
-    def promise(self, fact: object) -> None:
+    def promise(self, fact: Any) -> None:
         """From here on, whatever crashes, `fact` holds."""
         self.promised.append((self.disk.op_count, fact))
 
-    def last_promise(self, upto: int) -> object:
+    def last_promise(self, upto: int) -> Any:
         return next((fact for at, fact in reversed(self.promised) if at <= upto), None)
 
 
 def images(disk: MemoryDisk, upto: int) -> Iterator[tuple[str, MemoryDisk]]:
-    """A crash after `upto` operations: all, none and each single un-synced one lost, the last write torn at each sector."""
+    """A crash after `upto` operations: all, none and each single un-synced one lost, the last write torn at each
+    sector."""
     unsynced = disk.unsynced(upto)
     yield f"after {upto}: nothing lost", disk.crashed(upto)
     if unsynced:

@@ -1,10 +1,11 @@
-"""Every crash point of what changes a log that is already there: truncation, deletion, compaction. Before or after, never between."""
+"""Every crash point of what changes a log that is already there: truncation, deletion, compaction. Before or after,
+never between."""
 
 from collections.abc import Callable
 
 from goqueue.model.errors import GoQueueError
-from goqueue.storage.compaction import compact, install, plan
 from goqueue.storage.committer import Committer
+from goqueue.storage.compaction import compact, install, plan
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.testing.memory_disk import MemoryDisk
@@ -13,6 +14,11 @@ from tests.sim.crashes import Trace, images
 from tests.unit.storage.test_compaction import NOW_MS, OPTIONS, contents, keyed
 
 VALUES = [b"%d" % number * 200 for number in range(12)]
+
+
+Contents = dict[tuple[str, int], list[tuple[int, bytes | None]]]
+EMPTY: Contents = {("made", 3): []}
+MADE: Contents = {("made", 3): [(0, b"made")]}
 
 
 def written(disk: MemoryDisk) -> Log:
@@ -117,23 +123,22 @@ def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> Non
 
     for upto in range(since, trace.disk.op_count + 1):
         for label, image in images(trace.disk, upto):
-            promised = trace.last_promise(upto)
             try:
                 found = reopened(image)
                 assert found.pop(("kept", 0)) == [(0, b"kept")]
-                allowed: list[dict[tuple[str, int], list[tuple[int, bytes | None]]]] = {
-                    None: [{}, {("made", 3): []}, {("made", 3): [(0, b"made")]}],
-                    "made": [{("made", 3): [(0, b"made")]}] if upto == made_at else [{("made", 3): [(0, b"made")]}, {}],
-                    "deleted": [{}, {("made", 3): []}],
-                    "made again": [{("made", 3): []}],
-                }[promised]  # type: ignore[index]
-                assert found in allowed, f"{promised}: {found}"
+                allowed = {
+                    None: [{}, EMPTY, MADE],
+                    "made": [MADE] if upto == made_at else [MADE, {}],
+                    "deleted": [{}, EMPTY],
+                    "made again": [EMPTY],
+                }[trace.last_promise(upto)]
+                assert found in allowed
             except (AssertionError, GoQueueError):
                 print(label, *trace.disk.trace()[:upto], sep="\n")
                 raise
 
 
-def reopened(disk: MemoryDisk) -> dict[tuple[str, int], list[tuple[int, bytes | None]]]:
+def reopened(disk: MemoryDisk) -> Contents:
     committer = Committer(lambda call: call(), lambda: 0)
     directory = DataDirectory.open(disk, defaults=SMALL, committer=committer, now_ms=0)
     assert not directory.failed

@@ -37,10 +37,10 @@ def rebuild_batch(batch: Batch, records: Sequence[DecodedRecord], *, delete_hori
     attributes, base_timestamp, max_timestamp = batch.attributes, batch.base_timestamp, batch.max_timestamp
     if delete_horizon_ms is not None and not attributes & DELETE_HORIZON_BIT:
         attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, delete_horizon_ms
-    if not records:
+    if records:
+        max_timestamp = max(record.timestamp for record in records)  # under append time they all say the same
+    else:
         attributes &= ~CODEC_MASK
-    elif not batch.is_append_time:
-        max_timestamp = max(record.timestamp for record in records)
     head = Head(
         last_offset_delta=batch.last_offset_delta,
         base_timestamp=base_timestamp,

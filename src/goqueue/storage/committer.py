@@ -1,7 +1,8 @@
 """Group commit: one thread syncs whatever was written while it was busy with the sync before. The running sync is the
 linger; waiting longer on purpose only adds latency.
 
-`Committer` decides what to sync and knows no thread and no clock, so that a test runs it by hand. `CommitThread` runs it.
+`Committer` decides what to sync and knows no thread and no clock, so that a test runs it by hand. `CommitThread` runs
+it.
 """
 
 import time
@@ -55,7 +56,7 @@ class Committer:
             pending = PendingSync(log)
             try:
                 pending.run()
-            except Exception as error:  # whatever it was, nobody may be told that this log is safe
+            except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
                 results.append((pending, error))
             else:
                 results.append((pending, None))
@@ -94,7 +95,8 @@ def _finish(results: list[tuple[PendingSync, Exception | None]]) -> None:
 
 
 class CommitThread:
-    """The one thread that syncs. `stop` returns when no sync is running and none will: closing the logs syncs the rest."""
+    """The one thread that syncs. `stop` returns when no sync is running and none will: closing the logs syncs the
+    rest."""
 
     def __init__(self, deliver: Deliver) -> None:
         self.committer = Committer(deliver, _monotonic_ms)

@@ -21,7 +21,8 @@ from goqueue.storage.swap import CLEANED_NAME, Manifest, Replacement
 from goqueue.storage.walk import Expected
 
 KEYS_MAX = 4_000_000
-"""Latest offsets held in memory at once, about 500 bytes each with a 100-byte key; what is left waits for the next round."""
+"""Latest offsets held in memory at once, about 500 bytes each with a 100-byte key; what is left waits for the next
+round."""
 WRITE_BYTES = 1024 * 1024
 
 
@@ -155,8 +156,8 @@ def _latest_offsets(
 
 
 def _groups(segments: list[Segment], segment_bytes: int) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment, so that compacted segments do not become ever more and smaller. A damaged one
-    stands alone: it is left as it is, since what cannot be read is not ours to throw away."""
+    """Neighbours that fit into one segment, so that compacted segments do not become ever more and smaller. A damaged
+    one stands alone: it is left as it is, since what cannot be read is not ours to throw away."""
     group: list[Segment] = []
     for segment in segments:
         fits = sum(one.size for one in group) + segment.size <= segment_bytes

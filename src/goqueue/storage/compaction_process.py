@@ -1,6 +1,7 @@
 """Compaction in a process of its own, at low priority: in a thread it would cost the broker its latency.
 
-Run as `python -m goqueue.storage.compaction_process ROOT`, with a plan on standard input and a manifest on standard output.
+Run as `python -m goqueue.storage.compaction_process ROOT`, with a plan on standard input and a manifest on standard
+output.
 """
 
 import asyncio

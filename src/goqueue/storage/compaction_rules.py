@@ -1,7 +1,8 @@
 """Which records survive a compaction: Kafka's rules, so that its clients see what they expect.
 
 - A record goes when a later one has its key. Records without a key stay.
-- A tombstone (no value) stays readable for a day after its first compaction, so that slow readers learn of the deletion.
+- A tombstone (no value) stays readable for a day after its first compaction, so that slow readers learn of the
+  deletion.
 - Records of aborted transactions go. A transaction's marker stays as long as any of its records, then for a day.
 - A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it.
 """
@@ -81,7 +82,9 @@ class Keep:
         else:
             kept = [record for record in records if self._is_kept(batch, record)]
         if not kept:
-            is_needed = self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
+            is_needed = (
+                self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
+            )
             return _checked(rebuild_batch(batch, [])) if is_needed else None
         wants_horizon = delete_horizon_ms(batch) is None and any(record.value is None for record in kept)
         if records is not None and len(kept) == len(records) and not wants_horizon:

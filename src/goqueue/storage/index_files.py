@@ -20,8 +20,8 @@ SUMMARY = Struct("<qqqqq")
 
 
 class Summary(NamedTuple):
-    """Invariant: it is saved only after the log was synced up to `end_position`, so what it describes is known to be on the
-    disk."""
+    """Invariant: it is saved only after the log was synced up to `end_position`, so what it describes is known to be on
+    the disk."""
 
     base_offset: int
     end_position: int

@@ -1,7 +1,8 @@
 """An append-only log on one disk that never loses what it acknowledged.
 
-A log belongs to one thread. The one exception is `PendingSync.run`, which the commit thread calls: it reads `end_offset` and
-then the tuple of unsynced segments, and append changes them in the opposite order, so a sync covers at least what it says.
+A log belongs to one thread. The one exception is `PendingSync.run`, which the commit thread calls: it reads
+`end_offset` and then the tuple of unsynced segments, and append changes them in the opposite order, so a sync covers at
+least what it says.
 """
 
 import errno
@@ -9,10 +10,12 @@ from collections.abc import Callable, Sequence
 
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, Batch
+from goqueue.storage import segment_reads
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.recovery import Recovered, RecoveryReport, recover
-from goqueue.storage.segment import Segment, Slice
+from goqueue.storage.segment import Segment
+from goqueue.storage.segment_reads import Slice
 from goqueue.storage.segments import SegmentList
 from goqueue.storage.state import LogState
 from goqueue.storage.walk import Damage, Expected
@@ -113,8 +116,8 @@ class Log:
     # -- writing
 
     def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> int:
-        """Append all batches or none, in one write. Returns the first offset. The batches' memory is written to: it gets
-        offsets and epoch. Acknowledge when `acknowledged_offset` has passed."""
+        """Append all batches or none, in one write. Returns the first offset. The batches' memory is written to: it
+        gets offsets and epoch. Acknowledge when `acknowledged_offset` has passed."""
         if self._failure is not None:
             raise self._failure
         segment = self._active
@@ -212,8 +215,8 @@ class Log:
         self.finish_sync(pending)
 
     def finish_sync(self, pending: PendingSync, error: Exception | None = None) -> None:
-        """Take note that `pending` has run. A failed sync poisons the log: the kernel may have dropped what it could not
-        write, so no later sync proves anything."""
+        """Take note that `pending` has run. A failed sync poisons the log: the kernel may have dropped what it could
+        not write, so no later sync proves anything."""
         if self._failure is not None:
             return
         if error is not None:
@@ -266,15 +269,15 @@ class Log:
     # -- reading
 
     def read(self, offset: int, max_bytes: int, limit_offset: int | None = None) -> Slice | None:
-        """Whole batches from the one that holds `offset` on, below `limit_offset`: one segment's worth at most. None: nothing
-        there yet. The first batch may begin before `offset`; damaged and compacted offsets are passed over."""
+        """Whole batches from the one that holds `offset` on, below `limit_offset`: one segment's worth at most. None:
+        nothing there yet. The first batch may begin before `offset`; damaged and compacted offsets are passed over."""
         self.check_open()
         limit = self.end_offset if limit_offset is None else min(limit_offset, self.end_offset)
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRange(f"{offset} is not in [{self.start_offset}, {self.end_offset}]")
         while offset < limit:
             segment = self.segments.of(offset)
-            found = segment.read(offset, max_bytes, limit)
+            found = segment_reads.read(segment, offset, max_bytes, limit)
             if found is not None:
                 return found
             offset = segment.next_offset
@@ -298,7 +301,8 @@ class Log:
     # -- shortening
 
     def truncate(self, end_offset: int) -> None:
-        """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it returns."""
+        """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it
+        returns."""
         self.check_open()
         if end_offset >= self.end_offset:
             return
@@ -321,7 +325,8 @@ class Log:
         self._dirty = False
 
     def advance_start(self, start_offset: int) -> None:
-        """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it returns."""
+        """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it
+        returns."""
         self.check_open()
         if not self.start_offset <= start_offset <= self.end_offset:
             raise OffsetOutOfRange(f"{start_offset} is not in [{self.start_offset}, {self.end_offset}]")
@@ -339,7 +344,8 @@ class Log:
     # -- ends
 
     def close(self) -> None:
-        """Sync, save what makes the next start quick, and let go. Closing twice is fine; a poisoned log is let go as it is."""
+        """Sync, save what makes the next start quick, and let go. Closing twice is fine; a poisoned log is let go as it
+        is."""
         if self._failure is None:
             self.sync()
             try:

@@ -1,9 +1,10 @@
 """Opening a log: what is known to be good is believed, the rest is scanned; only a torn tail is cut off.
 
 Invariant: an index is saved and a compaction installed only after the data was synced. So everything up to the last of
-those is known to have been on the disk: damage there is rot, it costs the damaged batch and nothing behind it. Behind that point a crash may have
-lost any write that was never acknowledged: the log ends at the first hole. Rot behind that point is told from a hole by
-its look (see walk.lost_a_sector); good batches behind a hole are put aside under another name, never deleted.
+those is known to have been on the disk: damage there is rot, it costs the damaged batch and nothing behind it. Behind
+that point a crash may have lost any write that was never acknowledged: the log ends at the first hole. Rot behind that
+point is told from a hole by its look (see walk.lost_a_sector); good batches behind a hole are put aside under another
+name, never deleted.
 """
 
 from dataclasses import dataclass, field

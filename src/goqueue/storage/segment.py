@@ -6,11 +6,9 @@ this process did not write or check itself are checked when they are first read,
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct
-from typing import NamedTuple
 
 from goqueue.model.errors import DamagedFile, ReadFailed
-from goqueue.records.batch import LENGTH_END, PREFIX, Batch, check_batch
+from goqueue.records.batch import LENGTH_END, PREFIX, Batch
 from goqueue.storage import index_files
 from goqueue.storage.disk import Disk, File
 from goqueue.storage.index import EARLIEST_MS, OffsetIndex, TimeIndex
@@ -19,41 +17,16 @@ from goqueue.storage.options import KIB, MIB
 from goqueue.storage.walk import Damage, Expected, walk
 
 LOG_SUFFIX = ".log"
-HEAD = Struct(">qi11xi8xq")
-"""Of a batch header: base offset, length, last offset delta, max timestamp."""
 ALLOCATION_BYTES_MIN = 64 * KIB
 ALLOCATION_BYTES_MAX = 8 * MIB
+
+NOWHERE = (-1, -1)
 
 _pack_prefix = PREFIX.pack_into
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = "") -> str:
     return f"{directory}/{base_offset:020d}{suffix}"
-
-
-class Slice(NamedTuple):
-    """Whole batches of one segment, for the network to send without a copy. Keeps its file alive."""
-
-    file: File
-    position: int
-    length: int
-    first_offset: int
-    next_offset: int
-    """Where to read on. Behind a damaged or compacted place this is not the last offset plus one."""
-
-    def read(self) -> bytes:
-        return self.file.read(self.position, self.length)
-
-    def view(self) -> memoryview:
-        return self.file.view(self.position, self.length)
-
-
-class Head(NamedTuple):
-    position: int
-    end: int
-    base_offset: int
-    next_offset: int
-    max_timestamp: int
 
 
 class Segment:
@@ -77,13 +50,13 @@ class Segment:
         self.index_is_durable = True
         self.damage: dict[int, Damage] = {}
         self.on_damage: Callable[[Damage], None] = lambda damage: None
-        self._interval_bytes = interval_bytes
+        self.interval_bytes = interval_bytes
         self._next_block_at = 0
         self._index: OffsetIndex | None = OffsetIndex(base_offset)
         self._time_index: TimeIndex | None = TimeIndex()
         self._checked = bytearray()
         """One flag per block. Invariant: blocks this process wrote or walked over are flagged."""
-        self._resume_at = (-1, -1)
+        self.resume_at = NOWHERE
         """(offset, position) where the last read ended: a sequential reader asks for just that next."""
 
     # -- making and loading
@@ -128,8 +101,8 @@ class Segment:
     # -- writing
 
     def reserve(self, end: int, limit: int, room_bytes: Callable[[], int]) -> None:
-        """Allocate up to `end` and some way ahead, not beyond `limit` without need; OSError if there is no room. In growing
-        steps, so that a thousand idle logs cost nothing."""
+        """Allocate up to `end` and some way ahead, not beyond `limit` without need; OSError if there is no room. In
+        growing steps, so that a thousand idle logs cost nothing."""
         if end <= self.allocated:
             return
         step = min(max(self.allocated, ALLOCATION_BYTES_MIN), ALLOCATION_BYTES_MAX)
@@ -140,7 +113,8 @@ class Segment:
         self.allocated = target
 
     def append(self, batches: Sequence[Batch], leader_epoch: int) -> int:
-        """Give the batches their offsets and write them in one call. Room must have been reserved. Returns the next offset."""
+        """Give the batches their offsets and write them in one call. Room must have been reserved. Returns the next
+        offset."""
         offset = self.next_offset
         position = start = self.size
         highest = self.max_timestamp
@@ -178,7 +152,7 @@ class Segment:
         index.add(offset, position)
         time_index.add(highest, offset)
         self._checked.append(1)
-        self._next_block_at = position + self._interval_bytes
+        self._next_block_at = position + self.interval_bytes
 
     def scan(self, judge: Callable[[memoryview, Damage], bool]) -> Damage | None:
         """Take in what stands behind `size` in the file. Damage that `judge` accepts is skipped, other damage ends the
@@ -210,8 +184,8 @@ class Segment:
     # -- indexes on disk
 
     def save_index(self) -> None:
-        """Only to be called when the log is synced up to `size`: see Summary. Itself not synced; a lost or torn index is
-        rebuilt."""
+        """Only to be called when the log is synced up to `size`: see Summary. Itself not synced; a lost or torn index
+        is rebuilt."""
         if self.saved_size == self.size:
             return
         summary = Summary(self.base_offset, self.size, self.next_offset, self.max_timestamp, self.created_ms)
@@ -237,7 +211,7 @@ class Segment:
             except (OSError, DamagedFile):
                 return self._rebuild_indexes()
             self._index = index
-            self._next_block_at = index.positions[-1] + self._interval_bytes
+            self._next_block_at = index.positions[-1] + self.interval_bytes
             if len(self._checked) != len(index):
                 self._checked = bytearray(len(index))
         return self._index, self._time_index
@@ -271,120 +245,32 @@ class Segment:
         except OSError as error:
             raise ReadFailed(f"{self.path}: {error.strerror} at byte {position}") from error
 
-    def _read(self, position: int, length: int) -> bytes:
+    def read(self, position: int, length: int) -> bytes:
         try:
             return self.file.read(position, length)
         except OSError as error:
             raise ReadFailed(f"{self.path}: {error.strerror} at byte {position}") from error
 
-    def _check_block(self, block: int) -> None:
-        if self._checked[block]:
+    def check_blocks(self, first: int, last: int) -> None:
+        """See to it that all batches of these blocks are sound or known as damage. In one read: a reader comes this way
+        once after each start."""
+        unchecked = self._checked.find(0, first, last + 1)
+        if unchecked < 0:
             return
         index, _ = self.indexes()
-        start, end = self._block_range(index, block)
-        last = block + 1 == len(index)
-        next_offset = self.next_offset if last else index.base_offset + index.deltas[block + 1]
-        data = memoryview(self._read(start, end - start))
-        due = index.base_offset + index.deltas[block] if block else self.base_offset
-        for item in walk(data, due, self.expected, next_offset):
+        start, end = self.block_range(index, unchecked)[0], self.block_range(index, last)[1]
+        due = index.base_offset + index.deltas[unchecked] if unchecked else self.base_offset
+        is_last = last + 1 == len(index)
+        next_offset = self.next_offset if is_last else index.base_offset + index.deltas[last + 1]
+        for item in walk(memoryview(self.read(start, end - start)), due, self.expected, next_offset):
             if isinstance(item, Damage):
                 self.note_damage(item._replace(position=start + item.position, end=start + item.end))
-        self._checked[block] = 1
+        self._checked[unchecked : last + 1] = bytes([1]) * (last + 1 - unchecked)
 
-    def _block_range(self, index: OffsetIndex, block: int) -> tuple[int, int]:
+    def block_range(self, index: OffsetIndex, block: int) -> tuple[int, int]:
         """Invariant: the first block begins at 0 even where the first batch is damaged, so no byte is in no block."""
         start = index.positions[block] if block else 0
         return start, index.positions[block + 1] if block + 1 < len(index) else self.size
-
-    def heads(self, block: int) -> Iterator[Head]:
-        """The sound batches from `block` on to the end of the segment."""
-        index, _ = self.indexes()
-        for number in range(block, len(index)):
-            self._check_block(number)
-            start, end = self._block_range(index, number)
-            data = self._read(start, min(end - start, self._interval_bytes + HEAD.size))
-            position = start
-            while position < end:
-                if position in self.damage:
-                    position = self.damage[position].end
-                    continue
-                if position - start + HEAD.size > len(data):  # damage took us past what holds the batches' heads
-                    data, start = self._read(position, HEAD.size), position
-                base_offset, length, delta, max_timestamp = HEAD.unpack_from(data, position - start)
-                after = position + LENGTH_END + length
-                yield Head(position, after, base_offset, base_offset + delta + 1, max_timestamp)
-                position = after
-
-    def locate(self, offset: int) -> tuple[int, int]:
-        """(position, base offset) of the batch that holds `offset`, or of the first one behind it; the end if none."""
-        if self._resume_at[0] == offset:
-            return self._resume_at[1], offset
-        index, _ = self.indexes()
-        for head in self.heads(index.block_of_offset(offset)):
-            if head.next_offset > offset:
-                return head.position, head.base_offset
-        return self.size, self.next_offset
-
-    def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
-        """Whole batches from the one that holds `offset` on, all of them below `limit_offset`; at least one if there is
-        one, then not more than `max_bytes`. None: nothing here."""
-        position, first_offset = self.locate(offset)
-        if position >= self.size:
-            return None
-        end, next_offset = self.size, self.next_offset
-        if limit_offset < next_offset:
-            end, next_offset = self.locate(limit_offset)
-            if end <= position:
-                return None
-        if end - position > max_bytes:
-            end, next_offset = self._cut(position, position + max_bytes)
-        end, next_offset = self._stop_at_damage(position, end, next_offset)
-        if end == position:  # a resumed read ran into damage that nobody had seen yet
-            self._resume_at = (-1, -1)
-            return self.read(offset, max_bytes, limit_offset)
-        if next_offset < self.next_offset:
-            self._resume_at = (next_offset, end) if end not in self.damage else (-1, -1)
-        return Slice(self.file, position, end - position, first_offset, next_offset)
-
-    def _cut(self, position: int, target: int) -> tuple[int, int]:
-        """The last batch boundary up to `target`, but at least one batch behind `position`."""
-        index, _ = self.indexes()
-        end, next_offset = position, -1
-        for head in self.heads(index.block_of_position(target)):
-            if head.position > target:
-                break
-            if head.position > position:
-                end, next_offset = head.position, head.base_offset
-            if head.end > target:
-                break
-        if end == position:
-            for head in self.heads(index.block_of_position(position)):
-                if head.position == position:
-                    return head.end, head.next_offset
-        return end, next_offset
-
-    def _stop_at_damage(self, position: int, end: int, next_offset: int) -> tuple[int, int]:
-        index, _ = self.indexes()
-        first, last = index.block_of_position(position), index.block_of_position(end - 1)
-        block = self._checked.find(0, first, last + 1)
-        while block >= 0:
-            self._check_block(block)
-            block = self._checked.find(0, block, last + 1)
-        if self.damage:
-            for damage in sorted(self.damage.values()):
-                if position <= damage.position < end:
-                    return damage.position, damage.next_offset
-        return end, next_offset
-
-    def batch_at(self, head: Head) -> Batch:
-        return check_batch(memoryview(self._read(head.position, head.end - head.position)))
-
-    def first_after_time(self, timestamp: int) -> Iterator[Head]:
-        """Batches that may hold a record at or after `timestamp`, in log order, from the first that does on."""
-        _, time_index = self.indexes()
-        for head in self.heads(time_index.block_of_time(timestamp)):
-            if head.max_timestamp >= timestamp:
-                yield head
 
     def batches(self) -> Iterator[Batch]:
         """All sound batches, whole."""

@@ -9,14 +9,16 @@ from goqueue.storage.disk import Disk
 from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.options import LogOptions
 from goqueue.storage.segment import Segment
+from goqueue.storage.segment_reads import locate
 from goqueue.storage.walk import Damage, Expected
 
-LOADED_INDEXES_MAX = 16
+LOADED_INDEXES_MAX = 32
 """Of sealed segments, per log: a terabyte of log must not keep gigabytes of index in memory."""
 
 
 class SegmentList:
-    """Invariant: never empty; the last one is active, all others are sealed; each begins where the one before it ends."""
+    """Invariant: never empty; the last one is active, all others are sealed; each begins where the one before it
+    ends."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class SegmentList:
 
     def _shortened(self, old: Segment, end_offset: int) -> Segment:
         """By a copy: the old file may still be on its way to a reader, who must never see it shrink."""
-        kept_bytes, _ = old.locate(end_offset)
+        kept_bytes, _ = locate(old, end_offset)
         index_files.remove(self._disk, old.stem)
         self._disk.sync_directory(self._directory)
         copy = self._disk.open(old.path + ".tmp", create=True)

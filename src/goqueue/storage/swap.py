@@ -1,7 +1,8 @@
 """Putting compacted segments in the place of their sources: all of it or nothing, whenever the power goes.
 
-Outputs are written into the folder `cleaned` of the log. A durable manifest then says which sources each one replaces: from
-that moment the swap will happen, now or at the next start. Without a manifest, outputs are leftovers and are removed.
+Outputs are written into the folder `cleaned` of the log. A durable manifest then says which sources each one replaces:
+from that moment the swap will happen, now or at the next start. Without a manifest, outputs are leftovers and are
+removed.
 """
 
 import json
@@ -55,7 +56,8 @@ class Manifest:
 
 
 def install(disk: Disk, directory: str, manifest: Manifest, state: LogState | None) -> None:
-    """Carry a saved manifest out. Every step may already have happened before a crash. A lost state is rebuilt later."""
+    """Carry a saved manifest out. Every step may already have happened before a crash. A lost state is rebuilt
+    later."""
     for replacement in manifest.replacements:
         _replace(disk, directory, replacement)
     disk.sync_directory(directory)

@@ -8,6 +8,7 @@ from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord, decode
 from goqueue.storage.log import Log
 from goqueue.storage.options import MIB
+from goqueue.storage.segment_reads import from_time
 from goqueue.telemetry.logs import get_logger
 
 events = get_logger("storage")
@@ -27,8 +28,7 @@ def first_at_or_after(log: Log, timestamp: int) -> Moment | None:
         if segment.max_timestamp < timestamp or segment.next_offset <= log.start_offset:
             continue
         log.segments.touch(segment)
-        for head in segment.first_after_time(timestamp):
-            batch = segment.batch_at(head)
+        for batch in from_time(segment, timestamp):
             for record in _records(log, batch):
                 if record.timestamp >= timestamp and record.offset >= log.start_offset:
                     return Moment(record.offset, record.timestamp)
@@ -59,5 +59,7 @@ def _records(log: Log, batch: Batch) -> Sequence[DecodedRecord]:
     try:
         return decode(batch)
     except (CorruptBatch, BatchTooLarge) as error:
-        events.warning("batch skipped in a read by time", log=log.directory, offset=batch.base_offset, reason=str(error))
+        events.warning(
+            "batch skipped in a read by time", log=log.directory, offset=batch.base_offset, reason=str(error)
+        )
         return ()

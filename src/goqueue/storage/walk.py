@@ -121,9 +121,9 @@ def is_zero(data: memoryview) -> bool:
 def lost_a_sector(data: memoryview, position: int, *, at_end_of_file: bool) -> bool:
     """Do these bytes, a damage that stands at `position` of its file, look like a write that never reached the disk?
 
-    Space is allocated as zeros before it is written, and a disk writes whole sectors. So a lost write leaves nothing but
-    zeros, or zeros from a batch's start or a sector's to the end of that sector. Rot changes bits and leaves the rest.
-    Telling them apart is what keeps good batches behind rot and drops unacknowledged ones behind a hole.
+    Space is allocated as zeros before it is written, and a disk writes whole sectors. So a lost write leaves nothing
+    but zeros, or zeros from a batch's start or a sector's to the end of that sector. Rot changes bits and leaves the
+    rest. Telling them apart is what keeps good batches behind rot and drops unacknowledged ones behind a hole.
     """
     if is_zero(data):
         return True

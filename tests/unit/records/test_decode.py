@@ -10,7 +10,7 @@ from goqueue.records.batch import Batch, Codec, place
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import PlainRecord, decode
 from goqueue.records.encode import Head, assemble, encode_records
-from goqueue.records.weigh import object_bytes
+from goqueue.records.weigh import OBJECT_BYTES_PER_BYTE_MAX, object_bytes
 from tests.unit.records.samples import (
     ALL_CODECS,
     COMPRESSED,
@@ -255,6 +255,30 @@ def test_objects_are_never_larger_than_weighed(
     counted = object_bytes(plain, count, most - 1)
     assert kept <= most
     assert kept <= counted
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(record(b"\0\0\0\1\1\1"), id="header count is negative"),
+        pytest.param(record(b"\0\0\0\1\1\x7e"), id="more headers than bytes"),
+        pytest.param(b"\x0a" + EMPTY[1:], id="length too small"),
+        pytest.param(EMPTY[:-1] + b"\x80", id="header count without end"),
+        pytest.param(b"\xff" * 11, id="length of eleven bytes"),
+    ],
+)
+def test_damaged_records_are_corrupt_when_weighed(damaged: bytes) -> None:
+    with pytest.raises(CorruptBatch):
+        object_bytes(damaged, 1, len(damaged) * OBJECT_BYTES_PER_BYTE_MAX - 1)
+
+
+def test_a_number_without_end_is_not_read_to_the_end() -> None:
+    with pytest.raises(CorruptBatch, match="ten bytes"):
+        object_bytes(b"\xff" * 1000, 1, 10_000)
+
+
+def test_a_count_that_is_plainly_too_much_is_refused_unread() -> None:
+    assert object_bytes(b"no records at all", 1000, 500) > 500
 
 
 @quick

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goqueue.records.batch import Batch, Codec, check_batch
-from goqueue.records.build import build_batch
+from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.records.decode import decode
 from goqueue.records.encode import sign
@@ -28,7 +28,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 def keyed(*pairs: Pair, producer: int = -1, transactional: bool = False, codec: Codec = Codec.NONE) -> Batch:
-    records = [(NOW_MS, key, value, []) for key, value in pairs]
+    records: list[NewRecord] = [(NOW_MS, key, value, []) for key, value in pairs]
     data = build_batch(
         records,
         codec=codec,
@@ -184,7 +184,10 @@ def test_a_producers_last_batch_leaves_its_header_for_a_day() -> None:
     log = open_log(MemoryDisk(), OPTIONS)
     append(log, keyed((b"a", b"1"), producer=7), keyed((b"a", b"2")))
     assert run(log)
-    assert [(one.base_offset, one.producer_id, one.record_count) for one in stored_batches(log)] == [(0, 7, 0), (1, -1, 1)]
+    assert [(one.base_offset, one.producer_id, one.record_count) for one in stored_batches(log)] == [
+        (0, 7, 0),
+        (1, -1, 1),
+    ]
     append(log, keyed((b"z", b"x" * 800)))
     assert run(log, NOW_MS + DAY_MS)
     assert [one.base_offset for one in stored_batches(log)] == [1, 2]

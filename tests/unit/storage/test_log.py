@@ -7,7 +7,7 @@ import pytest
 
 from goqueue.model.errors import BatchTooLarge, LogClosed, OffsetOutOfRange, StaleEpoch
 from goqueue.records.batch import Codec, check_batch, split
-from goqueue.records.build import build_batch
+from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
 from goqueue.storage.log import Log
 from goqueue.storage.options import MIB, LogOptions
@@ -269,7 +269,7 @@ def test_a_million_messages_are_read_back_exactly(tmp_path: Path) -> None:
     per_batch, batches = 500, 2000
     log = Log.open(RealDisk(tmp_path), DIRECTORY, LogOptions(segment_bytes=16 * MIB, disk_reserve_bytes=0), 0)
     for number in range(batches):
-        records = [(number, None, b"%09d" % (number * per_batch + n), []) for n in range(per_batch)]
+        records: list[NewRecord] = [(number, None, b"%09d" % (number * per_batch + n), []) for n in range(per_batch)]
         append(log, check_batch(memoryview(build_batch(records))))
     log.close()
     log = Log.open(RealDisk(tmp_path), DIRECTORY, LogOptions(), 0)

@@ -49,5 +49,4 @@ def test_a_crash_while_saving_leaves_the_old_or_the_new_file() -> None:
     for upto in range(before, disk.op_count + 1):
         for lost in ([], disk.unsynced(upto), *[[one] for one in disk.unsynced(upto)]):
             found = side_file.load(disk.crashed(upto, lost=lost), "d/state", Kind.LOG_STATE)
-            assert found in (b"old", b"new")
-    assert found == b"new"
+            assert found in ((b"old", b"new") if upto < disk.op_count else (b"new",))

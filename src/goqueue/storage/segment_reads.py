@@ -1,0 +1,125 @@
+"""Finding and cutting out whole batches of one segment. All steps go over checked blocks, so every header met is
+sound."""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from goqueue.records.batch import LENGTH_END, Batch, check_batch
+from goqueue.storage.disk import File
+from goqueue.storage.segment import NOWHERE, Segment
+
+HEAD = Struct(">qi11xi8xq")
+"""Of a batch header: base offset, length, last offset delta, max timestamp."""
+
+
+class Slice(NamedTuple):
+    """Whole batches of one segment, for the network to send without a copy. Keeps its file alive."""
+
+    file: File
+    position: int
+    length: int
+    first_offset: int
+    next_offset: int
+    """Where to read on. Behind a damaged or compacted place this is not the last offset plus one."""
+
+    def read(self) -> bytes:
+        return self.file.read(self.position, self.length)
+
+    def view(self) -> memoryview:
+        return self.file.view(self.position, self.length)
+
+
+class Head(NamedTuple):
+    """Where one batch stands and what it spans."""
+
+    position: int
+    end: int
+    base_offset: int
+    next_offset: int
+    max_timestamp: int
+
+
+def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
+    """Whole batches from the one that holds `offset` on, all of them below `limit_offset`; at least one if there is
+    one, then not more than `max_bytes`. None: nothing here."""
+    position, first_offset = locate(segment, offset)
+    if position >= segment.size:
+        return None
+    end, next_offset = segment.size, segment.next_offset
+    if limit_offset < next_offset:
+        end, next_offset = locate(segment, limit_offset)
+        if end <= position:
+            return None
+    if end - position > max_bytes:
+        end, next_offset = _cut(segment, position, position + max_bytes)
+    end, next_offset = _stop_at_damage(segment, position, end, next_offset)
+    if end == position:  # a resumed read ran into damage that nobody had seen yet
+        segment.resume_at = NOWHERE
+        return read(segment, offset, max_bytes, limit_offset)
+    segment.resume_at = NOWHERE if end in segment.damage else (next_offset, end)
+    return Slice(segment.file, position, end - position, first_offset, next_offset)
+
+
+def locate(segment: Segment, offset: int) -> tuple[int, int]:
+    """(position, base offset) of the batch that holds `offset`, or of the first one behind it; the end if none."""
+    if segment.resume_at[0] == offset:
+        return segment.resume_at[1], offset
+    index, _ = segment.indexes()
+    for head in _heads(segment, index.block_of_offset(offset)):
+        if head.next_offset > offset:
+            return head.position, head.base_offset
+    return segment.size, segment.next_offset
+
+
+def from_time(segment: Segment, timestamp: int) -> Iterator[Batch]:
+    """The batches that may hold a record at or after `timestamp`, in log order."""
+    _, time_index = segment.indexes()
+    for head in _heads(segment, time_index.block_of_time(timestamp)):
+        if head.max_timestamp >= timestamp:
+            yield check_batch(memoryview(segment.read(head.position, head.end - head.position)))
+
+
+def _heads(segment: Segment, block: int) -> Iterator[Head]:
+    """The sound batches from `block` on to the end of the segment."""
+    index, _ = segment.indexes()
+    for number in range(block, len(index)):
+        segment.check_blocks(number, number)
+        start, end = segment.block_range(index, number)
+        data = segment.read(start, min(end - start, segment.interval_bytes + HEAD.size))
+        position = start
+        while position < end:
+            if position in segment.damage:
+                position = segment.damage[position].end
+                continue
+            if position - start + HEAD.size > len(data):  # damage took us past what holds the batches' heads
+                data, start = segment.read(position, HEAD.size), position
+            base_offset, length, delta, max_timestamp = HEAD.unpack_from(data, position - start)
+            after = position + LENGTH_END + length
+            yield Head(position, after, base_offset, base_offset + delta + 1, max_timestamp)
+            position = after
+
+
+def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
+    """The last batch boundary up to `target`, but at least one batch behind `position`."""
+    index, _ = segment.indexes()
+    end, next_offset = position, -1
+    for head in _heads(segment, index.block_of_position(target)):
+        if head.position > target:
+            break
+        if head.position > position:
+            end, next_offset = head.position, head.base_offset
+        if head.end > target:
+            break
+    if end == position:
+        for head in _heads(segment, index.block_of_position(position)):
+            if head.position == position:
+                return head.end, head.next_offset
+    return end, next_offset
+
+
+def _stop_at_damage(segment: Segment, position: int, end: int, next_offset: int) -> tuple[int, int]:
+    index, _ = segment.indexes()
+    segment.check_blocks(index.block_of_position(position), index.block_of_position(end - 1))
+    hit = min((damage for damage in segment.damage.values() if position <= damage.position < end), default=None)
+    return (end, next_offset) if hit is None else (hit.position, hit.next_offset)
