@@ -140,9 +140,10 @@ class LogMachine(RuleBasedStateMachine):
         """A7, A8: an index that is missing, short or damaged changes no answer."""
         self.log.close()
         self.synced = self.end
-        names = [name for name in self.disk.list(DIRECTORY) if name.endswith("index")]
-        if names:
-            path = f"{DIRECTORY}/{data.draw(st.sampled_from(names))}"
+        paths = [f"{DIRECTORY}/{name}" for name in self.disk.list(DIRECTORY) if name.endswith("index")]
+        paths = [path for path in paths if self.disk.open(path).size()]
+        if paths:
+            path = data.draw(st.sampled_from(paths))
             size = self.disk.open(path).size()
             how = data.draw(st.sampled_from(["missing", "short", "flipped"]))
             if how == "missing":

@@ -1,6 +1,7 @@
 """A node as a process of its own: signals, limits, the ready file and the words at the start."""
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -20,6 +21,8 @@ from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolv
 
 SWITCH_INTERVAL_S = 0.0005
 """A thread that wants the interpreter back after a sync waits for this long at most; the default is 5 ms."""
+GC_THRESHOLDS = (50_000, 20, 1000)
+"""Reference counts free nearly everything; a full collection among millions of objects would be a pause."""
 
 events = get_logger("node")
 
@@ -33,6 +36,8 @@ def serve(settings: Settings) -> None:
     configure_logs(settings.log_level, settings.log_format)
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.freeze()  # what the imports made lives as long as the process: no collection need look at it
+    gc.set_threshold(*GC_THRESHOLDS)
     asyncio.run(_serve(settings))
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from goqueue.model.errors import InvalidSettings
 from goqueue.node.values import Choice, FilePath, Kind, byte_size, duration
-from goqueue.storage.options import KIB, MIB, SECOND_MS, Durability, LogOptions
+from goqueue.storage.options import KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
 
 PREFIX = "GOQUEUE_"
@@ -49,6 +49,9 @@ class Settings:
         Choice(Durability),
         "When an append is acknowledged: disk after it is synced, os from the page cache (lost with the machine).",
     )
+    cleanup: Cleanup = _setting(
+        _LOG.cleanup, Choice(Cleanup), "What happens to old records: delete by retention, compact by key, or both."
+    )
     segment_bytes: int = _setting(
         _LOG.segment_bytes, byte_size(at_least=MIB, at_most=KIB * MIB), "Size at which a log starts a new segment."
     )
@@ -75,6 +78,7 @@ class Settings:
         """What a log gets unless its topic says otherwise."""
         return LogOptions(
             durability=self.durability,
+            cleanup=self.cleanup,
             segment_bytes=self.segment_bytes,
             segment_ms=self.segment_ms,
             retention_ms=self.retention_ms,
