@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-
 from typing import Any
 
 from goqueue.testing.memory_disk import MemoryDisk
