@@ -267,6 +267,10 @@ class Segment:
                 self.note_damage(item._replace(position=start + item.position, end=start + item.end))
         self._checked[unchecked : last + 1] = bytes([1]) * (last + 1 - unchecked)
 
+    def is_sound(self) -> bool:
+        """True: every batch was checked, and none is damaged."""
+        return not self.damage and len(self._checked) > 0 and self._checked.find(0) < 0
+
     def block_range(self, index: OffsetIndex, block: int) -> tuple[int, int]:
         """Invariant: the first block begins at 0 even where the first batch is damaged, so no byte is in no block."""
         start = index.positions[block] if block else 0

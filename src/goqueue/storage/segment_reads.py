@@ -11,6 +11,8 @@ from goqueue.storage.segment import NOWHERE, Segment
 
 HEAD = Struct(">qi11xi8xq")
 """Of a batch header: base offset, length, last offset delta, max timestamp."""
+COARSE_BYTES = 64 * 1024
+"""A read this large may end where a block begins: finding the last batch that fits would cost more than it brings."""
 
 
 class Slice(NamedTuple):
@@ -103,8 +105,12 @@ def _heads(segment: Segment, block: int) -> Iterator[Head]:
 def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
     """The last batch boundary up to `target`, but at least one batch behind `position`."""
     index, _ = segment.indexes()
-    end, next_offset = position, -1
-    for head in _heads(segment, index.block_of_position(target)):
+    block = index.block_of_position(target)
+    end, next_offset = index.positions[block], index.base_offset + index.deltas[block]
+    if end - position >= COARSE_BYTES:
+        return end, next_offset
+    end = position
+    for head in _heads(segment, block):
         if head.position > target:
             break
         if head.position > position:
@@ -119,6 +125,8 @@ def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
 
 
 def _stop_at_damage(segment: Segment, position: int, end: int, next_offset: int) -> tuple[int, int]:
+    if segment.is_sound():
+        return end, next_offset
     index, _ = segment.indexes()
     segment.check_blocks(index.block_of_position(position), index.block_of_position(end - 1))
     hit = min((damage for damage in segment.damage.values() if position <= damage.position < end), default=None)
