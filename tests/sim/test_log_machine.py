@@ -11,6 +11,7 @@ from goqueue.records.batch import Codec
 from goqueue.records.decode import decode
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.time_reads import first_at_or_after, records_between
 from goqueue.testing.memory_disk import MemoryDisk
 from tests.logs import DIRECTORY, SMALL, append, batch, open_log, stored_batches
@@ -39,6 +40,7 @@ class LogMachine(RuleBasedStateMachine):
         self.synced = 0
         self.epoch = 1
         self.count = 0
+        self.pending: tuple[PendingSync, int, Log] | None = None
 
     # -- what a user does
 
@@ -69,6 +71,33 @@ class LogMachine(RuleBasedStateMachine):
     def sync(self) -> None:
         self.log.sync()
         self.synced = self.end
+
+    @rule()
+    def begin_sync(self) -> None:
+        """As the commit thread does it: the appends behind this point are not covered."""
+        self.pending = (PendingSync(self.log), self.end, self.log)
+
+    @precondition(lambda self: self.pending is not None)
+    @rule()
+    def end_sync(self) -> None:
+        assert self.pending is not None
+        pending, end, log = self.pending
+        self.pending = None
+        if log is not self.log:
+            return  # of a life that is over
+        truncations = log.truncations
+        pending.run()
+        log.finish_sync(pending)
+        if pending.truncations == truncations:
+            self.synced = max(self.synced, min(end, self.end))
+
+    @rule()
+    def kill(self) -> None:
+        """The process dies, the machine lives: all that was written is still there, and none of it counts as synced."""
+        self.log = open_log(self.disk, self.options)
+        self.synced = self.end
+        assert not self.log.report.damage
+        assert not self.log.report.truncated_bytes
 
     @rule()
     def new_epoch(self) -> None:

@@ -128,7 +128,7 @@ def check_batch(buffer: memoryview, position: int = 0) -> Batch:
         raise CorruptBatch(f"batch length {header[1]} does not fit the {len(buffer) - position} bytes given")
     if crc32c(buffer[position + CHECKED_FROM : end]) != header[4]:
         raise CorruptBatch("checksum mismatch")
-    if not 0 <= header[12] <= header[6] + 1 or header[6] < 0:
+    if header[6] < 0 or not 0 <= header[12] <= header[6] + 1:
         raise CorruptBatch(f"{header[12]} records cannot span {header[6] + 1} offsets")
     if header[5] & CODEC_MASK > _CODEC_MAX:
         raise CorruptBatch(f"unknown codec {header[5] & CODEC_MASK}")

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from threading import Condition, Thread
 
-from goqueue.storage.log import Log, PendingSync
+from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.pending_sync import PendingSync
 
 Deliver = Callable[[Callable[[], None]], None]
 """Run a callable in the thread that owns the logs, such as an event loop's call_soon_threadsafe."""
@@ -51,15 +52,15 @@ class Committer:
         with self._changed:
             self._collect_due()
             logs, self._wanted = self._wanted, {}
-        results: list[tuple[PendingSync, Exception | None]] = []
+        results: list[tuple[Log, PendingSync, Exception | None]] = []
         for log in logs:
             pending = PendingSync(log)
             try:
                 pending.run()
             except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
-                results.append((pending, error))
+                results.append((log, pending, error))
             else:
-                results.append((pending, None))
+                results.append((log, pending, None))
         if results:
             self._deliver(lambda: _finish(results))
         return bool(results)
@@ -89,9 +90,12 @@ class Committer:
             self._changed.notify()
 
 
-def _finish(results: list[tuple[PendingSync, Exception | None]]) -> None:
-    for pending, error in results:
-        pending.log.finish_sync(pending, error)
+def _finish(results: list[tuple[Log, PendingSync, Exception | None]]) -> None:
+    for log, pending, error in results:
+        try:
+            log.finish_sync(pending, error)
+        except Exception as fault:  # noqa: BLE001  one log's fault must not keep the others from hearing
+            log.poison("note a sync", fault)
 
 
 class CommitThread:

@@ -15,7 +15,7 @@ from goqueue.storage import swap
 from goqueue.storage.compaction_rules import Keep, Survey
 from goqueue.storage.disk import Disk
 from goqueue.storage.epochs import EpochHistory
-from goqueue.storage.log import Log
+from goqueue.storage.log import NO_ROOM, Log
 from goqueue.storage.segment import Segment
 from goqueue.storage.swap import CLEANED_NAME, Manifest, Replacement
 from goqueue.storage.walk import Expected
@@ -24,6 +24,7 @@ KEYS_MAX = 4_000_000
 """Latest offsets held in memory at once, about 500 bytes each with a 100-byte key; what is left waits for the next
 round."""
 WRITE_BYTES = 1024 * 1024
+LOCK_NAME = "compacting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Plan:
     index_interval_bytes: int
     tombstone_ms: int
     now_ms: int
+    truncations: int
+    """Of the log when this was planned: another number means another history."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -74,11 +77,20 @@ def plan(log: Log, now_ms: int, limit_offset: int | None = None) -> Plan | None:
         index_interval_bytes=log.options.index_interval_bytes,
         tombstone_ms=log.options.tombstone_ms,
         now_ms=now_ms,
+        truncations=log.truncations,
     )
 
 
 def compact(disk: Disk, plan: Plan) -> Manifest | None:
     """Write the compacted segments, durably, beside the log. None: nothing may be compacted yet."""
+    lock = disk.lock(f"{plan.directory}/{LOCK_NAME}")  # an orphan of a killed broker may still be at work
+    try:
+        return _compact(disk, plan)
+    finally:
+        lock.release()
+
+
+def _compact(disk: Disk, plan: Plan) -> Manifest | None:
     swap.sweep(disk, plan.directory)
     segments = [_open(disk, plan, source) for source in plan.sources]
     survey = Survey()
@@ -90,6 +102,8 @@ def compact(disk: Disk, plan: Plan) -> Manifest | None:
     if not segments or segments[-1].base_offset < plan.first_dirty:
         return None
     keep = Keep(survey, latest, plan.now_ms, plan.tombstone_ms)
+    if not disk.exists(plan.directory):
+        return None  # deleted meanwhile; making a folder in it would bring it back
     disk.make_directory(f"{plan.directory}/{CLEANED_NAME}")
     replacements = []
     for group in _groups(segments, plan.segment_bytes):
@@ -98,7 +112,7 @@ def compact(disk: Disk, plan: Plan) -> Manifest | None:
         else:
             replacements.append(_rewrite(disk, plan, group, keep))
     disk.sync_directory(f"{plan.directory}/{CLEANED_NAME}")
-    return Manifest(replacements, segments[-1].next_offset)
+    return Manifest(replacements, segments[-1].next_offset, plan.truncations)
 
 
 def install(log: Log, manifest: Manifest) -> bool:
@@ -107,10 +121,16 @@ def install(log: Log, manifest: Manifest) -> bool:
     sealed = {segment.base_offset: segment for segment in log.segments.sealed}
     needed = [base for replacement in manifest.replacements for base in replacement.sources]
     try:
-        if any(base not in sealed for base in needed):
+        if manifest.truncations != log.truncations or any(base not in sealed for base in needed):
             swap.sweep(log.disk, log.directory)
             return False
-        manifest.save(log.disk, log.directory)
+        try:
+            manifest.save(log.disk, log.directory)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            swap.sweep(log.disk, log.directory)  # nothing is decided without a manifest
+            return False
         swap.install(log.disk, log.directory, manifest, log.state)
         expected = Expected(log.state.epochs, has_gaps=True)
         for replacement in manifest.replacements:
@@ -175,14 +195,16 @@ def _rewrite(disk: Disk, plan: Plan, group: list[Segment], keep: Keep) -> Replac
     expected = Expected(EpochHistory(plan.epochs), has_gaps=True)
     output = Segment.create(disk, directory, base_offset, expected, plan.index_interval_bytes, group[-1].created_ms)
     pending: list[Batch] = []
+    pending_bytes = 0
     for segment in group:
         for batch in segment.batches():
             kept = keep.rebuild(batch, _records(batch))
             if kept is not None:
                 pending.append(kept)
-            if sum(one.size for one in pending) >= WRITE_BYTES:
+                pending_bytes += kept.size
+            if pending_bytes >= WRITE_BYTES:
                 output.append_placed(pending)
-                pending = []
+                pending, pending_bytes = [], 0
     output.append_placed(pending)
     output.next_offset = group[-1].next_offset
     output.file.sync()

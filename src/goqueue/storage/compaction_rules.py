@@ -7,6 +7,7 @@
 - A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from goqueue.model.errors import CorruptBatch
@@ -53,11 +54,16 @@ class Survey:
     def is_aborted(self, batch: Batch) -> bool:
         if not batch.is_transactional or batch.is_control:
             return False
-        spans = self._aborted.get(batch.producer_id, ())
-        return any(first <= batch.base_offset < marker for first, marker in spans)
+        spans = self._aborted.get(batch.producer_id, [])
+        following = bisect_right(spans, batch.base_offset, key=_marker_of)  # spans of one producer do not overlap
+        return following < len(spans) and spans[following][0] <= batch.base_offset
 
     def is_last_of_producer(self, batch: Batch) -> bool:
         return self._last_batch.get(batch.producer_id) == batch.base_offset
+
+
+def _marker_of(span: tuple[int, int]) -> int:
+    return span[1]
 
 
 class Keep:

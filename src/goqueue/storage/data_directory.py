@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from goqueue.model.errors import GoQueueError, InvalidName
+from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
 from goqueue.model.names import check_topic_name
 from goqueue.storage.committer import Committer
 from goqueue.storage.disk import Disk, Lock
@@ -53,9 +53,14 @@ class DataDirectory:
     def _found(self) -> Iterator[LogName]:
         """What is on the disk under a name that we would have given. Anything else is left alone."""
         for topic in self._disk.list(LOGS_NAME):
-            for partition in self._disk.list(f"{LOGS_NAME}/{topic}"):
+            try:
+                check_topic_name(topic)
+                partitions = self._disk.list(f"{LOGS_NAME}/{topic}")
+            except (InvalidName, NotADirectoryError) as error:
+                events.warning("not one of our topics", path=f"{LOGS_NAME}/{topic}", reason=str(error))
+                continue
+            for partition in partitions:
                 try:
-                    check_topic_name(topic)
                     yield topic, _partition_number(partition)
                 except InvalidName as error:
                     events.warning("not one of our logs", path=f"{LOGS_NAME}/{topic}/{partition}", reason=str(error))
@@ -87,19 +92,26 @@ class DataDirectory:
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Gone once the rename is durable; a crash while the files are removed is finished at the next start."""
-        log = self.logs.pop((topic, partition))
+        log = self.logs[topic, partition]
+        target = f"{DELETED_NAME}/{topic}-{partition}"
+        try:
+            self._remove_tree(target)
+            self._disk.make_directory(DELETED_NAME)
+            self._disk.rename(log.directory, target)
+        except OSError as error:
+            raise LogPoisoned(f"{log.directory} cannot be deleted: {error}") from error
         self._committer.remove(log)
         log.abandon()
-        target = f"{DELETED_NAME}/{topic}-{partition}"
-        self._remove_tree(target)
-        self._disk.make_directory(DELETED_NAME)
-        self._disk.rename(log.directory, target)
-        self._disk.sync_directory(f"{LOGS_NAME}/{topic}")
-        self._disk.sync_directory(DELETED_NAME)
-        self._remove_tree(target)
-        if not self._disk.list(f"{LOGS_NAME}/{topic}"):
-            self._disk.remove(f"{LOGS_NAME}/{topic}")
-            self._disk.sync_directory(LOGS_NAME)
+        del self.logs[topic, partition]
+        try:
+            self._disk.sync_directory(f"{LOGS_NAME}/{topic}")
+            self._disk.sync_directory(DELETED_NAME)
+            self._remove_tree(target)
+            if not self._disk.list(f"{LOGS_NAME}/{topic}"):
+                self._disk.remove(f"{LOGS_NAME}/{topic}")
+                self._disk.sync_directory(LOGS_NAME)
+        except OSError as error:
+            raise LogPoisoned(f"{log.directory} may come back after a crash: {error}") from error
 
     def _sweep_deleted(self) -> None:
         for name in self._disk.list(DELETED_NAME):

@@ -1,18 +1,15 @@
-"""An append-only log on one disk that never loses what it acknowledged.
-
-A log belongs to one thread. The one exception is `PendingSync.run`, which the commit thread calls: it reads
-`end_offset` and then the tuple of unsynced segments, and append changes them in the opposite order, so a sync covers at
-least what it says.
-"""
+"""An append-only log on one disk that never loses what it acknowledged. It belongs to one thread, but for its syncs."""
 
 import errno
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, Batch
 from goqueue.storage import segment_reads
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.recovery import Recovered, RecoveryReport, recover
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import Slice
@@ -24,27 +21,9 @@ from goqueue.telemetry.logs import get_logger
 OFFSETS_PER_SEGMENT_MAX = 1 << 31
 """The index keeps offsets as four bytes from the segment's base."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 events = get_logger("storage")
-
-
-class PendingSync:
-    """One sync of one log, split so that the slow part can run in another thread."""
-
-    __slots__ = ("end_offset", "log", "segments", "truncations")
-
-    def __init__(self, log: "Log") -> None:
-        self.log = log
-        self.truncations = log.truncations
-        self.end_offset = log.end_offset  # first: see the module's docstring
-        self.segments = log.unsynced
-
-    def run(self) -> None:
-        for segment in self.segments:
-            segment.file.sync()
-            if not segment.name_is_durable:
-                segment.disk.sync_directory(segment.directory)
-                segment.name_is_durable = True
 
 
 class Log:
@@ -63,6 +42,9 @@ class Log:
         self.unsynced: tuple[Segment, ...] = (self.segments.active,)
         """Invariant: holds every segment with data at or behind `synced_offset`, replaced as a whole."""
         self.truncations = 0
+        self.sync_lock = Lock()
+        self.sync_error: Exception | None = None
+        """Set by whichever thread met it, before anybody is told that anything is synced."""
         self.on_dirty: Callable[[Log], None] = lambda log: None
         """Called when the first unsynced append is made: somebody must see to a sync."""
         self.on_synced: Callable[[Log], None] = lambda log: None
@@ -73,6 +55,7 @@ class Log:
         self._active = self.segments.active  # for append alone: each step to it costs as much as half its work
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
         self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
+        self._roll_at_offset = self.segments.active.base_offset + OFFSETS_PER_SEGMENT_MAX
 
     @classmethod
     def open(cls, disk: Disk, directory: str, options: LogOptions, now_ms: int) -> "Log":
@@ -81,8 +64,8 @@ class Log:
             recovered = recover(disk, directory, options, now_ms)
             if not recovered.segments:
                 recovered.segments.append(_first_segment(disk, directory, options, recovered.state, now_ms))
-                disk.sync_directory(directory)
-                recovered.segments[0].name_is_durable = True
+            disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
+            recovered.segments[-1].name_is_durable = True
             log = cls(disk, directory, options, recovered)
             if recovered.state_changed:
                 recovered.state.save(disk, directory)
@@ -122,15 +105,17 @@ class Log:
             raise self._failure
         segment = self._active
         end = segment.size
+        end_offset = self.end_offset
         for batch in batches:
             length = batch.length
             if length > self._batch_length_max:
                 raise BatchTooLarge(f"{batch.size} bytes, at most {self.options.batch_bytes_max} are taken")
             end += length + LENGTH_END
+            end_offset += batch.last_offset_delta + 1
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch)
-        if end > segment.allocated or now_ms >= self._roll_at_ms:
-            segment = self._make_room(segment, end - segment.size, now_ms)
+        if end > segment.allocated or now_ms >= self._roll_at_ms or end_offset > self._roll_at_offset:
+            segment = self._make_room(segment, end - segment.size, end_offset, now_ms)
         first_offset = self.end_offset
         try:
             self.end_offset = segment.append(batches, leader_epoch)
@@ -141,12 +126,11 @@ class Log:
             self.on_dirty(self)
         return first_offset
 
-    def _make_room(self, segment: Segment, more_bytes: int, now_ms: int) -> Segment:
+    def _make_room(self, segment: Segment, more_bytes: int, end_offset: int, now_ms: int) -> Segment:
         """Roll if the segment is full or old, and allocate. Raises before anything is written."""
-        is_full = (
-            segment.size + more_bytes > self.options.segment_bytes
-            or segment.next_offset - segment.base_offset >= OFFSETS_PER_SEGMENT_MAX
-        )
+        if end_offset - self.end_offset > OFFSETS_PER_SEGMENT_MAX:
+            raise BatchTooLarge(f"{end_offset - self.end_offset} offsets, at most {OFFSETS_PER_SEGMENT_MAX} at once")
+        is_full = segment.size + more_bytes > self.options.segment_bytes or end_offset > self._roll_at_offset
         if segment.size and (is_full or now_ms >= self._roll_at_ms):
             segment = self._roll(now_ms)
         if not segment.size:
@@ -190,6 +174,7 @@ class Log:
             segment = self._active = self.segments.add(self.state.epochs, now_ms)
         except OSError as error:
             raise self._no_room_or_poison("create a segment", error) from error
+        self._roll_at_offset = segment.base_offset + OFFSETS_PER_SEGMENT_MAX
         self.unsynced = (*self.unsynced, segment)
         try:
             old.seal()
@@ -213,6 +198,7 @@ class Log:
         except OSError as error:
             raise self.poison("sync", error) from error
         self.finish_sync(pending)
+        self.check_open()
 
     def finish_sync(self, pending: PendingSync, error: Exception | None = None) -> None:
         """Take note that `pending` has run. A failed sync poisons the log: the kernel may have dropped what it could
@@ -234,7 +220,10 @@ class Log:
                 one for one in self.unsynced if one is self.segments.active or one.next_offset > self.synced_offset
             )
         self._dirty = self.end_offset > self.synced_offset
-        self.checkpoint(self.options.checkpoint_bytes)
+        try:
+            self.checkpoint(self.options.checkpoint_bytes)
+        except GoQueueError:
+            return  # poisoned, and whoever waits has been told
         self.on_synced(self)
 
     def checkpoint(self, every_bytes: int) -> None:
@@ -251,7 +240,7 @@ class Log:
         try:
             segment.save_index()
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in NO_ROOM and error.errno not in NO_DESCRIPTORS:
                 raise self.poison("save an index", error) from error
 
     def poison(self, doing: str, error: Exception) -> LogPoisoned:
@@ -314,12 +303,14 @@ class Log:
             if self.segments.active.next_offset < self.start_offset:  # the batch that held the start is gone too
                 self.segments.restart(self.start_offset, self.state.epochs)
             self.state.epochs.truncate(self.segments.active.next_offset)
+            self.state.compacted_to = min(self.state.compacted_to, self.segments.active.base_offset)
             self.state.save(self.disk, self.directory)
         except OSError as error:
             raise self.poison("truncate", error) from error
         self._epoch = self.state.epochs.latest
         self.end_offset = self.synced_offset = self.segments.active.next_offset
         self._active = self.segments.active
+        self._roll_at_offset = self._active.base_offset + OFFSETS_PER_SEGMENT_MAX
         self.unsynced = (self._active,)
         self.truncations += 1
         self._dirty = False
@@ -333,9 +324,14 @@ class Log:
         if start_offset > self.synced_offset:
             self.sync()
         first = self.segments.reaching(start_offset)
+        before = self.start_offset
         self.state.start_offset = start_offset
+        try:
+            self._save_state()
+        except DiskFull:
+            self.state.start_offset = before
+            raise
         self.state.epochs.forget_below(first.base_offset)
-        self._save_state()
         try:
             self.segments.drop_before(first)
         except OSError as error:
@@ -357,11 +353,9 @@ class Log:
             segment.file.close()
 
     def abandon(self) -> None:
-        """Let go without another write: the log is about to be deleted."""
+        """Let go without another write: the log is deleted. Readers in flight keep its files open."""
         if self._failure is None:
             self._failure = LogClosed(f"{self.directory} is deleted")
-        for segment in self.segments:
-            segment.file.close()
 
     def _leave_clean(self) -> None:
         self.segments.active.seal()

@@ -13,13 +13,13 @@ from itertools import pairwise
 from goqueue.model.errors import DamagedFile
 from goqueue.storage import index_files, swap
 from goqueue.storage.disk import Disk
-from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.options import LogOptions
 from goqueue.storage.segment import LOG_SUFFIX, Segment
 from goqueue.storage.state import STATE_NAME, LogState
-from goqueue.storage.walk import Damage, Expected, is_zero, lost_a_sector
+from goqueue.storage.walk import Damage, Expected, claimed_frame, ends_in_zeros, is_zero, lost_a_sector
 
 BASE_DIGITS = 20
+COPY_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ def _load_segments(
     bases = []
     for name in disk.list(directory):
         stem, dot, suffix = name.partition(".")
-        if dot + suffix == LOG_SUFFIX and len(stem) == BASE_DIGITS and stem.isdigit():
+        if dot + suffix == LOG_SUFFIX and len(stem) == BASE_DIGITS and stem.isascii() and stem.isdigit():
             bases.append(int(stem))
         elif name.endswith(".tmp"):
             disk.remove(f"{directory}/{name}")
@@ -120,16 +120,66 @@ def _scan(segments: list[Segment], number: int, good_to: int, report: RecoveryRe
             return False
         return is_known_good or not lost_a_sector(data, damage.position, at_end_of_file=at_end_of_file)
 
-    if segment.saved_size == 0 and segment.allocated:
+    start = segment.size
+    if segment.saved_size == 0 and segment.allocated and not is_last:
         report.notes.append(f"index of {segment.path} rebuilt")
-    report.scanned_bytes += segment.allocated - segment.size
-    segment.scan(is_rot)
-    segment.file.sync()  # what a dead process left in the page cache is not on the disk yet
+    report.scanned_bytes += segment.allocated - start
+    stopped_at = segment.scan(is_rot)
+    if is_last and stopped_at is not None:
+        _keep_rotten_end(segment, stopped_at)
     for position, damage in segment.damage.items():
-        if damage.end == segment.allocated:  # rot up to the end: nothing is left to cut off
+        if damage.end == segment.allocated and not is_last:  # rot up to the end: nothing is left to cut off
             segment.size = segment.allocated
             segment.next_offset = segments[number + 1].base_offset
             segment.damage[position] = damage._replace(next_offset=segment.next_offset)
+    if stopped_at is not None and stopped_at.end != segment.allocated:
+        _put_tail_aside(segment, report)
+    _write_back(segment, start)
+
+
+def _keep_rotten_end(segment: Segment, damage: Damage) -> None:
+    """The last batch of the log is damaged. If all of it was written, it was not torn: it may have been acknowledged,
+    so its offsets are not given to others."""
+    data = segment.view(damage.position, segment.allocated - damage.position)
+    claimed = claimed_frame(data, 0, damage.first_offset)
+    if claimed is None or claimed.end > len(data) or not is_zero(data[claimed.end :]):
+        return
+    if lost_a_sector(data[: claimed.end], damage.position, at_end_of_file=True) or ends_in_zeros(
+        data[: claimed.end], damage.position
+    ):
+        return
+    segment.size = damage.position + claimed.end
+    segment.next_offset = claimed.next_offset
+    segment.note_damage(damage._replace(end=segment.size, next_offset=claimed.next_offset))
+
+
+def _write_back(segment: Segment, start: int) -> None:
+    """Make durable what was taken in. It may be in the page cache alone, and after a failed sync of the process before
+    us even count as clean there; so it is written again before it is synced."""
+    for position in range(start, segment.size, COPY_BYTES):
+        segment.file.write(position, [segment.read(position, min(COPY_BYTES, segment.size - position))])
+    segment.file.sync()
+
+
+def _put_tail_aside(segment: Segment, report: RecoveryReport) -> None:
+    """Sound batches stand behind what looks like a hole. They should never have been acknowledged; they are kept all
+    the same."""
+    target = _free_name(segment)
+    file = segment.disk.open(target, create=True)
+    for position in range(segment.size, segment.allocated, COPY_BYTES):
+        length = min(COPY_BYTES, segment.allocated - position)
+        file.write(position - segment.size, [segment.read(position, length)])
+    file.sync()
+    file.close()
+    segment.disk.sync_directory(segment.directory)
+    report.notes.append(f"the end of {segment.path} was put aside as {target}: it stands behind a hole")
+
+
+def _free_name(segment: Segment) -> str:
+    number = 1
+    while segment.disk.exists(f"{segment.path}.quarantine-{number}"):
+        number += 1
+    return f"{segment.path}.quarantine-{number}"
 
 
 def _joins_next(segments: list[Segment], number: int, good_to: int) -> bool:
@@ -149,10 +199,9 @@ def _joins_next(segments: list[Segment], number: int, good_to: int) -> bool:
 def _put_aside(segments: list[Segment], first: int, report: RecoveryReport) -> None:
     """From the newest back, so that a crash in between leaves a log that recovers the same way."""
     for segment in reversed(segments[first:]):
-        segment.scan(lambda data, damage: False)
-        if segment.size:
+        if not is_zero(segment.view(0, segment.allocated)):
             index_files.remove(segment.disk, segment.stem)
-            target = segment.path + ".quarantine"
+            target = _free_name(segment)
             segment.disk.rename(segment.path, target)
             report.notes.append(f"put aside as {target}: it stands behind a hole that a crash left")
         else:
@@ -183,15 +232,24 @@ def _remove(disk: Disk, directory: str, segments: list[Segment]) -> None:
 
 
 def _learn_state(state: LogState, segments: list[Segment]) -> None:
-    epochs = EpochHistory()
+    """From the batches alone. An epoch that a later batch falls below was never one: it rotted."""
+    places: list[tuple[int, int]] = []
     due = segments[0].base_offset if segments else 0
+    state.start_offset = due
     for segment in segments:
         for batch in segment.batches():
-            if batch.leader_epoch > epochs.latest:
-                epochs.begin(batch.leader_epoch, batch.base_offset)
+            places.append((batch.leader_epoch, batch.base_offset))
             if batch.base_offset != due:
                 state.compacted_to = segments[-1].base_offset
             due = batch.next_offset
-        segment.expected = Expected(epochs, segment.base_offset < state.compacted_to)
-    state.epochs = epochs
-    state.start_offset = segments[0].base_offset if segments else 0
+    lowest_behind = 1 << 31
+    believed = []
+    for epoch, base_offset in reversed(places):
+        if epoch <= lowest_behind:
+            lowest_behind = epoch
+            believed.append((epoch, base_offset))
+    for epoch, base_offset in reversed(believed):
+        if epoch > state.epochs.latest:
+            state.epochs.begin(epoch, base_offset)
+    for segment in segments:
+        segment.expect(Expected(state.epochs, segment.base_offset < state.compacted_to))

@@ -3,6 +3,7 @@ turn comes, so that an idle log is emptied too."""
 
 from goqueue.storage.log import Log
 from goqueue.storage.options import UNLIMITED
+from goqueue.storage.segment import Segment
 
 
 def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
@@ -10,14 +11,14 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     if not log.options.deletes:
         return 0
     limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
-    if _is_too_old(log, log.segments.active.max_timestamp, now_ms) and log.segments.active.size:
+    if _is_too_old(log, log.segments.active, now_ms) and log.segments.active.size:
         log.roll(now_ms)
     over_bytes = log.segments.size_bytes - log.options.retention_bytes
     start_offset = log.start_offset
     expired = 0
     for segment in log.segments.sealed:
         is_too_much = log.options.retention_bytes != UNLIMITED and over_bytes >= segment.size
-        if segment.next_offset > limit or not (is_too_much or _is_too_old(log, segment.max_timestamp, now_ms)):
+        if segment.next_offset > limit or not (is_too_much or _is_too_old(log, segment, now_ms)):
             break
         over_bytes -= segment.size
         start_offset = max(start_offset, segment.next_offset)
@@ -27,5 +28,7 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     return expired
 
 
-def _is_too_old(log: Log, max_timestamp: int, now_ms: int) -> bool:
-    return log.options.retention_ms != UNLIMITED and max_timestamp < now_ms - log.options.retention_ms
+def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
+    """Records without a timestamp are as old as their segment."""
+    newest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+    return log.options.retention_ms != UNLIMITED and newest_ms < now_ms - log.options.retention_ms

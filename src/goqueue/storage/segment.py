@@ -198,6 +198,11 @@ class Segment:
             index_files.sync(self.disk, self.stem)
             self.index_is_durable = True
 
+    @property
+    def has_index(self) -> bool:
+        """In memory: an active segment always has."""
+        return self._index is not None
+
     def unload_index(self) -> None:
         """Give the memory back; the next lookup loads the index again."""
         if self.saved_size == self.size:
@@ -266,6 +271,11 @@ class Segment:
             if isinstance(item, Damage):
                 self.note_damage(item._replace(position=start + item.position, end=start + item.end))
         self._checked[unchecked : last + 1] = bytes([1]) * (last + 1 - unchecked)
+
+    def expect(self, expected: Expected) -> None:
+        """From now on; what was read before is checked again."""
+        self.expected = expected
+        self._checked = bytearray(len(self._checked))
 
     def is_sound(self) -> bool:
         """True: every batch was checked, and none is damaged."""

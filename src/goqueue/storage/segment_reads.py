@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from goqueue.model.errors import ReadFailed
 from goqueue.records.batch import LENGTH_END, Batch, check_batch
 from goqueue.storage.disk import File
 from goqueue.storage.segment import NOWHERE, Segment
@@ -26,10 +27,16 @@ class Slice(NamedTuple):
     """Where to read on. Behind a damaged or compacted place this is not the last offset plus one."""
 
     def read(self) -> bytes:
-        return self.file.read(self.position, self.length)
+        try:
+            return self.file.read(self.position, self.length)
+        except OSError as error:
+            raise ReadFailed(f"{error.strerror} at byte {self.position}") from error
 
     def view(self) -> memoryview:
-        return self.file.view(self.position, self.length)
+        try:
+            return self.file.view(self.position, self.length)
+        except OSError as error:
+            raise ReadFailed(f"{error.strerror} at byte {self.position}") from error
 
 
 class Head(NamedTuple):

@@ -61,14 +61,13 @@ class SegmentList:
     def of(self, offset: int) -> Segment:
         number = bisect_right(self._segments, offset, key=_base_offset) - 1
         segment = self._segments[max(0, number)]
-        if segment.sealed:
+        if not segment.has_index:
             self.touch(segment)
         return segment
 
     def touch(self, segment: Segment) -> None:
-        """This segment's index is about to be used; the one not used for longest is given back."""
+        """This segment's index is about to be loaded; the one that was loaded first is given back."""
         self._loaded[segment.base_offset] = segment
-        self._loaded.move_to_end(segment.base_offset)
         if len(self._loaded) > LOADED_INDEXES_MAX:
             self._loaded.popitem(last=False)[1].unload_index()
 
@@ -101,7 +100,11 @@ class SegmentList:
 
     def _shortened(self, old: Segment, end_offset: int) -> Segment:
         """By a copy: the old file may still be on its way to a reader, who must never see it shrink."""
+        old.check_blocks(0, len(old.indexes()[0]) - 1)
         kept_bytes, _ = locate(old, end_offset)
+        for damage in sorted(old.damage.values(), reverse=True):
+            if damage.end == kept_bytes:  # nothing sound stands behind it: it goes too
+                kept_bytes = damage.position
         index_files.remove(self._disk, old.stem)
         self._disk.sync_directory(self._directory)
         copy = self._disk.open(old.path + ".tmp", create=True)

@@ -35,6 +35,8 @@ class Replacement:
 class Manifest:
     replacements: list[Replacement]
     compacted_to: int
+    truncations: int
+    """Of the log whose segments these replace."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -42,7 +44,9 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Manifest":
         fields = json.loads(text)
-        return cls([Replacement(**entry) for entry in fields["replacements"]], fields["compacted_to"])
+        return cls(
+            [Replacement(**entry) for entry in fields["replacements"]], fields["compacted_to"], fields["truncations"]
+        )
 
     def save(self, disk: Disk, directory: str) -> None:
         side_file.save_durably(disk, f"{directory}/{MANIFEST_NAME}", Kind.COMPACTION, self.to_json().encode())

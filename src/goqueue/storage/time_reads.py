@@ -27,7 +27,8 @@ def first_at_or_after(log: Log, timestamp: int) -> Moment | None:
     for segment in log.segments:
         if segment.max_timestamp < timestamp or segment.next_offset <= log.start_offset:
             continue
-        log.segments.touch(segment)
+        if not segment.has_index:
+            log.segments.touch(segment)
         for batch in from_time(segment, timestamp):
             for record in _records(log, batch):
                 if record.timestamp >= timestamp and record.offset >= log.start_offset:

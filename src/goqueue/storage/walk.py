@@ -9,13 +9,20 @@ from struct import Struct
 from typing import NamedTuple
 
 from goqueue.model.errors import CorruptBatch
-from goqueue.records.batch import HEADER_BYTES, LENGTH_END, Batch, check_batch
+from goqueue.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, Batch, check_batch
 from goqueue.storage.epochs import EpochHistory
 
 SECTOR_BYTES = 512
 """The smallest piece that a disk writes whole or not at all."""
 MAGIC_AT = 16
 FRAME = Struct(">qi")
+CLAIM = Struct(">qi4xb6xi")
+"""Of a batch header: base offset, length, magic, last offset delta."""
+WINDOW_BYTES = 64 * 1024
+OFFSETS_SKIPPED_MAX = 1 << 31
+CHECKED_BYTES_MAX = 1 << 30
+"""How many bytes the search behind one damaged batch may run checksums over: a message full of fake headers must not
+make it quadratic."""
 _ZEROS = bytes(64 * 1024)
 
 
@@ -76,42 +83,72 @@ def _check_place(batch: Batch, offset: int, expected: Expected) -> None:
         )
 
 
+class Frame(NamedTuple):
+    """What the header of a damaged batch claims."""
+
+    end: int
+    next_offset: int
+
+
+def claimed_frame(data: memoryview, position: int, offset: int) -> Frame | None:
+    """Where the batch at `position`, damaged though it is, says that it ends; None if not even its start is as it must
+    be."""
+    if position + HEADER_BYTES > len(data):
+        return None
+    base_offset, length, magic, last_offset_delta = CLAIM.unpack_from(data, position)
+    if base_offset != offset or magic != MAGIC or length < HEADER_BYTES - LENGTH_END or last_offset_delta < 0:
+        return None
+    return Frame(position + LENGTH_END + length, offset + last_offset_delta + 1)
+
+
 def _next_batch(data: memoryview, damaged_at: int, offset: int, expected: Expected) -> Found | None:
     """The first sound batch behind a damaged one.
 
-    Where the damaged batch's own length leads to a batch, that is the one: a message may hold the bytes of a whole
-    batch, and those must not be taken for one of ours.
-    """
+    A message may hold the bytes of whole batches, which must not be taken for ours. So where the damaged batch's own
+    length leads to a batch, that is the one; and a batch inside the span that it claims counts only if it has just the
+    offset that must come next (the length may be what is damaged)."""
     after_gap = expected._replace(has_gaps=True)
-    if damaged_at + LENGTH_END <= len(data):
-        _, length = FRAME.unpack_from(data, damaged_at)
-        if length >= HEADER_BYTES - LENGTH_END:
-            found = _try_batch(data, damaged_at + LENGTH_END + length, offset, after_gap)
-            if found is not None:
-                return found
-    start = damaged_at + 1
-    haystack = bytes(data[start:]) if not is_zero(data[start:]) else b""
-    candidate = haystack.find(2, MAGIC_AT)
-    while candidate >= 0:
-        found = _try_batch(data, start + candidate - MAGIC_AT, offset, after_gap)
+    claimed = claimed_frame(data, damaged_at, offset)
+    if claimed is not None:
+        found, _ = _try_batch(data, claimed.end, offset, after_gap)
         if found is not None:
             return found
-        candidate = haystack.find(2, candidate + 1)
+    budget = CHECKED_BYTES_MAX
+    for position in _magic_positions(data, damaged_at + 1):
+        is_inside = claimed is not None and position < claimed.end
+        if is_inside and FRAME.unpack_from(data, position)[0] != claimed.next_offset:  # type: ignore[union-attr]
+            continue
+        found, checked_bytes = _try_batch(data, position, offset, after_gap)
+        budget -= checked_bytes
+        if found is not None or budget < 0:
+            return found
     return None
 
 
-def _try_batch(data: memoryview, position: int, offset: int, expected: Expected) -> Found | None:
+def _magic_positions(data: memoryview, start: int) -> Iterator[int]:
+    """Where batches might begin: MAGIC stands sixteen bytes behind. In windows, since most of the data is never
+    needed."""
+    for window_at in range(start + MAGIC_AT, len(data), WINDOW_BYTES):
+        window = bytes(data[window_at : window_at + WINDOW_BYTES])
+        at = window.find(MAGIC)
+        while at >= 0:
+            yield window_at + at - MAGIC_AT
+            at = window.find(MAGIC, at + 1)
+
+
+def _try_batch(data: memoryview, position: int, offset: int, expected: Expected) -> tuple[Found | None, int]:
+    """The sound batch at `position`, if there is one, and how many bytes had to be checked to tell."""
     if position + HEADER_BYTES > len(data):
-        return None
+        return None, 0
     base_offset, length = FRAME.unpack_from(data, position)
-    if base_offset <= offset or position + LENGTH_END + length > len(data):
-        return None
+    if not offset < base_offset <= offset + OFFSETS_SKIPPED_MAX or position + LENGTH_END + length > len(data):
+        return None, 0
     try:
         batch = check_batch(data, position)
         _check_place(batch, offset, expected)
     except CorruptBatch:
-        return None
-    return Found(position, batch)
+        return None, max(0, length)
+    return Found(position, batch), 0
 
 
 def is_zero(data: memoryview) -> bool:
@@ -135,3 +172,10 @@ def lost_a_sector(data: memoryview, position: int, *, at_end_of_file: bool) -> b
             return True
         start, end = end, end + SECTOR_BYTES
     return at_end_of_file and len(data) - start > 7 and is_zero(data[start:])
+
+
+def ends_in_zeros(data: memoryview, position: int) -> bool:
+    """Is the part of these bytes that lies in their last sector all zeros?"""
+    end = position + len(data)
+    last_sector = max(0, end - (end % SECTOR_BYTES or SECTOR_BYTES) - position)
+    return is_zero(data[last_sector:])

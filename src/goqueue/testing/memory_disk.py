@@ -285,6 +285,13 @@ class MemoryDisk:
         with self._drive.lock:
             self._drive.crash_at = op_number
 
+    def survive_as_kill(self) -> None:
+        """What crashed at `crash_at` was the process, not the machine: all that was written is still there."""
+        with self._drive.lock:
+            self._drive.crash_at = None
+            self._drive.power_lost = False
+            self._locked_paths.clear()
+
     @property
     def power_lost(self) -> bool:
         return self._drive.power_lost

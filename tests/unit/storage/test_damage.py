@@ -127,7 +127,7 @@ def test_good_batches_behind_a_hole_are_put_aside_not_deleted() -> None:
     image = disk.crashed(lost=[hole])
     log = open_log(image)
     assert stored(log) == []
-    assert f"{1:020d}.log.quarantine" in image.list(DIRECTORY)
+    assert f"{1:020d}.log.quarantine-1" in image.list(DIRECTORY)
 
 
 def test_an_unreadable_sector_costs_only_its_readers() -> None:

@@ -11,8 +11,9 @@ import pytest
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.records.batch import Batch
 from goqueue.storage.committer import Committer, CommitThread
-from goqueue.storage.log import Log, PendingSync
+from goqueue.storage.log import Log
 from goqueue.storage.options import Durability, LogOptions
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.real_disk import RealDisk
 from goqueue.testing.faults import Kind
 from goqueue.testing.memory_disk import MemoryDisk
