@@ -1,0 +1,116 @@
+"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit.
+
+EndTxn v5 answers with the next epoch (transactions v2); TxnOffsetCommit v6: topic ids instead of names."""
+
+# ruff: noqa: RUF012  msgspec makes a new list for each message
+
+from typing import Annotated
+
+from goqueue.wire.kafka.notation import NO_UUID, Bool, Int16, Int32, Int64, Message, String, Uuid
+
+
+class InitProducerIdRequest(Message):
+    transactional_id: String | None = ""
+    transaction_timeout_ms: Int32 = 0
+    producer_id: Annotated[Int64, "3+"] = -1
+    producer_epoch: Annotated[Int16, "3+"] = -1
+
+
+class InitProducerIdResponse(Message):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    producer_id: Int64 = -1
+    producer_epoch: Int16 = 0
+
+
+class AddPartitionsToTxnTopic(Message):
+    name: String = ""
+    partitions: list[Int32] = []
+
+
+class AddPartitionsToTxnRequest(Message):
+    v3_and_below_transactional_id: String = ""
+    v3_and_below_producer_id: Int64 = 0
+    v3_and_below_producer_epoch: Int16 = 0
+    v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
+
+
+class AddPartitionsToTxnPartitionResult(Message):
+    partition_index: Int32 = 0
+    partition_error_code: Int16 = 0
+
+
+class AddPartitionsToTxnTopicResult(Message):
+    name: String = ""
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+
+
+class AddPartitionsToTxnResponse(Message):
+    throttle_time_ms: Int32 = 0
+    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
+
+
+class AddOffsetsToTxnRequest(Message):
+    transactional_id: String = ""
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    group_id: String = ""
+
+
+class AddOffsetsToTxnResponse(Message):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+
+
+class EndTxnRequest(Message):
+    transactional_id: String = ""
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    committed: Bool = False
+
+
+class EndTxnResponse(Message):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    producer_id: Annotated[Int64, "5+ ignorable"] = -1
+    producer_epoch: Annotated[Int16, "5+ ignorable"] = -1
+
+
+class TxnOffsetCommitRequestPartition(Message):
+    partition_index: Int32 = 0
+    committed_offset: Int64 = 0
+    committed_leader_epoch: Annotated[Int32, "2+ ignorable"] = -1
+    committed_metadata: String | None = ""
+
+
+class TxnOffsetCommitRequestTopic(Message):
+    name: Annotated[String, "0-5 ignorable"] = ""
+    topic_id: Annotated[Uuid, "6+ ignorable"] = NO_UUID
+    partitions: list[TxnOffsetCommitRequestPartition] = []
+
+
+class TxnOffsetCommitRequest(Message):
+    transactional_id: String = ""
+    group_id: String = ""
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    generation_id_or_member_epoch: Annotated[Int32, "3+"] = -1
+    member_id: Annotated[String, "3+"] = ""
+    group_instance_id: Annotated[String | None, "3+"] = None
+    topics: list[TxnOffsetCommitRequestTopic] = []
+
+
+class TxnOffsetCommitResponsePartition(Message):
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+
+
+class TxnOffsetCommitResponseTopic(Message):
+    name: Annotated[String, "0-5 ignorable"] = ""
+    topic_id: Annotated[Uuid, "6+ ignorable"] = NO_UUID
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+
+
+class TxnOffsetCommitResponse(Message):
+    throttle_time_ms: Int32 = 0
+    topics: list[TxnOffsetCommitResponseTopic] = []
