@@ -57,3 +57,7 @@ class ReadFailed(GoQueueError):
     """The disk could not give back some bytes. What it can still read is served as before."""
 
     retriable = True
+
+
+class InvalidOption(GoQueueError):
+    """A topic option that does not exist or cannot have that value."""

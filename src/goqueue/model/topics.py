@@ -1,0 +1,139 @@
+"""Topics and their options, and the image: all topics of a cluster at one revision, never changed, only replaced."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+
+from goqueue.model.errors import InvalidOption
+
+DAY_MS = 24 * 60 * 60 * 1000
+UNLIMITED = -1
+INTERNAL_PREFIX = "__"
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """One field per option; its dotted name is what Kafka clients call it. Checked when read from text."""
+
+    cleanup_policy: str = "delete"
+    compression_type: str = "producer"
+    delete_retention_ms: int = DAY_MS
+    max_message_bytes: int = 1024 * 1024 + 12
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_insync_replicas: int = 1
+    retention_bytes: int = UNLIMITED
+    retention_ms: int = 7 * DAY_MS
+    segment_bytes: int = 64 * 1024 * 1024
+    segment_ms: int = 7 * DAY_MS
+    durability: str = "disk"
+    # What queue groups do with this topic.
+    lease_ms: int = 30_000
+    attempts_max: int = 4
+    lease_order: str = "none"
+    delay_order: str = "pass"
+    message_ttl_ms: int = UNLIMITED
+    expired_messages: str = "dead-letter"
+    lane_weights: str = "50,25,15,7,3"
+    lane_boost_ms: int = 30_000
+    wishes: str = "on"
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "cleanup_policy": ("delete", "compact", "compact,delete"),
+    "compression_type": ("producer",),
+    "message_timestamp_type": ("CreateTime", "LogAppendTime"),
+    "durability": ("disk", "os"),
+    "lease_order": ("none", "key"),
+    "delay_order": ("pass", "hold_key"),
+    "expired_messages": ("dead-letter", "drop"),
+    "wishes": ("on", "off"),
+}
+LOWEST: Mapping[str, float] = {
+    "max_message_bytes": 1,
+    "min_insync_replicas": 1,
+    "retention_bytes": UNLIMITED,
+    "retention_ms": UNLIMITED,
+    "message_ttl_ms": UNLIMITED,
+    "segment_bytes": 16 * 1024,
+    "segment_ms": 1,
+    "lease_ms": 1,
+    "attempts_max": 1,
+}
+HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1}
+DEFAULTS = TopicOptions()
+_TYPES = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(TopicOptions)}
+
+
+def dotted(field_name: str) -> str:
+    return field_name.replace("_", ".")
+
+
+OPTION_NAMES = {dotted(name): name for name in _TYPES}
+
+
+def parse_option(name: str, text: str) -> object:
+    """The value of option `name` (dotted); InvalidOption says what is wrong."""
+    field_name = OPTION_NAMES.get(name)
+    if field_name is None:
+        raise InvalidOption(f"unknown option {name!r}")
+    text = text.replace(", ", ",")
+    if field_name == "cleanup_policy" and text == "delete,compact":
+        text = "compact,delete"
+    if field_name in CHOICES:
+        if text not in CHOICES[field_name]:
+            raise InvalidOption(f"{name} is {text!r}, but must be one of {', '.join(CHOICES[field_name])}")
+        return text
+    if field_name == "lane_weights":
+        return _check_weights(name, text)
+    try:
+        value: float = _TYPES[field_name](text)
+    except ValueError:
+        raise InvalidOption(f"{name} is {text!r}, but must be a number") from None
+    lowest, highest = LOWEST.get(field_name, 0), HIGHEST.get(field_name, (1 << 63) - 1)
+    if not lowest <= value <= highest:
+        raise InvalidOption(f"{name} is {text}, but must be from {lowest} to {highest}")
+    return value
+
+
+def _check_weights(name: str, text: str) -> str:
+    parts = text.split(",")
+    if len(parts) != 5 or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise InvalidOption(f"{name} is {text!r}, but must be five whole numbers over zero, such as 50,25,15,7,3")
+    return text
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str
+    id: bytes
+    """Sixteen random bytes: a topic made again under the same name has another."""
+    partitions: int
+    overrides: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The options that were set, dotted names and text."""
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name.startswith(INTERNAL_PREFIX)
+
+    def options(self, defaults: TopicOptions) -> TopicOptions:
+        changes = {OPTION_NAMES[name]: parse_option(name, text) for name, text in self.overrides.items()}
+        return replace(defaults, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
+
+
+@dataclass(frozen=True)
+class Image:
+    """Invariant: never changed. Whoever holds one sees one moment."""
+
+    revision: int = 0
+    topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return self._ids.get(topic_id)
+
+    @property
+    def _ids(self) -> Mapping[bytes, Topic]:
+        ids: Mapping[bytes, Topic] | None = self.__dict__.get("_by_id")
+        if ids is None:
+            ids = self.__dict__["_by_id"] = {topic.id: topic for topic in self.topics.values()}
+        return ids

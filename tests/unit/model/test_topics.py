@@ -1,0 +1,84 @@
+"""Options of topics: each has its good and its bad values, and an image never changes."""
+
+from dataclasses import FrozenInstanceError, fields, replace
+from types import MappingProxyType
+
+import pytest
+
+from goqueue.model.errors import InvalidOption
+from goqueue.model.topics import (
+    CHOICES,
+    DEFAULTS,
+    LOWEST,
+    OPTION_NAMES,
+    Image,
+    Topic,
+    TopicOptions,
+    dotted,
+    parse_option,
+)
+
+NUMBERS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), int | float)]
+TEXTS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), str)]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_option_takes_its_choices_and_nothing_else(name: str) -> None:
+    good = CHOICES.get(name, ("1,1,1,1,1", "50,25,15,7,3"))
+    for text in good:
+        assert parse_option(dotted(name), text) == text
+    for text in ("", "x", good[0].upper() if good[0].upper() != good[0] else "1,2", f"{good[0]} ", "\0"):
+        with pytest.raises(InvalidOption, match=dotted(name)):
+            parse_option(dotted(name), text)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_option_takes_what_is_in_its_range_and_nothing_else(name: str) -> None:
+    kind = type(getattr(DEFAULTS, name))
+    lowest = LOWEST.get(name, 0)
+    for text in (str(kind(lowest)), str(getattr(DEFAULTS, name))):
+        assert parse_option(dotted(name), text) == kind(text)
+    for text in (str(lowest - 1), "", "many", "1e", str(1 << 63), "nan", "inf"):
+        with pytest.raises(InvalidOption, match=dotted(name)):
+            parse_option(dotted(name), text)
+
+
+def test_every_option_has_a_dotted_name_and_an_unknown_one_is_refused() -> None:
+    assert list(OPTION_NAMES) == [dotted(each.name) for each in fields(TopicOptions)]
+    for name in ("retention_ms", "retention", "", "cleanup.policy "):
+        with pytest.raises(InvalidOption, match="unknown option"):
+            parse_option(name, "1")
+
+
+@pytest.mark.parametrize("text", ["compact,delete", "delete,compact", "compact, delete", "delete, compact"])
+def test_both_cleanups_may_be_named_in_any_order(text: str) -> None:
+    assert parse_option("cleanup.policy", text) == "compact,delete"
+
+
+@pytest.mark.parametrize("text", ["1,2,3,4", "1,2,3,4,5,6", "1,2,3,4,0", "1,2,3,4,-5", "a,b,c,d,e", "1,2,3,4,²"])
+def test_lane_weights_are_five_numbers_over_zero(text: str) -> None:
+    with pytest.raises(InvalidOption):
+        parse_option("lane.weights", text)
+
+
+def test_a_ratio_is_a_share() -> None:
+    assert parse_option("min.cleanable.dirty.ratio", "1") == 1.0
+    with pytest.raises(InvalidOption):
+        parse_option("min.cleanable.dirty.ratio", "1.5")
+
+
+def test_what_was_set_wins_over_the_defaults_of_the_node() -> None:
+    topic = Topic("orders", b"i" * 16, 1, {"retention.ms": "5"})
+    defaults = replace(DEFAULTS, retention_ms=9, lease_ms=10)
+    assert topic.options(defaults) == replace(DEFAULTS, retention_ms=5, lease_ms=10)
+
+
+def test_an_image_shows_one_moment() -> None:
+    topic = Topic("orders", b"i" * 16, 1)
+    image = Image(1, MappingProxyType({"orders": topic}))
+    with pytest.raises(FrozenInstanceError):
+        image.revision = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        image.topics["x"] = topic  # type: ignore[index]
+    assert image.by_id(topic.id) is topic
+    assert image.by_id(b"other") is None
