@@ -1,0 +1,226 @@
+"""What a classic group remembers: the last stable generation is stored, joins under way are in memory only."""
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import ClassVar
+
+import msgspec
+
+from goqueue.machines.group_commands import CLASSIC, GroupProtocol, JoinGroup, ledger_key
+from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""Members of this type say in their metadata which topics they subscribe to."""
+NOT_STARTED = 0
+"""A session clock that starts at the next tick, as all do after a restart."""
+
+
+class Phase(StrEnum):
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    """Members are called to join; who has joined waits for the others."""
+    COMPLETING = "CompletingRebalance"
+    """All know the new generation; they wait for the leader's assignment."""
+    STABLE = "Stable"
+
+
+class ClassicMember(msgspec.Struct, frozen=True):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[GroupProtocol, ...]
+    assignment: bytes = b""
+
+    def metadata(self, protocol: str) -> bytes:
+        return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
+
+
+class ClassicGeneration(Fact, frozen=True):
+    """A generation with its assignments, or that the group has become empty. Members carry on in it after a restart."""
+
+    group_id: str
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str
+    members: tuple[ClassicMember, ...]
+    since_ms: int
+
+    def key(self) -> bytes:
+        return ledger_key(CLASSIC, self.group_id)
+
+
+class ClassicForgotten(Fact, frozen=True):
+    is_tombstone: ClassVar[bool] = True
+    group_id: str
+
+    def key(self) -> bytes:
+        return ledger_key(CLASSIC, self.group_id)
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """A member and what is under way with it."""
+
+    member: ClassicMember
+    deadline_ms: int = NOT_STARTED
+    join_ticket: int | None = None
+    sync_ticket: int | None = None
+    is_new: bool = False
+    """It has not been told its first generation."""
+    has_synced: bool = True
+
+    def expires_ms(self) -> int | None:
+        """Whoever waits for us cannot send heartbeats. A new member may be gone for good, so its waiting has an end."""
+        is_kept = self.sync_ticket is not None or (self.join_ticket is not None and not self.is_new)
+        return None if is_kept else self.deadline_ms
+
+
+class ClassicState(msgspec.Struct):
+    """Invariant: `instances` names exactly the static members among `seats`.
+    Invariant: seats hold join tickets only while PREPARING, sync tickets only while COMPLETING; each of the two phases
+    has its deadline, so every ticket is answered some day.
+    Invariant: `stored` is what the ledger holds under this group's key.
+    """
+
+    phase: Phase = Phase.EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str = ""
+    leader: str = ""
+    seats: dict[str, Seat] = {}
+    instances: dict[str, str] = {}
+    """Static members: instance id -> member id."""
+    pending: dict[str, int] = {}
+    """Ids given out and not yet joined with -> when they are void."""
+    join_deadline_ms: int | None = None
+    initial_until_ms: int | None = None
+    """Set while the first members of an empty group wait for more: how far that may be prolonged."""
+    has_grown: bool = False
+    """Somebody new came during the present part of that wait."""
+    sync_deadline_ms: int | None = None
+    """When members that have not fetched their assignment are given up."""
+    stored: ClassicGeneration | None = None
+
+    def copy(self) -> "ClassicState":
+        return msgspec.structs.replace(
+            self, seats=dict(self.seats), instances=dict(self.instances), pending=dict(self.pending)
+        )
+
+    def awaiting_join(self) -> bool:
+        return any(seat.join_ticket is not None for seat in self.seats.values())
+
+    def all_joined(self) -> bool:
+        return not self.pending and all(seat.join_ticket is not None for seat in self.seats.values())
+
+    def rebalance_ms(self) -> int:
+        return max((seat.member.rebalance_timeout_ms for seat in self.seats.values()), default=0)
+
+    def member_refusal(self, member_id: str, instance_id: str | None) -> Code:
+        """Why this member may not speak; an instance id lets only its latest holder through."""
+        if instance_id is not None:
+            holder = self.instances.get(instance_id)
+            if holder is not None and holder != member_id:
+                return Code.FENCED_INSTANCE_ID
+            if holder is None:
+                return Code.UNKNOWN_MEMBER_ID
+        return Code.NONE if member_id in self.seats else Code.UNKNOWN_MEMBER_ID
+
+    def supports(self, protocol_type: str, protocols: Iterable[GroupProtocol]) -> bool:
+        """Whether, with such a member, there would still be a protocol that all support."""
+        names = {offer.name for offer in protocols}
+        if not self.seats:
+            return bool(protocol_type and names)
+        return protocol_type == self.protocol_type and not names.isdisjoint(common_protocols(self.seats))
+
+    def deadlines(self) -> Iterable[int]:
+        yield from self.pending.values()
+        for deadline_ms in (self.join_deadline_ms, self.sync_deadline_ms):
+            if deadline_ms is not None:
+                yield deadline_ms
+        for seat in self.seats.values():
+            expires_ms = seat.expires_ms()
+            if expires_ms is not None:
+                yield expires_ms
+
+
+def restored(fact: ClassicGeneration) -> ClassicState:
+    """The state in which the fact leaves a group that nothing is under way in."""
+    return ClassicState(
+        phase=Phase.STABLE if fact.members else Phase.EMPTY,
+        generation=fact.generation,
+        protocol_type=fact.protocol_type,
+        protocol=fact.protocol,
+        leader=fact.leader,
+        seats={member.member_id: Seat(member) for member in fact.members},
+        instances={member.instance_id: member.member_id for member in fact.members if member.instance_id is not None},
+        stored=fact,
+    )
+
+
+def member_of(command: JoinGroup, member_id: str, assignment: bytes = b"") -> ClassicMember:
+    rebalance_ms = command.rebalance_timeout_ms
+    return ClassicMember(
+        member_id=member_id,
+        instance_id=command.instance_id,
+        client_id=command.client_id,
+        client_host=command.client_host,
+        session_timeout_ms=command.session_timeout_ms,
+        rebalance_timeout_ms=rebalance_ms if rebalance_ms >= 0 else command.session_timeout_ms,
+        protocols=command.protocols,
+        assignment=assignment,
+    )
+
+
+def common_protocols(seats: Mapping[str, Seat]) -> set[str]:
+    offered = [{offer.name for offer in seat.member.protocols} for seat in seats.values()]
+    return set.intersection(*offered)
+
+
+def chosen_protocol(seats: Mapping[str, Seat]) -> str:
+    """Every member votes for the first of its protocols that all support; equal votes go to the one named first."""
+    common = common_protocols(seats)
+    votes = Counter(
+        next(offer.name for offer in seat.member.protocols if offer.name in common) for seat in seats.values()
+    )
+    return votes.most_common(1)[0][0]
+
+
+def subscribed_topics(state: ClassicState) -> frozenset[str] | None:
+    """What the members consume; None if that cannot be told."""
+    if state.seats and state.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    topics: set[str] = set()
+    for seat in state.seats.values():
+        for offer in seat.member.protocols:
+            named = topics_of_subscription(offer.metadata)
+            if named is None:
+                return None
+            topics.update(named)
+    return frozenset(topics)
+
+
+def topics_of_subscription(metadata: bytes) -> list[str] | None:
+    """The topics at the head of a consumer's subscription: a 16-bit version, then a 32-bit count of strings with 16-bit
+    lengths. Later versions only append, so what follows does not matter. None: these bytes are something else.
+    """
+    try:
+        _version, count = struct.unpack_from(">hi", metadata)
+        if count < 0:
+            return None
+        at, topics = 6, []
+        for _ in range(count):
+            (length,) = struct.unpack_from(">H", metadata, at)
+            name = metadata[at + 2 : at + 2 + length]
+            if len(name) < length:
+                return None
+            topics.append(name.decode())
+            at += 2 + length
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return topics

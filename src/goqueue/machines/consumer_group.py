@@ -1,0 +1,224 @@
+"""One consumer group of KIP-848: heartbeats in, assignments out. Nobody stops while others change: members hear only
+what concerns them, and each goes its own way to the group's target.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice, takewhile
+from typing import Any
+
+from goqueue.machines.consumer_group_draft import Draft
+from goqueue.machines.consumer_group_facts import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    RELEASE_EPOCH,
+    UNCHANGED,
+    ConsumerGroupCounts,
+    ConsumerGroupDescription,
+    ConsumerGroupKept,
+    ConsumerGroupOptions,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    ConsumerMember,
+    ConsumerTopicsKnown,
+    DescribeConsumerGroup,
+    MemberState,
+    TopicsChanged,
+    changed,
+    unpacked,
+)
+from goqueue.machines.consumer_group_reconcile import reconciled
+from goqueue.machines.consumer_group_refusals import malformed, misplaced
+from goqueue.machines.consumer_group_state import ConsumerGroupState
+from goqueue.machines.consumer_group_subscriptions import Subscriptions
+from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
+
+OVERDUE = 0
+DEFAULT_OPTIONS = ConsumerGroupOptions()
+
+
+class ConsumerGroup:
+    """Invariant: `_state` changes in `apply` and `forget` only."""
+
+    def __init__(self, group_id: str, options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> None:
+        self._options = options
+        self._state = ConsumerGroupState(group_id)
+
+    def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        match command:
+            case ConsumerHeartbeat():
+                facts, reply = self._heartbeat(command, now_ms)
+                return Outcome(facts, [(ticket, reply)])
+            case TopicsChanged():
+                return Outcome(self._change_topics(command.topics, now_ms), [])
+            case Tick():
+                return Outcome(self._pass_deadlines(now_ms), [])
+            case DescribeConsumerGroup():
+                return Outcome([], [(ticket, self.describe())])
+            case _:
+                raise TypeError(f"{type(command).__name__} is no command for a consumer group")
+
+    def apply(self, fact: Fact) -> None:
+        self._state.apply(fact)
+
+    def forget(self, key: bytes) -> None:
+        self._state.forget(key)
+
+    def facts(self) -> Iterator[Fact]:
+        return self._state.facts()
+
+    def next_deadline_ms(self) -> int | None:
+        if len(self._state.session_dues) < len(self._state.members):
+            return OVERDUE  # after a restart: clocks start with the first tick
+        dues = list(self._state.revocation_dues.values())
+        dues.extend(islice(self._state.session_dues.values(), 1))
+        return min(dues, default=None)
+
+    # -- what others ask
+
+    @property
+    def state_name(self) -> str:
+        return self._state.name()
+
+    @property
+    def counts(self) -> ConsumerGroupCounts:
+        return self._state.counts
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._state.members
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Named by a member, or found by its expression."""
+        named = {name for member in self._state.members.values() for name in member.topic_names}
+        return frozenset(named.union(self._state.group.topics if self._state.group is not None else ()))
+
+    def check_commit(self, member_id: str, member_epoch: int) -> Code:
+        """Whether this member may commit offsets now. Without members anybody may who does not claim to be one."""
+        if member_epoch < JOIN_EPOCH and self.is_empty:
+            return Code.NONE
+        member = self._state.members.get(member_id)
+        if member is None:
+            return Code.UNKNOWN_MEMBER_ID
+        return Code.NONE if member_epoch == member.epoch else Code.STALE_MEMBER_EPOCH
+
+    def describe(self) -> ConsumerGroupDescription:
+        group = self._state.group or ConsumerGroupKept(self._state.group_id)
+        return ConsumerGroupDescription(
+            group_id=group.group_id,
+            state=self._state.name(),
+            epoch=group.epoch,
+            target_epoch=group.target_epoch,
+            assignor=group.assignor,
+            members=tuple(sorted(self._state.members.values(), key=lambda member: member.member_id)),
+        )
+
+    # -- decisions
+
+    def _draft(self, now_ms: int, topics: Mapping[str, Topic] | None = None) -> Draft:
+        known = topics if topics is not None else self._state.topics
+        return Draft(self._state, self._options, Subscriptions(known or {}), now_ms)
+
+    def _heartbeat(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
+        refused = malformed(command, self._options) or misplaced(command, self._state, self._options)
+        if refused is not None:
+            return [], refused
+        if command.member_epoch < JOIN_EPOCH:
+            return self._leave(command, now_ms)
+        is_join = command.member_epoch == JOIN_EPOCH
+        draft = self._draft(now_ms)
+        before = self._predecessor(command)
+        if before is not None and before.member_id != command.member_id:
+            draft.drop(before.member_id)
+        known = changed(before or ConsumerMember(command.member_id), member_id=command.member_id)
+        draft.put(_told(known, command))
+        self._begin_epoch_if_due(draft, before, command)
+        draft.assign()
+        member = reconciled(
+            draft.member(command.member_id),
+            draft.group.target_epoch,
+            owned=None if command.owned is None else unpacked(command.owned),
+            is_belated=not is_join and command.member_epoch != known.epoch,
+            is_free=lambda partition: draft.is_free_for(command.member_id, partition),
+        )
+        draft.put(member)
+        missed_something = is_join or command.is_full or command.member_epoch != known.epoch
+        is_told = missed_something or member.assigned != known.assigned
+        is_settling = self._state.unsettled or not member.is_settled
+        reply = ConsumerHeartbeatReply(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=(self._options.settling_heartbeat_ms if is_settling else self._options.heartbeat_ms),
+            assignment=member.assigned if is_told else None,
+        )
+        return [*draft.facts(), draft.heard(member.member_id)], reply
+
+    def _predecessor(self, command: ConsumerHeartbeat) -> ConsumerMember | None:
+        """Whom this member continues: itself, or the one that released the same instance id."""
+        holder = self._state.instances.get(command.instance_id) if command.instance_id is not None else None
+        return self._state.members.get(holder if holder is not None else command.member_id)
+
+    def _begin_epoch_if_due(self, draft: Draft, before: ConsumerMember | None, command: ConsumerHeartbeat) -> None:
+        after = draft.member(command.member_id)
+        subscription = (after.topic_names, after.topic_regex)
+        if before is None or (before.topic_names, before.topic_regex) != subscription:
+            draft.look_again(is_due=True)
+        elif before.member_id != after.member_id and after.member_id in self._state.members:
+            draft.look_again(is_due=True)  # it takes another's place, and its own falls vacant
+        elif before.server_assignor != after.server_assignor:
+            draft.look_again(is_due=draft.wanted_assignor() != draft.group.assignor)
+
+    def _leave(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
+        draft = self._draft(now_ms)
+        if command.member_epoch == LEAVE_EPOCH:
+            draft.drop(command.member_id)
+            draft.look_again(is_due=True)
+        else:
+            member = draft.member(command.member_id)
+            draft.put(changed(member, epoch=RELEASE_EPOCH, state=MemberState.STABLE, revoking=()))
+        reply = ConsumerHeartbeatReply(member_id=command.member_id, member_epoch=command.member_epoch)
+        return draft.facts(), reply
+
+    def _change_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Fact]:
+        """Only begins the epoch; targets are made with the next heartbeat, not for all groups at once."""
+        facts: list[Fact] = [ConsumerTopicsKnown(self._state.group_id, topics)]
+        if self._state.group is not None:
+            draft = self._draft(now_ms, topics)
+            draft.look_again(is_due=False)
+            facts += draft.facts()
+        return facts
+
+    def _pass_deadlines(self, now_ms: int) -> list[Fact]:
+        draft = self._draft(now_ms)
+        silent = list(takewhile(lambda each: each[1] <= now_ms, self._state.session_dues.items()))
+        for member_id, _ in silent:
+            draft.drop(member_id)
+        slow = [member_id for member_id, due_ms in self._state.revocation_dues.items() if due_ms <= now_ms]
+        for member_id in slow:
+            draft.time_out_revocation(member_id)
+        if silent or slow:
+            draft.look_again(is_due=True)
+        facts = draft.facts()
+        if len(self._state.session_dues) < len(self._state.members):
+            for member_id, member in self._state.members.items():
+                if member_id not in self._state.session_dues:
+                    facts.append(draft.heard(member_id))
+                    if member.state is MemberState.UNREVOKED:
+                        facts.append(draft.revocation_due(member))
+        return facts
+
+
+def _told(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
+    """The member with what it says about itself."""
+    fields: dict[str, Any] = {"client_id": command.client_id, "client_host": command.client_host}
+    for field in ("instance_id", "rack_id", "server_assignor"):
+        if getattr(command, field) is not None:
+            fields[field] = getattr(command, field)
+    if command.rebalance_timeout_ms != UNCHANGED:
+        fields["rebalance_timeout_ms"] = command.rebalance_timeout_ms
+    if command.subscribed_topic_names is not None:
+        fields["topic_names"] = tuple(sorted(set(command.subscribed_topic_names)))
+    if command.subscribed_topic_regex is not None:
+        fields["topic_regex"] = command.subscribed_topic_regex or None
+    return changed(member, **fields)

@@ -1,0 +1,247 @@
+"""What a consumer group (KIP-848) can be told, what it answers and what it remembers.
+
+All of a member is one fact: it is small, and so no order of facts, compacted or not, can show half a member.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import msgspec
+
+from goqueue.machines.assignors import UNIFORM
+from goqueue.machines.group_commands import ledger_key
+from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
+
+CONSUMER = "consumer"
+"""The type of these groups, and the kind of the fact about a group."""
+CONSUMER_MEMBER = "consumer_member"
+"""The kind of the facts about its members."""
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+RELEASE_EPOCH = -2
+"""A static member goes and means to come back: its partitions wait for its instance id."""
+UNCHANGED = -1
+
+
+class TopicPartitions(msgspec.Struct, frozen=True, array_like=True):
+    topic_id: bytes
+    partitions: tuple[int, ...]
+
+
+Assignment = tuple[TopicPartitions, ...]
+"""Invariant: topic ids rise, and so do the partitions of each; so equal assignments are equal values."""
+
+
+def packed(partitions: Iterable[tuple[bytes, int]]) -> Assignment:
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, partition in sorted(partitions):
+        by_topic.setdefault(topic_id, []).append(partition)
+    return tuple(TopicPartitions(topic_id, tuple(numbers)) for topic_id, numbers in by_topic.items())
+
+
+def unpacked(assignment: Iterable[TopicPartitions]) -> set[tuple[bytes, int]]:
+    return {(each.topic_id, partition) for each in assignment for partition in each.partitions}
+
+
+class ConsumerGroupOptions(msgspec.Struct, frozen=True):
+    session_ms: int = 30_000
+    heartbeat_ms: int = 3_000
+    settling_heartbeat_ms: int = 500
+    """While partitions are on their way: who waits for one hears soon that it is free."""
+    size_max: int = 10_000
+    regex_chars_max: int = 1_000
+    default_assignor: str = UNIFORM
+
+
+# -- commands
+
+
+class ConsumerHeartbeat(msgspec.Struct, frozen=True):
+    """None, or -1 for the timeout, stands for "as I said before"."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = UNCHANGED
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    """Empty: no longer any."""
+    server_assignor: str | None = None
+    owned: tuple[TopicPartitions, ...] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """All is said again: the member does not know what of it has been heard, or what it was answered."""
+        subscribes = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
+        return self.rebalance_timeout_ms != UNCHANGED and subscribes and self.owned is not None
+
+
+class TopicsChanged(msgspec.Struct, frozen=True):
+    """All topics there are now. A group that does not know any yet asks its members for patience."""
+
+    topics: Mapping[str, Topic]
+
+
+class DescribeConsumerGroup(msgspec.Struct, frozen=True):
+    group_id: str
+
+
+# -- replies
+
+
+class ConsumerHeartbeatReply(msgspec.Struct, frozen=True):
+    code: Code = Code.NONE
+    message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+    """None: unchanged."""
+
+
+class MemberState(StrEnum):
+    UNREVOKED = "pending_revoke"
+    """It was told to give up partitions and has not said that it did."""
+    UNRELEASED = "pending_assign"
+    """It waits for partitions that others have not given up."""
+    STABLE = "complete"
+
+
+class ConsumerMember(msgspec.Struct, frozen=True):
+    """Invariant: `assigned` and `revoking` have nothing in common; `revoking` is empty unless UNREVOKED.
+    Invariant: no partition is in `assigned` or `revoking` of two members of a group.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = UNCHANGED
+    topic_names: tuple[str, ...] = ()
+    topic_regex: str | None = None
+    server_assignor: str | None = None
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    """What a member says whose last answer was lost."""
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = ()
+    revoking: Assignment = ()
+    target: Assignment = ()
+
+    @property
+    def is_settled(self) -> bool:
+        return self.assigned == self.target and not self.revoking
+
+
+class ConsumerGroupDescription(msgspec.Struct, frozen=True):
+    group_id: str
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[ConsumerMember, ...]
+
+
+class ConsumerGroupCounts(msgspec.Struct, frozen=True):
+    """Since this broker leads the group."""
+
+    rebalances: int = 0
+    partitions_moved: int = 0
+    """Partitions that came to a member which did not have them."""
+    revocation_timeouts: int = 0
+    rebalance_ms_last: int | None = None
+    """From the reason to the moment when the last partition had arrived."""
+
+
+# -- facts
+
+
+class ConsumerGroupKept(Fact, frozen=True):
+    group_id: str
+    epoch: int = 0
+    target_epoch: int = 0
+    """The epoch that the members' targets were made for. Behind `epoch`: new targets are due."""
+    assignor: str = UNIFORM
+    topics: dict[str, tuple[bytes, int]] = msgspec.field(default_factory=dict)
+    """The topics that members subscribe to: id and number of partitions at this epoch."""
+
+    def key(self) -> bytes:
+        return ledger_key(CONSUMER, self.group_id)
+
+
+class ConsumerGroupGone(Fact, frozen=True):
+    is_tombstone: ClassVar[bool] = True
+    group_id: str
+
+    def key(self) -> bytes:
+        return ledger_key(CONSUMER, self.group_id)
+
+
+class ConsumerMemberKept(Fact, frozen=True):
+    group_id: str
+    member: ConsumerMember
+
+    def key(self) -> bytes:
+        return ledger_key(CONSUMER_MEMBER, self.group_id, self.member.member_id)
+
+
+class ConsumerMemberGone(Fact, frozen=True):
+    is_tombstone: ClassVar[bool] = True
+    group_id: str
+    member_id: str
+
+    def key(self) -> bytes:
+        return ledger_key(CONSUMER_MEMBER, self.group_id, self.member_id)
+
+
+class ConsumerHeard(Fact, frozen=True):
+    """A member is alive. Comes last among the facts of a decision, so that it sees what has become of the group."""
+
+    durable: ClassVar[bool] = False
+    group_id: str
+    member_id: str
+    at_ms: int
+    session_due_ms: int
+
+
+class ConsumerRevocationDue(Fact, frozen=True):
+    durable: ClassVar[bool] = False
+    group_id: str
+    member_id: str
+    due_ms: int
+
+
+class ConsumerTopicsKnown(Fact, frozen=True):
+    durable: ClassVar[bool] = False
+    group_id: str
+    topics: Mapping[str, Topic]
+
+
+class ConsumerGroupMeasured(Fact, frozen=True):
+    durable: ClassVar[bool] = False
+    group_id: str
+    at_ms: int
+    rebalances: int = 0
+    partitions_moved: int = 0
+    revocation_timeouts: int = 0
+
+
+StoredConsumerFact = ConsumerGroupKept | ConsumerMemberKept
+"""What comes back from the ledger; the rest are tombstones, or never stored."""
+
+
+def refusal(code: Code, message: str) -> ConsumerHeartbeatReply:
+    return ConsumerHeartbeatReply(code=code, message=message)
+
+
+def changed(member: ConsumerMember, **fields: Any) -> ConsumerMember:
+    return msgspec.structs.replace(member, **fields)

@@ -1,0 +1,92 @@
+"""KIP-848 groups among all groups: the consumer group machine, as `Groups` wants to see one."""
+
+from typing import Any
+
+from goqueue.machines.consumer_group import DEFAULT_OPTIONS, ConsumerGroup
+from goqueue.machines.consumer_group_facts import (
+    CONSUMER,
+    CONSUMER_MEMBER,
+    JOIN_EPOCH,
+    ConsumerGroupDescription,
+    ConsumerGroupGone,
+    ConsumerGroupKept,
+    ConsumerGroupMeasured,
+    ConsumerGroupOptions,
+    ConsumerHeard,
+    ConsumerHeartbeat,
+    ConsumerMemberGone,
+    ConsumerMemberKept,
+    ConsumerRevocationDue,
+    ConsumerTopicsKnown,
+    DescribeConsumerGroup,
+    TopicsChanged,
+    refusal,
+)
+from goqueue.machines.group_commands import CommitOffsets, CommitTransactionOffsets, FetchOffsets, ListedGroup
+from goqueue.machines.group_kinds import GroupKind
+from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
+
+PROTOCOL_TYPE = "consumer"
+
+
+class ListedConsumerGroup(ConsumerGroup):
+    """One group, with what only the machine of all groups asks."""
+
+    kind = CONSUMER
+
+    @property
+    def group_id(self) -> str:
+        return self._state.group_id
+
+    def admit_commit(
+        self,
+        command: CommitOffsets | CommitTransactionOffsets,
+        now_ms: int,  # noqa: ARG002  a member of this kind shows that it lives by heartbeats alone
+    ) -> tuple[Code, list[Fact]]:
+        return self.check_commit(command.member_id, command.generation), []
+
+    def fetch_refusal(self, command: FetchOffsets) -> Code:
+        """Who does not claim to be a member may look."""
+        if command.member_id is None or command.member_epoch < JOIN_EPOCH:
+            return Code.NONE
+        return self.check_commit(command.member_id, command.member_epoch)
+
+    def empty_since_ms(self) -> int | None:
+        """When is not kept: offsets of a group without members last as long as their own commits say."""
+        return 0 if self.is_empty else None
+
+    def listed(self) -> ListedGroup:
+        return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state_name, CONSUMER)
+
+    def retire(self) -> list[Fact]:
+        members: list[Fact] = [ConsumerMemberGone(self.group_id, one.member_id) for one in self.describe().members]
+        return [*members, ConsumerGroupGone(self.group_id)]
+
+
+def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
+    return GroupKind(
+        name=CONSUMER,
+        make=lambda group_id: ListedConsumerGroup(group_id, options),
+        commands=(ConsumerHeartbeat, DescribeConsumerGroup),
+        facts=(
+            ConsumerGroupKept,
+            ConsumerMemberKept,
+            ConsumerHeard,
+            ConsumerRevocationDue,
+            ConsumerTopicsKnown,
+            ConsumerGroupMeasured,
+        ),
+        renewals=(),
+        opens=lambda command: isinstance(command, ConsumerHeartbeat) and command.member_epoch == JOIN_EPOCH,
+        refuse=_refuse,
+        refuse_foreign=lambda command: _refuse(command, Code.GROUP_ID_NOT_FOUND),
+        part_names=(CONSUMER_MEMBER,),
+        announcements=(TopicsChanged,),
+    )
+
+
+def _refuse(command: Any, code: Code) -> Any:
+    if isinstance(command, ConsumerHeartbeat):
+        return refusal(code, code.name.lower().replace("_", " "))
+    return ConsumerGroupDescription(command.group_id, "Dead", 0, 0, "", ())

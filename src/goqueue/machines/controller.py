@@ -1,0 +1,221 @@
+"""Topics: made, changed and deleted one command at a time. Deleting takes two steps, because a crash may come between
+forgetting a topic and removing its logs: until the logs are gone the topic is kept as `deleting`, and its name
+stays taken.
+"""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+import msgspec
+
+from goqueue.machines.machine import Fact, Outcome
+from goqueue.model.codes import Code
+from goqueue.model.errors import InvalidName, InvalidOption
+from goqueue.model.names import check_topic_name
+from goqueue.model.topics import INTERNAL_PREFIX, OPTION_NAMES, Image, Topic, parse_option
+
+PARTITIONS_MAX = 10_000
+
+
+class NameCluster(msgspec.Struct, frozen=True):
+    """Give a new cluster its id; one that has an id keeps it."""
+
+    cluster_id: str
+
+
+class CreateTopic(msgspec.Struct, frozen=True):
+    name: str
+    topic_id: bytes
+    partitions: int
+    overrides: dict[str, str] = {}
+    check_only: bool = False
+
+
+class DeleteTopic(msgspec.Struct, frozen=True):
+    name: str
+
+
+class TopicRemoved(msgspec.Struct, frozen=True):
+    """Its logs are gone."""
+
+    name: str
+
+
+class AddPartitions(msgspec.Struct, frozen=True):
+    name: str
+    partitions: int
+    check_only: bool = False
+
+
+class SetOptions(msgspec.Struct, frozen=True):
+    name: str
+    changes: dict[str, str | None]
+    """None: back to the default."""
+    replace_all: bool = False
+    check_only: bool = False
+
+
+class Result(msgspec.Struct, frozen=True):
+    code: Code = Code.NONE
+    message: str = ""
+    topic: Topic | None = None
+
+
+class TopicStored(Fact, frozen=True, tag=True):
+    name: str
+    topic_id: bytes
+    partitions: int
+    overrides: dict[str, str]
+    is_deleting: bool = False
+
+    def key(self) -> bytes:
+        return self.name.encode()
+
+
+class TopicForgotten(Fact, frozen=True, tag=True):
+    is_tombstone = True
+    name: str
+
+    def key(self) -> bytes:
+        return self.name.encode()
+
+
+class ClusterNamed(Fact, frozen=True, tag=True):
+    cluster_id: str
+
+    def key(self) -> bytes:
+        return b"\0cluster"  # no topic can be called that
+
+
+STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed)
+
+
+class Controller:
+    def __init__(self) -> None:
+        self.cluster_id = ""
+        self._topics: dict[str, TopicStored] = {}
+        self._revision = 0
+        self._image: Image | None = None
+        """None: has to be made anew, when somebody asks."""
+
+    @property
+    def image(self) -> Image:
+        if self._image is None:
+            topics = {one.name: _topic(one) for one in self._topics.values() if not one.is_deleting}
+            self._image = Image(self._revision, MappingProxyType(topics))
+        return self._image
+
+    def deleting(self) -> list[TopicStored]:
+        """Topics whose logs have still to be removed."""
+        return [topic for topic in self._topics.values() if topic.is_deleting]
+
+    def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
+        match command:
+            case NameCluster():
+                facts: list[Fact] = [] if self.cluster_id else [ClusterNamed(command.cluster_id)]
+                return Outcome(facts, [(ticket, Result())])
+            case CreateTopic():
+                result = self._create(command)
+            case DeleteTopic():
+                result = self._delete(command)
+            case TopicRemoved():
+                stored = self._topics.get(command.name)
+                gone: list[Fact] = [TopicForgotten(command.name)] if stored and stored.is_deleting else []
+                return Outcome(gone, [(ticket, Result())])
+            case AddPartitions():
+                result = self._add_partitions(command)
+            case SetOptions():
+                result = self._set_options(command)
+            case _:
+                raise TypeError(f"no command of the controller: {command!r}")
+        if isinstance(result, Result):
+            return Outcome([], [(ticket, result)])
+        if getattr(command, "check_only", False):
+            return Outcome([], [(ticket, Result(topic=_topic(result)))])
+        return Outcome([result], [(ticket, Result(topic=_topic(result)))])
+
+    def _create(self, command: CreateTopic) -> TopicStored | Result:
+        try:
+            check_topic_name(command.name)
+            for name, text in command.overrides.items():
+                parse_option(name, text)
+        except InvalidName as error:
+            return Result(Code.INVALID_TOPIC_EXCEPTION, str(error))
+        except InvalidOption as error:
+            return Result(Code.INVALID_CONFIG, str(error))
+        if command.name.startswith(INTERNAL_PREFIX):
+            return Result(Code.INVALID_TOPIC_EXCEPTION, f"names that begin with {INTERNAL_PREFIX} are ours")
+        if command.name in self._topics:
+            return Result(Code.TOPIC_ALREADY_EXISTS, f"topic {command.name!r} already exists")
+        if not 1 <= command.partitions <= PARTITIONS_MAX:
+            return Result(
+                Code.INVALID_PARTITIONS, f"{command.partitions} partitions; 1 to {PARTITIONS_MAX} are possible"
+            )
+        return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
+
+    def _delete(self, command: DeleteTopic) -> TopicStored | Result:
+        found = self._find(command.name)
+        return msgspec.structs.replace(found, is_deleting=True) if isinstance(found, TopicStored) else found
+
+    def _add_partitions(self, command: AddPartitions) -> TopicStored | Result:
+        found = self._find(command.name)
+        if isinstance(found, Result):
+            return found
+        if not found.partitions < command.partitions <= PARTITIONS_MAX:
+            message = (
+                f"{command.name} has {found.partitions} partitions and cannot have {command.partitions}: only more"
+            )
+            return Result(Code.INVALID_PARTITIONS, message)
+        return msgspec.structs.replace(found, partitions=command.partitions)
+
+    def _set_options(self, command: SetOptions) -> TopicStored | Result:
+        found = self._find(command.name)
+        if isinstance(found, Result):
+            return found
+        overrides = {} if command.replace_all else dict(found.overrides)
+        for name, text in command.changes.items():
+            if text is None and name in OPTION_NAMES:
+                overrides.pop(name, None)
+                continue
+            try:
+                parse_option(name, text or "")
+            except InvalidOption as error:
+                return Result(Code.INVALID_CONFIG, str(error))
+            overrides[name] = text or ""
+        return msgspec.structs.replace(found, overrides=overrides)
+
+    def _find(self, name: str) -> TopicStored | Result:
+        topic = self._topics.get(name)
+        if topic is None or topic.is_deleting:
+            return Result(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic
+
+    def apply(self, fact: object) -> None:
+        match fact:
+            case TopicStored():
+                self._topics[fact.name] = fact
+            case TopicForgotten():
+                self._topics.pop(fact.name, None)
+            case ClusterNamed():
+                self.cluster_id = fact.cluster_id
+        self._changed()
+
+    def forget(self, key: bytes) -> None:
+        self._topics.pop(key.decode(), None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._revision += 1
+        self._image = None
+
+    def facts(self) -> Iterator[Fact]:
+        if self.cluster_id:
+            yield ClusterNamed(self.cluster_id)
+        yield from self._topics.values()
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+
+def _topic(stored: TopicStored) -> Topic:
+    return Topic(stored.name, stored.topic_id, stored.partitions, MappingProxyType(dict(stored.overrides)))

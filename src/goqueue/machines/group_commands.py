@@ -1,0 +1,284 @@
+"""What groups can be told and what they answer: plain data, so that every door speaks to one machine in one language.
+
+Which version of a protocol a client speaks is the door's business; a command carries what follows from it, by name.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from goqueue.model.codes import Code
+
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+DAY_MS = 24 * 60 * MINUTE_MS
+NO_OFFSET = -1
+NO_EPOCH = -1
+NO_GENERATION = -1
+"""Said by those who commit without being a member."""
+
+CLASSIC = "classic"
+"""The type of a group whose members choose an assignor among themselves and whose leader assigns."""
+
+
+class GroupOptions(msgspec.Struct, frozen=True):
+    session_ms_min: int = 6 * SECOND_MS
+    session_ms_max: int = 30 * MINUTE_MS
+    initial_rebalance_delay_ms: int = 0
+    """How long the first members of an empty group wait for others: spares a rebalance each, costs a slow start."""
+    new_member_join_ms: int = 5 * MINUTE_MS
+    """A member that does not know its id yet cannot send heartbeats: so long may its first join last."""
+    size_max: int = 10_000
+    """Members and those about to join, per group."""
+    metadata_chars_max: int = 4096
+    offset_retention_ms: int = 7 * DAY_MS
+    expiry_interval_ms: int = 10 * MINUTE_MS
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class GroupProtocol(msgspec.Struct, frozen=True):
+    """An assignor that a member offers, with what it has to tell the leader."""
+
+    name: str
+    metadata: bytes
+
+
+class JoinGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    member_id: str
+    """Empty: new here."""
+    new_member_id: str
+    """The id to take if a new one is needed: machines have no dice."""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    """Negative: as long as the session."""
+    protocol_type: str
+    protocols: tuple[GroupProtocol, ...]
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    knows_member_id_required: bool = True
+    """The client can be told its id first and join with it, so that a repeated request makes no second member."""
+    knows_skip_assignment: bool = False
+    """A static leader that comes back can be told that it leads without assigning anew."""
+
+
+class JoinedMember(msgspec.Struct, frozen=True):
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class JoinReply(msgspec.Struct, frozen=True):
+    code: Code
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[JoinedMember, ...] = ()
+    """For the leader only."""
+    skip_assignment: bool = False
+
+
+class SyncGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+    """(member id, assignment), from the leader."""
+
+
+class SyncReply(msgspec.Struct, frozen=True):
+    code: Code
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None = None
+
+
+class LeavingMember(msgspec.Struct, frozen=True):
+    member_id: str
+    """May be empty if there is an instance id: an operator removes a static member."""
+    instance_id: str | None = None
+
+
+class LeaveGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
+class LeaveReply(msgspec.Struct, frozen=True):
+    code: Code
+    codes: tuple[Code, ...] = ()
+    """One per member of the command, in its order."""
+
+
+class OffsetToCommit(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    end_offset: int | None
+    """Where the partition ends now; None: there is no such partition."""
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    topic_id: bytes | None = None
+
+
+class CommitOffsets(msgspec.Struct, frozen=True):
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...]
+    generation: int = NO_GENERATION
+    """Of the classic group, or the member's epoch."""
+    member_id: str = ""
+    instance_id: str | None = None
+    knows_group_not_found: bool = False
+    """The client understands GROUP_ID_NOT_FOUND here; others are told ILLEGAL_GENERATION."""
+
+
+class CommitTransactionOffsets(msgspec.Struct, frozen=True):
+    """Offsets that count once their transaction has committed."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[OffsetToCommit, ...]
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    instance_id: str | None = None
+    knows_group_not_found: bool = False
+
+
+class ResetOffsets(msgspec.Struct, frozen=True):
+    """An operator sets offsets; only of a group without members."""
+
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...]
+
+
+class CommitReply(msgspec.Struct, frozen=True):
+    codes: tuple[Code, ...]
+    """One per offset of the command, in its order."""
+
+
+class EndTransactionOffsets(msgspec.Struct, frozen=True):
+    """Comes after the decision of the transaction is durable, and may come again."""
+
+    producer_id: int
+    producer_epoch: int
+    """The epoch under which the transaction's offsets were sent."""
+    committed: bool
+
+
+class FetchOffsets(msgspec.Struct, frozen=True):
+    group_id: str
+    partitions: tuple[TopicPartition, ...] | None
+    """None: all that have one."""
+    require_stable: bool = False
+    member_id: str | None = None
+    member_epoch: int = NO_EPOCH
+
+
+class FetchedOffset(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int = NO_OFFSET
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    topic_id: bytes | None = None
+    code: Code = Code.NONE
+
+
+class FetchOffsetsReply(msgspec.Struct, frozen=True):
+    code: Code
+    offsets: tuple[FetchedOffset, ...] = ()
+
+
+class DeleteOffsets(msgspec.Struct, frozen=True):
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class DeleteOffsetsReply(msgspec.Struct, frozen=True):
+    code: Code
+    codes: tuple[Code, ...] = ()
+    """One per partition of the command, in its order; empty if the whole command is refused."""
+
+
+class DeleteGroup(msgspec.Struct, frozen=True):
+    group_id: str
+
+
+class TopicDeleted(msgspec.Struct, frozen=True):
+    topic: str
+    topic_id: bytes | None = None
+    """If given, offsets committed to another topic of that name stay."""
+
+
+class DescribeGroup(msgspec.Struct, frozen=True):
+    group_id: str
+
+
+class DescribedMember(msgspec.Struct, frozen=True):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes = b""
+    assignment: bytes = b""
+
+
+class DescribedGroup(msgspec.Struct, frozen=True):
+    code: Code
+    group_id: str
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    generation: int = NO_GENERATION
+    leader: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+class ListGroups(msgspec.Struct, frozen=True):
+    states: tuple[str, ...] = ()
+    """Empty: of any state; likewise types. Upper and lower case do not matter."""
+    types: tuple[str, ...] = ()
+
+
+class ListedGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+class ListReply(msgspec.Struct, frozen=True):
+    groups: tuple[ListedGroup, ...]
+
+
+class CodeReply(msgspec.Struct, frozen=True):
+    """The answer to Heartbeat, DeleteGroup, EndTransactionOffsets and TopicDeleted."""
+
+    code: Code
+
+
+def ledger_key(*parts: str | int) -> bytes:
+    """Where a fact about groups lies in the ledger: its kind, the group, what tells it from others of that kind."""
+    return msgspec.json.encode(parts)
+
+
+def key_parts(key: bytes) -> list[str | int]:
+    return msgspec.json.decode(key, type=list[str | int])

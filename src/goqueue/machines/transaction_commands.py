@@ -1,0 +1,91 @@
+"""What may be asked of the transaction coordinator and what it answers. Doors translate: they know Kafka's versions."""
+
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from goqueue.model.codes import Code
+from goqueue.records.batch import NO_EPOCH, NO_PRODUCER
+
+Partition: TypeAlias = tuple[str, int]
+"""topic and number"""
+
+
+class InitProducer(msgspec.Struct, frozen=True):
+    """Make the sender the one producer of `transactional_id`, or one that only wants a producer id (None).
+
+    With the id and epoch that it has, it asks to go on with the next epoch after an error of its own (KIP-360).
+    """
+
+    transactional_id: str | None
+    timeout_ms: int = 0
+    producer_id: int = NO_PRODUCER
+    epoch: int = NO_EPOCH
+
+
+class AddPartitions(msgspec.Struct, frozen=True):
+    """Enlist partitions in the transaction, opening one if none is. In version 2 the broker says this for a publish."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: tuple[Partition, ...]
+
+
+class AddGroup(msgspec.Struct, frozen=True):
+    """Enlist the offsets of a group. In version 2 the broker says this for a commit of offsets."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    group: str
+
+
+class EndTransaction(msgspec.Struct, frozen=True):
+    """Commit or abort. `bumps_epoch`: version 2 (KIP-890), the producer goes on with a new epoch, so that nothing it
+    sent for this transaction can reach the next one.
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    bumps_epoch: bool = False
+
+
+class MarkersWritten(msgspec.Struct, frozen=True):
+    """Part or all of a `MarkerJob` is done and durable; said twice it does no harm."""
+
+    transactional_id: str
+    producer_id: int
+    serial: int
+    partitions: tuple[Partition, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class ProducerReply(NamedTuple):
+    """Who the producer is from now on, to InitProducer and EndTransaction; -1 in a refusal."""
+
+    code: Code
+    producer_id: int = NO_PRODUCER
+    epoch: int = NO_EPOCH
+
+
+class CodeReply(NamedTuple):
+    """To AddPartitions, AddGroup and MarkersWritten."""
+
+    code: Code
+
+
+class MarkerJob(NamedTuple):
+    """What is still to be written of one decided transaction: a marker in every partition, a word to every group."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    """Of the markers: a higher one than the producer wrote with fences it wherever the marker lands."""
+    coordinator_epoch: int
+    serial: int
+    commit: bool
+    partitions: tuple[Partition, ...]
+    groups: tuple[str, ...]

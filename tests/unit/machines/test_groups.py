@@ -1,0 +1,326 @@
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from goqueue.machines.classic_group import ClassicGroup
+from goqueue.machines.group_commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    DeleteGroup,
+    DescribeGroup,
+    FetchOffsets,
+    GroupOptions,
+    Heartbeat,
+    LeaveGroup,
+    LeavingMember,
+    ListedGroup,
+    ListGroups,
+    SyncGroup,
+    ledger_key,
+)
+from goqueue.machines.group_kinds import GroupKind, OneGroup
+from goqueue.machines.machine import Fact, Machine, Outcome
+from goqueue.model.codes import Code
+from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
+
+# A second kind of group, as small as it can be: who says hello is a member until it says goodbye.
+
+
+class Hello(msgspec.Struct, frozen=True):
+    group_id: str
+    is_goodbye: bool = False
+
+
+class News(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Greeted(Fact, frozen=True):
+    durable: ClassVar[bool] = False
+    group_id: str
+    members: int
+    heard: str
+
+
+class OtherGone(Fact, frozen=True):
+    is_tombstone: ClassVar[bool] = True
+    group_id: str
+    part: str = "other"
+
+    def key(self) -> bytes:
+        return ledger_key(self.part, self.group_id)
+
+
+class OtherGroup:
+    kind: ClassVar[str] = "other"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.members = 0
+        self.heard = ""
+        self.forgotten: list[bytes] = []
+
+    def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        if isinstance(command, News):
+            return Outcome([Greeted(self.group_id, self.members, command.text)], [])
+        if command.is_goodbye and not self.members:
+            return Outcome([], [(ticket, (Code.UNKNOWN_MEMBER_ID, ""))])
+        members = self.members - 1 if command.is_goodbye else self.members + 1
+        return Outcome([Greeted(self.group_id, members, self.heard)], [(ticket, (Code.NONE, self.heard))])
+
+    def apply(self, fact: Greeted) -> None:
+        self.members, self.heard = fact.members, fact.heard
+
+    def forget(self, key: bytes) -> None:
+        self.forgotten.append(key)
+
+    def facts(self) -> Iterator[Fact]:
+        return iter(())
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+    def admit_commit(self, command: CommitOffsets | CommitTransactionOffsets, now_ms: int) -> tuple[Code, list[Fact]]:
+        return (Code.NONE if command.generation == self.members else Code.STALE_MEMBER_EPOCH), []
+
+    def fetch_refusal(self, command: FetchOffsets) -> Code:
+        return Code.NONE if command.member_epoch in (-1, self.members) else Code.STALE_MEMBER_EPOCH
+
+    def empty_since_ms(self) -> int | None:
+        return None if self.members else 0
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        return frozenset({"t"})
+
+    def listed(self) -> ListedGroup:
+        return ListedGroup(self.group_id, "consumer", "Stable" if self.members else "Empty", self.kind)
+
+    def retire(self) -> list[Fact]:
+        return [OtherGone(self.group_id, "other_part"), OtherGone(self.group_id)]
+
+
+OTHER = GroupKind(
+    name="other",
+    make=OtherGroup,
+    commands=(Hello,),
+    facts=(Greeted,),
+    renewals=(),
+    opens=lambda command: not command.is_goodbye,
+    refuse=lambda command, code: (code, ""),
+    refuse_foreign=lambda command: (Code.GROUP_ID_NOT_FOUND, ""),
+    part_names=("other_part",),
+    announcements=(News,),
+)
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver(kinds=(OTHER,))
+
+
+def listed(driver: Driver, *states: str, types: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    groups = driver.ask(ListGroups(states, types)).groups
+    return [(each.group_id, each.state, each.type) for each in groups]
+
+
+def test_groups_are_a_machine(driver: Driver) -> None:
+    machine: Machine = driver.machine
+    group: OneGroup = OtherGroup("g")
+    assert (machine.next_deadline_ms(), group.next_deadline_ms()) == (None, None)
+
+
+def test_the_first_member_decides_what_a_group_is(driver: Driver) -> None:
+    driver.stable("a")
+    assert driver.ask(Hello("g"))[0] is Code.GROUP_ID_NOT_FOUND
+    assert driver.ask(Hello("h"))[0] is Code.NONE
+    assert driver.ask(join(new_id="a", group_id="h")).code is Code.INCONSISTENT_GROUP_PROTOCOL
+    commands = [join("a", group_id="h"), SyncGroup("h", 1, "a"), Heartbeat("h", 1, "a")]
+    assert {driver.ask(command).code for command in commands} == {Code.UNKNOWN_MEMBER_ID}
+    left = driver.ask(LeaveGroup("h", (LeavingMember("a"), LeavingMember("b"))))
+    assert (left.code, left.codes) == (Code.NONE, (Code.UNKNOWN_MEMBER_ID,) * 2)
+
+
+def test_an_empty_group_becomes_what_its_next_member_wants_and_keeps_its_offsets(driver: Driver) -> None:
+    driver.stable("a")
+    driver.leave(LeavingMember("a"))
+    driver.commit(at("t", 0, 5))
+    assert driver.ask(Hello("g", is_goodbye=True))[0] is Code.GROUP_ID_NOT_FOUND
+    assert listed(driver) == [("g", "Empty", "classic")]
+    assert driver.ask(Hello("g"))[0] is Code.NONE
+    assert listed(driver) == [("g", "Stable", "other")]
+    assert driver.describe().code is Code.GROUP_ID_NOT_FOUND, "only classic groups are described like this"
+    driver.ask(Hello("g", is_goodbye=True))
+    assert driver.ask(join("a")).code is Code.UNKNOWN_MEMBER_ID
+    driver.stable("b")
+    assert listed(driver) == [("g", "Stable", "classic")]
+    assert driver.offsets() == {("t", 0): 5}
+    assert set(driver.ledger) >= {ledger_key("other", "g"), ledger_key("other_part", "g")}
+
+
+def test_a_refused_command_converts_nothing(driver: Driver) -> None:
+    driver.ask(Hello("g"))
+    driver.ask(Hello("g", is_goodbye=True))
+    assert driver.ask(join(new_id="a", protocols=())).code is Code.INCONSISTENT_GROUP_PROTOCOL
+    assert listed(driver) == [("g", "Empty", "other")]
+
+
+def test_tombstones_find_the_part_they_are_for(driver: Driver) -> None:
+    driver.ask(Hello("g"))
+    part = ledger_key("other_part", "g")
+    driver.machine.forget(part)
+    group = driver.machine._groups["g"]
+    assert isinstance(group, OtherGroup)
+    assert group.forgotten == [part]
+    driver.machine.forget(ledger_key("classic", "g"))
+    assert listed(driver) == [("g", "Stable", "other")], "it was about a group of another kind"
+    driver.machine.forget(ledger_key("other", "g"))
+    driver.machine.forget(part)
+    assert listed(driver) == []
+
+
+def test_other_groups_fence_commits_and_fetches_their_own_way(driver: Driver) -> None:
+    driver.ask(Hello("g"))
+    assert driver.commit(at("t", 0, 1), generation=0, member_id="m") == [Code.STALE_MEMBER_EPOCH]
+    assert driver.commit(at("t", 0, 1), generation=1, member_id="m") == [Code.NONE]
+    assert driver.ask(FetchOffsets("g", None, member_id="m", member_epoch=0)).code is Code.STALE_MEMBER_EPOCH
+    assert driver.ask(FetchOffsets("g", None, member_id="m", member_epoch=1)).code is Code.NONE
+
+
+def test_what_is_announced_reaches_groups_of_today_and_of_tomorrow(driver: Driver) -> None:
+    driver.ask(Hello("g"))
+    driver.stable("a", group_id="classic")
+    assert driver.ask(News("new topic")).code is Code.NONE
+    assert driver.ask(Hello("g")) == (Code.NONE, "new topic")
+    assert driver.ask(Hello("later")) == (Code.NONE, "new topic")
+
+
+def test_an_empty_id_is_refused_for_every_kind(driver: Driver) -> None:
+    assert driver.ask(Hello("")) == (Code.INVALID_GROUP_ID, "")
+
+
+# Operators
+
+
+def test_listing_filters_by_state_and_type_in_any_case(driver: Driver) -> None:
+    driver.stable("a")
+    driver.ask(Hello("h"))
+    driver.commit(at("t", 0, 1), group_id="simple")
+    assert listed(driver) == [("g", "Stable", "classic"), ("h", "Stable", "other"), ("simple", "Empty", "classic")]
+    assert listed(driver, "EMPTY") == [("simple", "Empty", "classic")]
+    assert listed(driver, "stable", types=("Classic",)) == [("g", "Stable", "classic")]
+    assert driver.ask(ListGroups()).groups[0] == ListedGroup("g", "consumer", "Stable", "classic")
+
+
+def test_a_group_that_only_committed_is_described_as_empty(driver: Driver) -> None:
+    driver.commit(at("t", 0, 1))
+    described = driver.describe()
+    assert (described.code, described.state, described.members) == (Code.NONE, "Empty", ())
+    assert driver.ask(DescribeGroup("nobody")).code is Code.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_with_members_cannot_be_deleted(driver: Driver) -> None:
+    generation = driver.stable("a")
+    driver.commit(at("t", 0, 1), member_id="a", generation=generation)
+    assert driver.ask(DeleteGroup("g")).code is Code.NON_EMPTY_GROUP
+    driver.leave(LeavingMember("a"))
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
+    assert driver.ask(DeleteGroup("g")).code is Code.GROUP_ID_NOT_FOUND
+    assert (driver.offsets(), listed(driver)) == ({}, [])
+
+
+def test_a_deleted_group_has_no_deadlines(driver: Driver) -> None:
+    driver.ask(join(new_id="a"))
+    driver.commit(at("t", 0, 1), group_id="other")
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
+    driver.advance(SESSION_MS)
+    assert listed(driver) == [("other", "Empty", "classic")]
+
+
+def test_a_group_made_again_has_its_own_deadlines(driver: Driver) -> None:
+    driver.ask(join(new_id="a"))
+    driver.ask(DeleteGroup("g"))
+    driver.advance(SESSION_MS // 2)
+    driver.stable("a")
+    driver.advance(SESSION_MS - 1)
+    assert driver.describe().state == "Stable"
+    driver.advance(1)
+    assert driver.describe().state == "Empty"
+
+
+def test_a_deleted_group_stays_deleted_after_a_restart(driver: Driver) -> None:
+    driver.stable("a")
+    driver.leave(LeavingMember("a"))
+    driver.commit(at("t", 0, 1))
+    pending = CommitTransactionOffsets("g", 1, 0, (at("t", 1, 1),))
+    assert driver.ask(pending).codes == (Code.NONE,)
+    driver.ask(DeleteGroup("g"))
+    driver.restart()
+    assert listed(driver) == []
+    assert list(driver.machine.facts()) == []
+    assert driver.stable("a") == 1
+
+
+def test_a_group_of_offsets_alone_can_be_deleted(driver: Driver) -> None:
+    driver.commit(at("t", 0, 1))
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
+    assert driver.offsets() == {}
+
+
+def test_a_group_that_never_came_to_anything_is_cleared_away(driver: Driver) -> None:
+    driver.ask(join(new_id="a"))
+    driver.advance(SESSION_MS)
+    assert driver.describe().state == "Empty"
+    driver.advance(GroupOptions().expiry_interval_ms)
+    assert driver.describe().state == "Dead"
+    assert driver.machine.next_deadline_ms() is None
+
+
+def test_a_group_that_somebody_is_about_to_join_is_not_cleared_away(driver: Driver) -> None:
+    driver.commit(at("t", 0, 1), group_id="other")
+    driver.advance(GroupOptions().expiry_interval_ms - 1)
+    driver.ask(join(new_id="a"))
+    driver.advance(1)
+    assert driver.ask(join("a")).code is Code.NONE
+
+
+# Deadlines of many groups
+
+
+def test_each_group_keeps_its_own_time(driver: Driver) -> None:
+    """F271: rebalances of groups do not touch each other."""
+    for index in range(5):
+        driver.stable("a", group_id=f"g{index}")
+        driver.advance(1_000)
+    driver.advance(SESSION_MS - 5_000 - 1)
+    assert listed(driver, "empty") == []
+    for index in range(5):
+        driver.advance(1 if not index else 1_000)
+        assert [name for name, _state, _type in listed(driver, "empty")] == [f"g{each}" for each in range(index + 1)]
+
+
+def test_heartbeats_cost_no_search_for_the_next_deadline(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    generation = driver.stable("a")
+    driver.advance(0)
+    noted_ms = driver.machine.next_deadline_ms()
+    with monkeypatch.context() as patch:
+        patch.delattr(ClassicGroup, "next_deadline_ms")
+        for _ in range(50):
+            driver.advance(100)
+            driver.heartbeat("a", generation)
+            assert driver.machine.next_deadline_ms() == noted_ms, "the old time stands for the new until it comes"
+    assert len(driver.machine._deadlines._heap) <= 3
+    driver.advance(SESSION_MS - 5_000)
+    assert driver.machine.next_deadline_ms() == driver.now_ms + 5_000
+
+
+def test_every_command_must_be_known(driver: Driver) -> None:
+    with pytest.raises(KeyError):
+        driver.machine.decide(object(), 1, 0)
+    with pytest.raises(KeyError):
+        driver.machine.apply(OtherFact())
+
+
+class OtherFact(Fact, frozen=True):
+    group_id: str = "g"
