@@ -9,6 +9,7 @@ from goqueue.storage.compaction import compact, install, plan
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.testing.memory_disk import MemoryDisk
+from tests.directories import open_directory
 from tests.logs import SMALL, append, batch, numbered, open_log, stored
 from tests.sim.crashes import Trace, images
 from tests.unit.storage.test_compaction import NOW_MS, OPTIONS, contents, keyed
@@ -108,17 +109,17 @@ def test_a_crash_during_compaction_leaves_the_log_as_it_was_or_compacted() -> No
 def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> None:
     trace = Trace()
     committer = Committer(lambda call: call(), lambda: 0)
-    directory = DataDirectory.open(trace.disk, defaults=SMALL, committer=committer, now_ms=0)
-    append(directory.create_log("kept", 0, now_ms=0), batch(b"kept"))
+    directory = DataDirectory.open(trace.disk, committer=committer)
+    append(directory.open_log("kept", 0, SMALL, 0), batch(b"kept"))
     committer.run_once()
     since = trace.disk.op_count
-    append(directory.create_log("made", 3, now_ms=0), batch(b"made"))
+    append(directory.open_log("made", 3, SMALL, 0), batch(b"made"))
     committer.run_once()
     trace.promise("made")
     made_at = trace.disk.op_count
     directory.delete_log("made", 3)
     trace.promise("deleted")
-    directory.create_log("made", 3, now_ms=0)
+    directory.open_log("made", 3, SMALL, 0)
     trace.promise("made again")
 
     for upto in range(since, trace.disk.op_count + 1):
@@ -139,7 +140,4 @@ def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> Non
 
 
 def reopened(disk: MemoryDisk) -> Contents:
-    committer = Committer(lambda call: call(), lambda: 0)
-    directory = DataDirectory.open(disk, defaults=SMALL, committer=committer, now_ms=0)
-    assert not directory.failed
-    return {name: stored(log) for name, log in directory.logs.items()}
+    return {name: stored(log) for name, log in open_directory(disk, 0, SMALL).logs.items()}

@@ -26,31 +26,26 @@ LogName = tuple[str, int]
 class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
-    def __init__(self, disk: Disk, defaults: LogOptions, committer: Committer, lock: Lock) -> None:
+    def __init__(self, disk: Disk, committer: Committer, lock: Lock) -> None:
         self._disk = disk
-        self._defaults = defaults
         self._committer = committer
         self._lock: Lock | None = lock
         self.logs: dict[LogName, Log] = {}
-        self.failed: dict[LogName, GoQueueError] = {}
-        """Logs that could not be opened, and why. The others are served."""
         self.report: list[RecoveryReport] = []
         """One for each log whose opening took more than a look."""
 
     @classmethod
-    def open(cls, disk: Disk, *, defaults: LogOptions, committer: Committer, now_ms: int) -> "DataDirectory":
-        """Take the lock, finish interrupted deletions, recover every log."""
-        directory = cls(disk, defaults, committer, disk.lock(LOCK_NAME))
+    def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
+        """Take the lock and finish interrupted deletions. The logs are opened one by one: each has its own options."""
+        directory = cls(disk, committer, disk.lock(LOCK_NAME))
         try:
             directory._sweep_deleted()
-            for topic, partition in directory._found():
-                directory._open_log(topic, partition, defaults, now_ms)
         except BaseException:
             directory.close()
             raise
         return directory
 
-    def _found(self) -> Iterator[LogName]:
+    def names(self) -> Iterator[LogName]:
         """What is on the disk under a name that we would have given. Anything else is left alone."""
         for topic in self._disk.list(LOGS_NAME):
             try:
@@ -65,53 +60,55 @@ class DataDirectory:
                 except InvalidName as error:
                     events.warning("not one of our logs", path=f"{LOGS_NAME}/{topic}/{partition}", reason=str(error))
 
-    def _open_log(self, topic: str, partition: int, options: LogOptions, now_ms: int) -> Log | None:
+    def open_log(self, topic: str, partition: int, options: LogOptions, now_ms: int) -> Log:
+        """The log of that name, recovered, or made if there is none. One that cannot be opened costs the others
+        nothing.
+        """
+        check_topic_name(topic)
+        _partition_number(str(partition))
+        name = topic, partition
+        if name in self.logs:
+            return self.logs[name]
         try:
             log = Log.open(self._disk, _log_path(topic, partition), options, now_ms)
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
-            self.failed[topic, partition] = error
-            return None
+            raise
         self._committer.add(log)
-        self.logs[topic, partition] = log
+        self.logs[name] = log
         if log.report.needed_work:
             self.report.append(log.report)
         return log
 
-    def create_log(self, topic: str, partition: int, now_ms: int, options: LogOptions | None = None) -> Log:
-        """The log of that name, made if there is none."""
-        check_topic_name(topic)
-        _partition_number(str(partition))
-        name = topic, partition
-        if name in self.failed:
-            raise self.failed[name]
-        log = self.logs.get(name) or self._open_log(topic, partition, options or self._defaults, now_ms)
-        if log is None:
-            raise self.failed.pop(name)
-        return log
-
     def delete_log(self, topic: str, partition: int) -> None:
         """Gone once the rename is durable; a crash while the files are removed is finished at the next start."""
-        log = self.logs[topic, partition]
+        parent, path = f"{LOGS_NAME}/{topic}", _log_path(topic, partition)
         target = f"{DELETED_NAME}/{topic}-{partition}"
         try:
             self._remove_tree(target)
             self._disk.make_directory(DELETED_NAME)
-            self._disk.rename(log.directory, target)
+            if self._disk.exists(path):  # else a crash came right behind the rename
+                self._disk.rename(path, target)
         except OSError as error:
-            raise LogPoisoned(f"{log.directory} cannot be deleted: {error}") from error
-        self._committer.remove(log)
-        log.abandon()
-        del self.logs[topic, partition]
+            raise LogPoisoned(f"{path} cannot be deleted: {error}") from error
+        log = self.logs.pop((topic, partition), None)
+        if log is not None:
+            self._committer.remove(log)
+            log.abandon()
         try:
-            self._disk.sync_directory(f"{LOGS_NAME}/{topic}")
-            self._disk.sync_directory(DELETED_NAME)
-            self._remove_tree(target)
-            if not self._disk.list(f"{LOGS_NAME}/{topic}"):
-                self._disk.remove(f"{LOGS_NAME}/{topic}")
-                self._disk.sync_directory(LOGS_NAME)
+            self._finish_deletion(parent, target)
         except OSError as error:
-            raise LogPoisoned(f"{log.directory} may come back after a crash: {error}") from error
+            raise LogPoisoned(f"{path} may come back after a crash: {error}") from error
+
+    def _finish_deletion(self, parent: str, target: str) -> None:
+        if not self._disk.exists(parent):
+            return
+        self._disk.sync_directory(parent)
+        self._disk.sync_directory(DELETED_NAME)
+        self._remove_tree(target)
+        if not self._disk.list(parent):
+            self._disk.remove(parent)
+            self._disk.sync_directory(LOGS_NAME)
 
     def _sweep_deleted(self) -> None:
         for name in self._disk.list(DELETED_NAME):

@@ -87,6 +87,12 @@ class Log:
         """Appends below it may be acknowledged."""
         return self.synced_offset if self.options.durability is Durability.DISK else self.end_offset
 
+    def set_options(self, options: LogOptions) -> None:
+        """For what is written from now on."""
+        self.options = options
+        self._batch_length_max = options.batch_bytes_max - LENGTH_END
+        self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
+
     @property
     def failure(self) -> GoQueueError | None:
         """Why this log serves nothing, if it does not."""

@@ -7,18 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.model.errors import DataDirectoryLocked, GoQueueError, InvalidName, LogPoisoned
+from goqueue.model.errors import DataDirectoryLocked, InvalidName, LogPoisoned
 from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
+from goqueue.storage.log import Log
 from goqueue.storage.real_disk import RealDisk
 from goqueue.testing.memory_disk import MemoryDisk
+from tests.directories import open_directory
 from tests.logs import SMALL, append, batch, stored
 
 
-def opened(disk: Disk, now_ms: int = 0) -> DataDirectory:
-    committer = Committer(lambda call: call(), lambda: 0)
-    return DataDirectory.open(disk, defaults=SMALL, committer=committer, now_ms=now_ms)
+def opened(disk: Disk) -> DataDirectory:
+    return DataDirectory.open(disk, committer=Committer(lambda call: call(), lambda: 0))
+
+
+def reopened(disk: Disk) -> DataDirectory:
+    """With every log that is there."""
+    return open_directory(disk, 0, SMALL)
+
+
+def make(directory: DataDirectory, topic: str, partition: int) -> Log:
+    return directory.open_log(topic, partition, SMALL, now_ms=0)
 
 
 def test_what_is_created_is_what_is_reloaded() -> None:
@@ -27,9 +37,13 @@ def test_what_is_created_is_what_is_reloaded() -> None:
     directory = opened(disk)
     names = [("orders", 0), ("orders", 1), ("Orders", 0), ("a.b-c_d", 12)]
     for name in names:
-        append(directory.create_log(*name, now_ms=0), batch(repr(name).encode()))
+        append(make(directory, *name), batch(repr(name).encode()))
     directory.close()
     again = opened(disk)
+    assert again.logs == {}
+    assert set(again.names()) == set(names)
+    for name in names:
+        make(again, *name)
     assert {name: stored(log) for name, log in again.logs.items()} == {n: [(0, repr(n).encode())] for n in names}
 
 
@@ -40,13 +54,13 @@ def test_a_bad_name_never_reaches_the_disk(topic: str) -> None:
     directory = opened(disk)
     before = disk.op_count
     with pytest.raises(InvalidName):
-        directory.create_log(topic, 0, now_ms=0)
+        make(directory, topic, 0)
     assert disk.op_count == before
 
 
 def test_a_negative_partition_is_refused() -> None:
     with pytest.raises(InvalidName):
-        opened(MemoryDisk()).create_log("orders", -1, now_ms=0)
+        make(opened(MemoryDisk()), "orders", -1)
 
 
 def test_a_second_owner_is_refused_before_anything_is_looked_at() -> None:
@@ -88,13 +102,13 @@ def test_deleting_a_log_removes_it_and_its_last_brother_the_topic() -> None:
     disk = MemoryDisk()
     directory = opened(disk)
     for partition in (0, 1):
-        directory.create_log("orders", partition, now_ms=0)
+        make(directory, "orders", partition)
     directory.delete_log("orders", 0)
     assert disk.list("logs/orders") == ["1"]
     directory.delete_log("orders", 1)
     assert disk.list("logs") == []
     assert disk.list("deleted") == []
-    log = directory.create_log("orders", 0, now_ms=0)
+    log = make(directory, "orders", 0)
     assert (log.start_offset, log.end_offset) == (0, 0)
 
 
@@ -102,14 +116,14 @@ def test_one_log_that_cannot_be_opened_costs_the_others_nothing() -> None:
     disk = MemoryDisk()
     directory = opened(disk)
     for topic in ("bad", "good"):
-        append(directory.create_log(topic, 0, now_ms=0), batch(b"x"))
+        append(make(directory, topic, 0), batch(b"x"))
     directory.close()
     disk.faults.add("open", errno.EIO, prefix="logs/bad/0", suffix=".log", forever=True)
     again = opened(disk)
+    with pytest.raises(LogPoisoned, match="cannot be opened"):
+        make(again, "bad", 0)
+    make(again, "good", 0)
     assert list(again.logs) == [("good", 0)]
-    assert isinstance(again.failed["bad", 0], LogPoisoned)
-    with pytest.raises(GoQueueError, match="cannot be opened"):
-        again.create_log("bad", 0, now_ms=0)
 
 
 def test_what_is_not_one_of_our_logs_is_left_alone() -> None:
@@ -118,8 +132,7 @@ def test_what_is_not_one_of_our_logs_is_left_alone() -> None:
     disk.make_directory("logs/backups/yesterday")
     disk.make_directory("logs/not a topic/0")
     disk.make_directory("logs/orders/007")
-    directory = opened(disk)
-    assert directory.logs == {}
+    assert list(opened(disk).names()) == []
     assert disk.list("logs") == ["backups", "not a topic", "orders"]
 
 
@@ -127,7 +140,7 @@ def test_maintenance_applies_retention_and_a_failing_log_takes_only_itself_out()
     disk = MemoryDisk()
     directory = opened(disk)
     for topic in ("bad", "good"):
-        log = directory.create_log(topic, 0, now_ms=0)
+        log = make(directory, topic, 0)
         append(log, batch(b"x", timestamp=1))
         log.sync()
     disk.faults.add("write", errno.EIO, prefix="logs/bad", forever=True)
@@ -137,12 +150,30 @@ def test_maintenance_applies_retention_and_a_failing_log_takes_only_itself_out()
     directory.close()
 
 
+def test_opening_a_log_twice_gives_the_same_one() -> None:
+    directory = opened(MemoryDisk())
+    assert make(directory, "orders", 0) is make(directory, "orders", 0)
+
+
+def test_a_log_that_was_never_opened_can_be_deleted() -> None:
+    """After a crash between forgetting a topic and removing its logs; and one that cannot be opened can go too."""
+    disk = MemoryDisk()
+    directory = opened(disk)
+    append(make(directory, "orders", 0), batch(b"x"))
+    directory.close()
+    again = opened(disk)
+    again.delete_log("orders", 0)
+    assert disk.list("logs") == []
+    again.delete_log("orders", 0)
+    assert make(again, "orders", 0).end_offset == 0
+
+
 def test_only_logs_that_took_work_to_open_are_reported() -> None:
     disk = MemoryDisk()
     directory = opened(disk)
     for topic in ("a", "b"):
-        log = directory.create_log(topic, 0, now_ms=0)
+        log = make(directory, topic, 0)
         append(log, batch(b"x"))
         log.sync()
     directory.logs["a", 0].close()
-    assert [report.log for report in opened(disk.crashed()).report] == ["logs/b/0"]
+    assert [report.log for report in reopened(disk.crashed()).report] == ["logs/b/0"]

@@ -324,13 +324,14 @@ def test_offsets_that_no_index_can_hold_begin_another_segment_or_are_refused() -
 
 def test_stray_files_do_not_keep_a_node_from_starting(tmp_path: Path) -> None:
     commits, _ = committer()
-    directory = DataDirectory.open(RealDisk(tmp_path), defaults=SMALL, committer=commits, now_ms=0)
-    directory.create_log("orders", 0, now_ms=0)
+    directory = DataDirectory.open(RealDisk(tmp_path), committer=commits)
+    directory.open_log("orders", 0, SMALL, now_ms=0)
     directory.close()
     (tmp_path / "logs" / ".DS_Store").write_bytes(b"x")
     (tmp_path / "logs" / "orders" / "0" / ("²" * 20 + ".log")).write_bytes(b"x")
-    again = DataDirectory.open(RealDisk(tmp_path), defaults=SMALL, committer=commits, now_ms=0)
-    assert list(again.logs) == [("orders", 0)]
+    again = DataDirectory.open(RealDisk(tmp_path), committer=commits)
+    assert list(again.names()) == [("orders", 0)]
+    again.open_log("orders", 0, SMALL, now_ms=0)
     again.close()
 
 
@@ -371,8 +372,8 @@ def test_too_many_open_files_cost_only_an_index() -> None:
 def test_a_log_that_cannot_be_deleted_is_still_there() -> None:
     disk = MemoryDisk()
     commits, _ = committer()
-    directory = DataDirectory.open(disk, defaults=SMALL, committer=commits, now_ms=0)
-    append(directory.create_log("orders", 0, now_ms=0), batch(b"a"))
+    directory = DataDirectory.open(disk, committer=commits)
+    append(directory.open_log("orders", 0, SMALL, now_ms=0), batch(b"a"))
     disk.faults.add("rename", errno.EIO)
     with pytest.raises(LogPoisoned, match="cannot be deleted"):
         directory.delete_log("orders", 0)
