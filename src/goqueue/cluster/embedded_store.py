@@ -1,0 +1,40 @@
+"""Metadata of a node that is its own cluster: the controller machine on a ledger in the node's own data directory."""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.machines.controller import STORED_FACTS, Controller, NameCluster, TopicRemoved, TopicStored
+from goqueue.model.topics import Image
+from goqueue.runtime.coordinator import Coordinator, OnReply
+
+__all__ = ["STORED_FACTS", "Controller", "EmbeddedStore", "NameCluster"]
+
+
+class EmbeddedStore:
+    """Commands are those of the controller machine."""
+
+    def __init__(self, controller: Controller, coordinator: Coordinator) -> None:
+        self._controller = controller
+        self._coordinator = coordinator
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the image was replaced, before anybody is told that a change was made."""
+        self.image = Image()
+        """The last one that a crash cannot take back: nothing is made or removed for the sake of a later one."""
+        self.deleting: list[TopicStored] = []
+        """Topics whose logs have still to be removed."""
+        coordinator.after_apply = self._applied
+
+    def _applied(self) -> None:
+        image, deleting = self._controller.image, self._controller.deleting()
+
+        def is_durable() -> None:
+            self.image, self.deleting = image, deleting
+            self.on_change()
+
+        self._coordinator.when_durable(is_durable)
+
+    def removed(self, name: str) -> None:
+        self._coordinator.submit(TopicRemoved(name))
+
+    def submit(self, command: Any, on_reply: OnReply) -> None:
+        self._coordinator.submit(command, on_reply)

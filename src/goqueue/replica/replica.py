@@ -1,0 +1,221 @@
+"""One node's copy of a partition. With one copy the high watermark is what its log acknowledges; with more it will be
+what all in-sync copies hold. Whoever waits for it, waits here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError, OffsetOutOfRange
+from goqueue.model.refusal import Refused
+from goqueue.records.batch import NO_PRODUCER, Batch, split
+from goqueue.records.rewrite import stamp_append_time
+from goqueue.storage.log import Log
+from goqueue.storage.segment_reads import Slice
+from goqueue.storage.snapshots import SnapshotFiles
+from goqueue.storage.time_reads import Moment, first_at_or_after
+from goqueue.telemetry.logs import get_logger
+
+events = get_logger("replica")
+
+__all__ = ["Appended", "Defer", "Replica", "Slice"]
+
+READ_BYTES = 1024 * 1024
+SNAPSHOT_BYTES = 64 * 1024 * 1024
+"""How much log may come behind the last saved producer state: what a start must walk over."""
+NO_TIMESTAMP = -1
+
+Defer = Callable[[Callable[[], None]], object]
+"""Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    next_offset: int
+    """Acknowledge when the high watermark has reached it."""
+    append_time: int
+    """When the topic stamps records itself, else NO_TIMESTAMP."""
+
+
+class Replica:
+    """Belongs to one thread, like its log."""
+
+    def __init__(self, log: Log, name: str, *, leader_epoch: int, stamps_time: bool, defer: Defer, now_ms: int) -> None:
+        self.log = log
+        self.name = name
+        self.leader_epoch = leader_epoch
+        self.stamps_time = stamps_time
+        self.producers = ProducerStates()
+        self._defer = defer
+        self._reached: deque[tuple[int, Callable[[], None]]] = deque()
+        """Invariant: offsets never fall, since each is the end of the log when it was asked."""
+        self._watchers: dict[object, Callable[[], None]] = {}
+        self._wake_is_due = False
+        self._snapshots = self.snapshots("producers")
+        self._snapshot_offset = log.start_offset
+        self._unsaved_bytes = 0
+        log.on_synced = lambda log: self._wake_soon()
+        self._recover(now_ms)
+
+    def _recover(self, now_ms: int) -> None:
+        snapshot = self._snapshots.latest(up_to=self.end_offset)
+        offset = self.start_offset
+        if snapshot is not None and snapshot.offset >= offset:
+            self.producers = ProducerStates.decode(snapshot.entries[0][1])
+            offset = self._snapshot_offset = snapshot.offset
+        self.producers.replay(self.batches_from(offset), now_ms)
+
+    # -- facts
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below it is on every in-sync copy and may be read and acknowledged."""
+        return self.log.acknowledged_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.producers.open_transactions.last_stable_offset(self.high_watermark)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.log.segments.size_bytes
+
+    @property
+    def failure(self) -> GoQueueError | None:
+        return self.log.failure
+
+    def snapshots(self, kind: str) -> SnapshotFiles:
+        return SnapshotFiles(self.log.disk, self.log.directory, kind)
+
+    # -- writing
+
+    def append(self, batch: Batch, now_ms: int) -> Appended:
+        """Refused: what its producer may not do. A repeated batch is answered with where it already stands."""
+        if self.stamps_time:
+            batch = stamp_append_time(batch, now_ms)
+        if batch.producer_id != NO_PRODUCER:
+            verdict = self.producers.check(batch)
+            if isinstance(verdict, Duplicate):
+                return Appended(verdict.base_offset, verdict.last_offset + 1, NO_TIMESTAMP)
+            if verdict is not ACCEPT:
+                raise Refused(verdict)
+        return self._store(batch, now_ms)
+
+    def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
+        """End a transaction. None: it was over already, its marker stands in the log."""
+        verdict = self.producers.check_marker(batch.producer_id, batch.producer_epoch, coordinator_epoch)
+        if verdict is Code.INVALID_TXN_STATE:
+            return None
+        if verdict is not ACCEPT:
+            raise Refused(verdict)
+        return self._store(batch, now_ms)
+
+    def _store(self, batch: Batch, now_ms: int) -> Appended:
+        base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
+        if batch.producer_id != NO_PRODUCER:
+            self.producers.record(batch, base_offset, now_ms)
+        self._unsaved_bytes += batch.size
+        if self._unsaved_bytes > SNAPSHOT_BYTES:
+            self._defer(self.save_producers)
+            self._unsaved_bytes = 0
+        if self.log.acknowledged_offset == self.log.end_offset:
+            self._wake_soon()
+        return Appended(base_offset, self.log.end_offset, now_ms if self.stamps_time else NO_TIMESTAMP)
+
+    def save_producers(self) -> None:
+        """Synced first: a snapshot must not know what the log could still lose."""
+        if self.failure is not None or self._snapshot_offset == self.end_offset:
+            return
+        self.log.sync()
+        try:
+            self._snapshots.save(self.end_offset, 0, [(b"producers", self.producers.encode())])
+        except OSError as error:  # costs only the shortcut: the next start walks over the log
+            events.error("producers not saved", copy=self.name, reason=str(error))
+            return
+        self._snapshot_offset = self.end_offset
+
+    def sync(self) -> None:
+        self.log.sync()
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
+        return self.log.read(offset, max_bytes, limit_offset)
+
+    def batches_from(self, offset: int) -> Iterator[Batch]:
+        while (piece := self.log.read(offset, READ_BYTES)) is not None:
+            yield from split(piece.view())
+            offset = piece.next_offset
+
+    def first_at_or_after(self, timestamp: int) -> Moment | None:
+        return first_at_or_after(self.log, timestamp)
+
+    def newest(self) -> Moment | None:
+        """The record with the highest timestamp."""
+        highest = max((segment.max_timestamp for segment in self.log.segments), default=NO_TIMESTAMP)
+        return first_at_or_after(self.log, highest) if self.end_offset > self.start_offset else None
+
+    def epoch_at(self, offset: int) -> int:
+        return self.log.state.epochs.at(min(offset, self.end_offset))
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The last epoch not above `epoch`, and where it ended."""
+        return self.log.epoch_end(epoch)
+
+    def delete_before(self, offset: int) -> None:
+        """Nothing below `offset` is served any more."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(f"{offset} is beyond the high watermark {self.high_watermark}")
+        if offset > self.start_offset:
+            self.log.advance_start(offset)
+
+    # -- waiting
+
+    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
+        """Call when the high watermark has reached `offset`, at once if it has; also when it never will (`failure`)."""
+        reached = self._reached
+        is_first = not reached or offset < reached[0][0]  # else one that was asked for before has still to be called
+        if self.failure is not None or (is_first and offset <= self.high_watermark):
+            call()
+        else:
+            reached.append((max(offset, reached[-1][0]) if reached else offset, call))
+
+    def watch(self, who: object, call: Callable[[], None]) -> None:
+        """Call whenever there is more to read, or the log failed, until `unwatch`."""
+        self._watchers[who] = call
+
+    def unwatch(self, who: object) -> None:
+        self._watchers.pop(who, None)
+
+    def _wake_soon(self) -> None:
+        if not self._wake_is_due and (self._reached or self._watchers):
+            self._wake_is_due = True
+            self._defer(self._wake)
+
+    def _wake(self) -> None:
+        self._wake_is_due = False
+        high_watermark, has_failed = self.high_watermark, self.failure is not None
+        while self._reached and (has_failed or self._reached[0][0] <= high_watermark):
+            self._reached.popleft()[1]()
+        for call in list(self._watchers.values()):
+            call()
+
+    def abandoned(self) -> None:
+        """The log was deleted: nobody need wait any longer."""
+        self._wake()
+
+    def close(self) -> None:
+        """What is known about producers is saved, the log is left clean."""
+        self.save_producers()
+        self.log.close()
+        self._wake()

@@ -1,0 +1,146 @@
+"""A coordinator: a machine, its ledger and an inbox. One command at a time; replies leave when what they rest on is
+durable.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.machines.machine import Machine, Outcome, Tick
+from goqueue.model.errors import GoQueueError
+from goqueue.runtime.clock import Clock, Timer
+from goqueue.runtime.ledger import Ledger
+from goqueue.telemetry.logs import get_logger
+
+events = get_logger("runtime")
+
+RETRY_MS = 1000
+
+OnReply = Callable[[Any], None]
+"""Gets the machine's reply, or a GoQueueError if the ledger failed."""
+
+
+class Coordinator:
+    """Invariant: the machine's state is what its ledger holds, plus what a restart may forget."""
+
+    def __init__(self, name: str, machine: Machine, ledger: Ledger, clock: Clock) -> None:
+        self.name = name
+        self.machine = machine
+        self._ledger = ledger
+        self._clock = clock
+        self._waiting: dict[int, OnReply] = {}
+        self._next_ticket = 1
+        self._timer: Timer | None = None
+        self._timer_due_ms: int | None = None
+        self._failure: GoQueueError | None = None
+        self._busy = False
+        self._inbox: list[tuple[Any, OnReply | None]] = []
+        self.after_apply: Callable[[], None] = lambda: None
+        """Called when facts were applied, before anybody is told: something may have to be done about them outside."""
+
+    def load(self) -> None:
+        """Rebuild the machine from its ledger; before anything else."""
+        self._ledger.replay(self.machine, self._clock.now_ms())
+        self._set_timer()
+        self.after_apply()
+
+    def submit(self, command: Any, on_reply: OnReply | None = None) -> None:
+        """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
+        self._inbox.append((command, on_reply))
+        if self._busy:
+            return  # submitted from within a reply: its turn comes
+        self._busy = True
+        try:
+            while self._inbox:
+                self._handle(*self._inbox.pop(0))
+        finally:
+            self._busy = False
+
+    def _handle(self, command: Any, on_reply: OnReply | None) -> None:
+        if self._failure is not None:
+            if on_reply is not None:
+                on_reply(self._failure)
+            return
+        ticket = self._next_ticket
+        self._next_ticket += 1
+        now_ms = self._clock.now_ms()
+        outcome = self.machine.decide(command, ticket, now_ms)
+        try:
+            self._ledger.append(outcome.facts, now_ms)
+        except GoQueueError as error:
+            if not error.retriable:
+                self._fail(error, on_reply)
+            else:
+                if on_reply is not None:
+                    on_reply(error)
+                self._try_later()
+            return
+        for fact in outcome.facts:
+            self.machine.apply(fact)
+        if on_reply is not None:
+            self._waiting[ticket] = on_reply
+        if outcome.facts:
+            self.after_apply()
+        self._give(outcome)
+        self._set_timer()
+        if outcome.facts:
+            self._ledger.maybe_snapshot(self.machine, now_ms)
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """Call once all that was decided so far is durable; never, if it will not be."""
+        self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)
+
+    def _give(self, outcome: Outcome) -> None:
+        ready = [(self._waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in self._waiting]
+        if not ready:
+            return
+
+        def give() -> None:
+            failure = self._ledger.failure
+            for on_reply, reply in ready:
+                on_reply(reply if failure is None else failure)
+            if failure is not None:
+                self._fail(failure, None)
+
+        self._ledger.when_durable(give)
+
+    def _fail(self, error: GoQueueError, on_reply: OnReply | None) -> None:
+        """The ledger is out of service, and with it this coordinator, until the node is restarted."""
+        if self._failure is not None:
+            return
+        events.error("coordinator stopped", coordinator=self.name, reason=str(error))
+        self._failure = error
+        self._stop_timer()
+        waiting, self._waiting = list(self._waiting.values()), {}
+        for waiter in [*waiting, *([on_reply] if on_reply else [])]:
+            waiter(error)
+
+    def _set_timer(self) -> None:
+        due_ms = self.machine.next_deadline_ms()
+        if due_ms == self._timer_due_ms:
+            return
+        self._stop_timer()
+        self._timer_due_ms = due_ms
+        if due_ms is not None:
+            self._timer = self._clock.call_after(max(0, due_ms - self._clock.now_ms()), self._tick)
+
+    def _try_later(self) -> None:
+        """What was due could not be stored and is due still; but a full disk is not asked again without a pause."""
+        self._stop_timer()
+        if self.machine.next_deadline_ms() is not None:
+            self._timer = self._clock.call_after(RETRY_MS, self._tick)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timer_due_ms = None
+
+    def _tick(self) -> None:
+        self._timer = self._timer_due_ms = None
+        self.submit(Tick())
+
+    def stop(self) -> None:
+        """No timer fires and nothing is written after this. Stopping twice is fine."""
+        self._stop_timer()
+        if self._failure is None:
+            self._ledger.snapshot(self.machine, self._clock.now_ms())
+            self._failure = GoQueueError(f"{self.name} has stopped")

@@ -1,0 +1,216 @@
+"""The controller: who may make, change and delete topics, and that its facts rebuild it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.machines.controller import (
+    PARTITIONS_MAX,
+    STORED_FACTS,
+    AddPartitions,
+    Controller,
+    CreateTopic,
+    DeleteTopic,
+    NameCluster,
+    Result,
+    SetOptions,
+    TopicRemoved,
+    TopicStored,
+)
+from goqueue.model.codes import Code
+from goqueue.model.topics import OPTION_NAMES
+
+ID = b"i" * 16
+
+
+def do(controller: Controller, command: Any) -> Result:
+    outcome = controller.decide(command, 1, 0)
+    for fact in outcome.facts:
+        controller.apply(fact)
+    ((ticket, reply),) = outcome.replies
+    assert ticket == 1
+    assert isinstance(reply, Result)
+    return reply
+
+
+def made(*commands: Any) -> Controller:
+    controller = Controller()
+    for command in (CreateTopic("orders", ID, 3, {"retention.ms": "5"}), *commands):
+        assert do(controller, command).code is Code.NONE
+    return controller
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (CreateTopic("clicks", ID, 1), Code.NONE),
+        (CreateTopic("clicks", ID, PARTITIONS_MAX), Code.NONE),
+        (CreateTopic("clicks", ID, 1, {"cleanup.policy": "compact"}), Code.NONE),
+        (CreateTopic("orders", ID, 1), Code.TOPIC_ALREADY_EXISTS),
+        (CreateTopic("going", ID, 1), Code.TOPIC_ALREADY_EXISTS),
+        (CreateTopic("clicks", ID, 0), Code.INVALID_PARTITIONS),
+        (CreateTopic("clicks", ID, -1), Code.INVALID_PARTITIONS),
+        (CreateTopic("clicks", ID, PARTITIONS_MAX + 1), Code.INVALID_PARTITIONS),
+        (CreateTopic("", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic(".", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("..", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("a/b", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("x" * 250, ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("__mine", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("clicks", ID, 1, {"retention.ms": "soon"}), Code.INVALID_CONFIG),
+        (CreateTopic("clicks", ID, 1, {"no.such": "1"}), Code.INVALID_CONFIG),
+        (DeleteTopic("orders"), Code.NONE),
+        (DeleteTopic("clicks"), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (DeleteTopic("going"), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (AddPartitions("orders", 4), Code.NONE),
+        (AddPartitions("orders", 3), Code.INVALID_PARTITIONS),
+        (AddPartitions("orders", 2), Code.INVALID_PARTITIONS),
+        (AddPartitions("orders", PARTITIONS_MAX + 1), Code.INVALID_PARTITIONS),
+        (AddPartitions("clicks", 4), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (AddPartitions("going", 9), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (SetOptions("orders", {"retention.ms": "9"}), Code.NONE),
+        (SetOptions("orders", {"retention.ms": None, "segment.ms": None}), Code.NONE),
+        (SetOptions("orders", {"retention.ms": "-2"}), Code.INVALID_CONFIG),
+        (SetOptions("orders", {"no.such": "1"}), Code.INVALID_CONFIG),
+        (SetOptions("orders", {"no.such": None}), Code.INVALID_CONFIG),
+        (SetOptions("clicks", {}), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (SetOptions("going", {}), Code.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+    ids=repr,
+)
+def test_each_command_has_its_code_and_a_refused_one_changes_nothing(command: Any, code: Code) -> None:
+    controller = made(CreateTopic("going", ID, 1), DeleteTopic("going"))
+    before = list(controller.facts()), controller.image
+    result = do(controller, command)
+    assert result.code is code, result.message
+    assert (result.message == "") == (code is Code.NONE)
+    if code is not Code.NONE:
+        assert (list(controller.facts()), controller.image) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        CreateTopic("clicks", ID, 2, {}, check_only=True),
+        AddPartitions("orders", 9, check_only=True),
+        SetOptions("orders", {"retention.ms": "9"}, check_only=True),
+    ],
+)
+def test_a_check_says_what_would_be_and_changes_nothing(command: Any) -> None:
+    controller = made()
+    image = controller.image
+    result = do(controller, command)
+    assert result.topic is not None
+    assert controller.image is image
+    bad = msgspec.structs.replace(command, name="no such/topic")
+    assert do(controller, bad).code is not Code.NONE
+
+
+def test_options_are_changed_one_by_one_or_all_at_once() -> None:
+    controller = made()
+    do(controller, SetOptions("orders", {"segment.ms": "7"}))
+    assert dict(controller.image.topics["orders"].overrides) == {"retention.ms": "5", "segment.ms": "7"}
+    do(controller, SetOptions("orders", {"retention.ms": None}))
+    assert dict(controller.image.topics["orders"].overrides) == {"segment.ms": "7"}
+    do(controller, SetOptions("orders", {"lease.ms": "8"}, replace_all=True))
+    assert dict(controller.image.topics["orders"].overrides) == {"lease.ms": "8"}
+
+
+def test_one_bad_option_leaves_the_good_ones_unset() -> None:
+    controller = made()
+    assert do(controller, SetOptions("orders", {"lease.ms": "8", "segment.ms": "x"})).code is Code.INVALID_CONFIG
+    assert dict(controller.image.topics["orders"].overrides) == {"retention.ms": "5"}
+
+
+def test_the_name_of_a_topic_is_taken_until_its_logs_are_gone() -> None:
+    controller = made(DeleteTopic("orders"))
+    assert "orders" not in controller.image.topics
+    assert [(one.name, one.partitions) for one in controller.deleting()] == [("orders", 3)]
+    assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.TOPIC_ALREADY_EXISTS
+    do(controller, TopicRemoved("orders"))
+    assert controller.deleting() == []
+    assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.NONE
+    assert controller.image.topics["orders"].id == b"j" * 16
+
+
+def test_a_crash_between_the_two_steps_of_a_deletion_is_finished_later() -> None:
+    again = replayed(made(DeleteTopic("orders")))
+    assert "orders" not in again.image.topics
+    assert [one.name for one in again.deleting()] == ["orders"]
+    do(again, TopicRemoved("orders"))
+    assert replayed(again).deleting() == []
+
+
+def test_a_late_word_that_logs_are_gone_leaves_a_living_topic_alone() -> None:
+    controller = made()
+    do(controller, TopicRemoved("orders"))
+    assert "orders" in controller.image.topics
+
+
+def test_an_image_that_somebody_holds_does_not_change() -> None:
+    controller = made()
+    image = controller.image
+    topics, orders = dict(image.topics), image.topics["orders"]
+    for command in (AddPartitions("orders", 9), SetOptions("orders", {"lease.ms": "8"}), DeleteTopic("orders")):
+        do(controller, command)
+        assert controller.image is not image
+        assert controller.image.revision > image.revision
+        assert dict(image.topics) == topics
+        assert (orders.partitions, dict(orders.overrides)) == (3, {"retention.ms": "5"})
+    assert controller.image is controller.image
+
+
+def test_a_cluster_is_named_once() -> None:
+    controller = made()
+    do(controller, NameCluster("first"))
+    do(controller, NameCluster("second"))
+    assert controller.cluster_id == "first"
+    assert replayed(controller).cluster_id == "first"
+
+
+def test_an_unknown_command_is_a_bug() -> None:
+    with pytest.raises(TypeError):
+        Controller().decide("nonsense", 1, 0)
+
+
+def replayed(controller: Controller) -> Controller:
+    again = Controller()
+    for fact in controller.facts():
+        assert isinstance(fact, STORED_FACTS)
+        again.apply(fact)
+    return again
+
+
+def known(controller: Controller) -> Any:
+    stored = {fact.name: fact for fact in controller.facts() if isinstance(fact, TopicStored)}
+    return controller.cluster_id, stored, dict(controller.image.topics)
+
+
+NAMES = st.sampled_from(["a", "b", "__c", "bad name"])
+OPTIONS = st.dictionaries(st.sampled_from(sorted(OPTION_NAMES)), st.sampled_from(["1", "disk", "-1", "on"]), max_size=2)
+COMMANDS = st.one_of(
+    st.builds(CreateTopic, NAMES, st.binary(min_size=16, max_size=16), st.integers(0, 3), OPTIONS, st.booleans()),
+    st.builds(DeleteTopic, NAMES),
+    st.builds(TopicRemoved, NAMES),
+    st.builds(AddPartitions, NAMES, st.integers(0, 5), st.booleans()),
+    st.builds(SetOptions, NAMES, OPTIONS, st.booleans(), st.booleans()),
+    st.builds(NameCluster, st.sampled_from(["x", "y"])),
+)
+
+
+@given(st.lists(COMMANDS, max_size=40))
+def test_the_stored_facts_and_the_snapshot_give_the_living_machine(commands: list[Any]) -> None:
+    live, from_ledger = Controller(), Controller()
+    decoder = msgspec.msgpack.Decoder(STORED_FACTS[0] | STORED_FACTS[1])
+    for command in commands:
+        for fact in live.decide(command, 1, 0).facts:
+            live.apply(fact)
+            if fact.is_tombstone:
+                from_ledger.forget(fact.key())
+            else:
+                from_ledger.apply(decoder.decode(msgspec.msgpack.encode(fact)))
+    assert known(from_ledger) == known(live)
+    assert known(replayed(live)) == known(live)

@@ -1,0 +1,161 @@
+"""A ledger rebuilds its machine: from its records, from a snapshot and the records behind it, after any crash."""
+
+import errno
+
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from goqueue.runtime.ledger import SNAPSHOT_EVERY_MS, SNAPSHOT_EVERY_RECORDS
+from goqueue.storage.compaction import compact, install, plan
+from tests.sim.crashes import Trace, images
+from tests.unit.runtime.shelf import Drop, Library, Put, Shelf, Stored, WaitFor
+
+COMMANDS = st.one_of(
+    st.builds(Put, st.sampled_from("abc"), st.integers(0, 99)),
+    st.builds(Drop, st.sampled_from("abc")),
+    st.just("stop"),
+)
+
+
+@given(st.lists(COMMANDS, max_size=25))
+def test_a_restart_finds_what_was_there(commands: list[Put | Drop | str]) -> None:
+    library = Library()
+    for command in commands:
+        if command == "stop":
+            library.coordinator.stop()
+            library = library.again()
+        else:
+            library.submit(command)
+    library.commit()
+    assert library.again().shelf.plain == library.shelf.plain
+
+
+def test_a_snapshot_is_made_after_so_many_records() -> None:
+    library = Library()
+    for number in range(SNAPSHOT_EVERY_RECORDS - 1):
+        library.coordinator.submit(Put("a", number))
+    assert library.snapshots() == []
+    library.submit(Put("a", -1))
+    assert library.snapshots() == [f"snapshot-shelf-{SNAPSHOT_EVERY_RECORDS:020d}-{library.clock.now_ms()}.bin"]
+    library.submit(Put("b", 5))
+    library.commit()
+    assert library.again().shelf.plain == {"a": -1, "b": 5}
+
+
+def test_a_snapshot_is_made_after_so_long_if_there_is_news() -> None:
+    library = Library()
+    library.submit(Put("a", 1))
+    library.clock.advance(SNAPSHOT_EVERY_MS - 1)
+    library.submit(Put("a", 2))
+    assert library.snapshots() == []
+    library.clock.advance(1)
+    library.submit(WaitFor("x"))
+    assert len(library.snapshots()) == 1
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    library.submit(WaitFor("x"))
+    assert len(library.snapshots()) == 1, "there was nothing new"
+
+
+def test_the_last_three_snapshots_are_kept() -> None:
+    library = Library()
+    for number in range(5):
+        library.clock.advance(SNAPSHOT_EVERY_MS)
+        library.submit(Put("a", number))
+    assert [int(name.split("-")[2]) for name in library.snapshots()] == [3, 4, 5]
+
+
+def test_a_snapshot_never_knows_what_the_ledger_could_lose() -> None:
+    """Whenever one is on the disk, the ledger holds, synced, everything it knows."""
+    trace = Trace()
+    library = Library(trace.disk)
+    for number in range(4):
+        library.clock.advance(SNAPSHOT_EVERY_MS)
+        library.submit(Put("a", number))
+    library.coordinator.stop()
+    for upto in range(trace.disk.op_count + 1):
+        for label, image in images(trace.disk, upto):
+            names = [name for name in image.list("logs/__shelf/0") if name.startswith("snapshot-shelf")]
+            offsets = [int(name.split("-")[2]) for name in names if name.endswith(".bin")]
+            if offsets:
+                assert Library(image).ledger_replica.end_offset >= max(offsets), label
+
+
+def test_a_snapshot_that_cannot_be_saved_costs_only_time() -> None:
+    library = Library()
+    library.submit(Put("a", 1))
+    fault = library.disk.faults.add("create", errno.EIO, suffix=".tmp", forever=True)
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    with capture_logs() as told:
+        replies = library.submit(Put("a", 2))
+        library.commit()
+        library.coordinator.stop()
+    assert replies == [2]
+    assert fault.hits == 2
+    assert [event["event"] for event in told] == ["snapshot not saved"] * 2
+    assert library.again().shelf.plain == {"a": 2}
+
+
+def test_a_damaged_snapshot_is_passed_over_for_the_one_before() -> None:
+    library = Library()
+    for number in range(3):
+        library.clock.advance(SNAPSHOT_EVERY_MS)
+        library.submit(Put(f"{number}", number))
+    library.submit(Drop("0"))
+    library.coordinator.stop()
+    newest = library.snapshots()[-1]
+    library.disk.flip_bit(f"logs/__shelf/0/{newest}", 400)
+    with capture_logs() as told:
+        assert library.again().shelf.plain == {"1": 1, "2": 2}
+    assert [event["event"] for event in told if event["log_level"] == "error"] == ["snapshot passed over"]
+
+
+def test_a_compacted_ledger_gives_the_same_machine() -> None:
+    library = Library()
+    for number in range(2000):
+        library.submit(Put(f"{number % 7}", number))
+    library.submit(Drop("3"))
+    library.commit()
+    log = library.ledger_replica.log
+    log.roll(library.clock.now_ms())
+    log.sync()
+    work = plan(log, library.clock.now_ms())
+    assert work is not None
+    manifest = compact(library.disk, work)
+    assert manifest is not None
+    assert install(log, manifest)
+    again = library.again()
+    assert again.shelf.plain == library.shelf.plain
+    assert set(again.shelf.plain) == {"0", "1", "2", "4", "5", "6"}
+
+
+def test_a_crash_at_every_operation_leaves_what_the_given_replies_promised() -> None:
+    trace = Trace()
+    library = Library(trace.disk)
+    since = trace.disk.op_count
+    given_replies: list[int] = []
+    states: list[dict[str, int]] = [{}]
+    for number in range(8):
+        if number == 5:
+            library.clock.advance(SNAPSHOT_EVERY_MS)  # a snapshot among them
+        command = Drop("a") if number == 3 else Put("ab"[number % 2], number)
+        library.coordinator.submit(command, lambda reply, number=number: given_replies.append(number))  # type: ignore[misc]
+        states.append(library.shelf.plain)
+        if number % 2:
+            library.commit()
+            trace.promise(len(given_replies))
+    assert given_replies == list(range(8))
+    for upto in range(since, trace.disk.op_count + 1):
+        promised = trace.last_promise(upto) or 0
+        for label, image in images(trace.disk, upto):
+            found = Library(image).shelf.plain
+            assert found in states[promised:], f"{label}: {found}, {promised} promised"
+
+
+def test_replaying_twice_gives_the_same_machine() -> None:
+    shelf = Shelf()
+    for _ in range(2):
+        for fact in (Stored("a", 1), Stored("b", 2), Stored("a", 3)):
+            shelf.apply(fact)
+        shelf.forget(b"b")
+        assert shelf.plain == {"a": 3}
