@@ -1,0 +1,34 @@
+"""The broker as doors see it: topics, publishing, reading, groups and transactions of one node."""
+
+from dataclasses import dataclass
+
+from goqueue.broker.fetch import Fetcher
+from goqueue.broker.groups import Groups
+from goqueue.broker.publish import Publisher
+from goqueue.broker.topics import Topics
+from goqueue.broker.transactions import Transactions
+from goqueue.runtime.clock import Clock
+
+DEFAULT_PARTITIONS = 3
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who this node says it is."""
+
+    node_id: int
+    cluster_id: str
+
+
+@dataclass(frozen=True)
+class Broker:
+    identity: Identity
+    clock: Clock
+    topics: Topics
+    publisher: Publisher
+    fetcher: Fetcher
+    groups: Groups
+    transactions: Transactions
+    default_partitions: int = DEFAULT_PARTITIONS
+    creates_topics: bool = True
+    """A topic that a client asks for and nobody made is made, if the client wants that too."""

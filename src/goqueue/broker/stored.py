@@ -1,0 +1,30 @@
+"""What the node wires ledgers to: the broker's machines, and the facts that each of them stores."""
+
+from goqueue.machines.classic_state import ClassicGeneration
+from goqueue.machines.consumer_group_facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
+from goqueue.machines.consumer_group_kind import consumer_kind
+from goqueue.machines.group_offsets import OffsetCommitted, OffsetPending
+from goqueue.machines.groups import Groups as GroupsMachine
+from goqueue.machines.machine import Fact
+from goqueue.machines.transaction import TransactionMachine
+from goqueue.machines.transaction_facts import ProducerIdsReserved, TransactionChanged
+
+__all__ = [
+    "CONSUMER_GROUPS",
+    "GROUP_FACTS",
+    "TRANSACTION_FACTS",
+    "GroupsMachine",
+    "TransactionMachine",
+    "consumer_kind",
+]
+
+CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=500)
+"""Members hear of a revocation with their next heartbeat, so this is what a rebalance waits for."""
+GROUP_FACTS: tuple[type[Fact], ...] = (
+    ClassicGeneration,
+    ConsumerGroupKept,
+    ConsumerMemberKept,
+    OffsetCommitted,
+    OffsetPending,
+)
+TRANSACTION_FACTS: tuple[type[Fact], ...] = (ProducerIdsReserved, TransactionChanged)

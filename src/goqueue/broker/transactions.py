@@ -1,0 +1,122 @@
+"""Transactions: what the coordinator decided is written into every partition and told to every group that took part."""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.broker.topics import Topics
+from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.machines.transaction import TransactionMachine
+from goqueue.machines.transaction_commands import (
+    AddGroup,
+    AddPartitions,
+    EndTransaction,
+    InitProducer,
+    MarkerJob,
+    MarkersWritten,
+    Partition,
+    ProducerReply,
+)
+from goqueue.machines.transaction_facts import State
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.records.batch import Batch, check_batch
+from goqueue.records.control import ControlKind, build_control
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.logs import get_logger
+
+__all__ = ["AddGroup", "AddPartitions", "EndTransaction", "InitProducer", "ProducerReply", "State", "Transactions"]
+
+RETRY_MS = 1000
+
+events = get_logger("broker")
+
+
+class Transactions:
+    def __init__(
+        self,
+        machine: TransactionMachine,
+        coordinator: Coordinator,
+        topics: Topics,
+        clock: Clock,
+        end_offsets: Callable[[EndTransactionOffsets, OnReply], None],
+    ) -> None:
+        self._machine = machine
+        self._coordinator = coordinator
+        self._topics = topics
+        self._clock = clock
+        self._end_offsets = end_offsets
+        self._under_way: set[tuple[str, int, Partition | str]] = set()
+        coordinator.after_apply = self._write_markers
+
+    @property
+    def machine(self) -> TransactionMachine:
+        """For questions only."""
+        return self._machine
+
+    def submit(self, command: Any, on_reply: OnReply) -> None:
+        self._coordinator.submit(command, on_reply)
+
+    def verify(self, batch: Batch, topic: str, partition: int) -> Code:
+        """May a transactional batch go into this partition?"""
+        return self._machine.verify(batch.producer_id, batch.producer_epoch, (topic, partition))
+
+    def _write_markers(self) -> None:
+        for job in self._machine.markers_due():
+            places: list[Partition | str] = [*job.partitions, *job.groups]
+            for place in places:
+                key = (job.transactional_id, job.serial, place)
+                if key not in self._under_way:
+                    self._under_way.add(key)
+                    self._write(job, place, key)
+
+    def _retry_if_failed(self, reply: Any) -> None:
+        if isinstance(reply, GoQueueError):
+            self._clock.call_after(RETRY_MS, self._write_markers)
+
+    def _write(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
+        def done(reply: Any = None) -> None:
+            self._under_way.discard(key)
+            if isinstance(reply, GoQueueError):
+                events.error(
+                    "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
+                )
+                self._clock.call_after(RETRY_MS, self._write_markers)  # it is still due
+                return
+            is_group = isinstance(place, str)
+            self._coordinator.submit(
+                MarkersWritten(
+                    job.transactional_id,
+                    job.producer_id,
+                    job.serial,
+                    () if is_group else (place,),  # type: ignore[arg-type]
+                    (place,) if is_group else (),  # type: ignore[arg-type]
+                ),
+                self._retry_if_failed,
+            )
+
+        if isinstance(place, str):
+            self._end_offsets(EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
+            return
+        try:
+            replica = self._topics.replica(*place)
+            kind = ControlKind.COMMIT if job.commit else ControlKind.ABORT
+            now_ms = self._clock.now_ms()
+            marker = build_control(
+                kind,
+                producer_id=job.producer_id,
+                producer_epoch=job.epoch,
+                coordinator_epoch=job.coordinator_epoch,
+                timestamp=now_ms,
+            )
+            replica.append_marker(check_batch(memoryview(marker)), job.coordinator_epoch, now_ms)
+        except Refused as error:
+            # The topic is gone, or a newer producer has been there: there is nothing left to end.
+            is_over = error.code in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PRODUCER_EPOCH)
+            done(None if is_over else error)
+            return
+        except GoQueueError as error:
+            done(error)
+            return
+        replica.when_reached(replica.end_offset, lambda: done(replica.failure))

@@ -1,0 +1,1 @@
+"""The Kafka door: unmodified Kafka clients come in here."""

@@ -1,0 +1,264 @@
+"""One client's connection: frames in, replies out in the order of the requests, without a task or a buffer of its own
+while idle.
+
+All connections receive into one shared buffer: the event loop fills it and a request is handled before the next
+read. Only a frame that does not fit into one read gets memory of its own, and the rest of it is received right
+there.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+LENGTH_BYTES = 4
+RECEIVE_BYTES = 256 * 1024
+JOIN_BYTES_MAX = 64 * 1024
+"""Replies up to this size are joined into one write; larger ones are handed on piece by piece."""
+
+FRAME_BYTES_FIRST = 1024 * 1024
+"""Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    def call_soon(self, call: Callable[[], None]) -> object: ...
+
+    def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer: ...
+
+
+class BadFrame(Exception):
+    """What came is not a Kafka request; the connection is closed."""
+
+
+class Limits(Protocol):
+    frame_bytes_max: int
+    pending_max: int
+    """Requests of one connection that may wait for their replies; more are not read."""
+    frame_ms_max: int
+    """How long a frame may take to arrive once it has begun."""
+
+
+class Reply:
+    """The place of one reply in the order of its connection."""
+
+    __slots__ = ("_connection", "buffers", "on_lost")
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self.buffers: Sequence[Buffer] | None = None
+        self.on_lost: Callable[[], None] | None = None
+        """What waits on behalf of this reply need wait no longer."""
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """An empty sequence sends nothing (a request that wants no reply)."""
+        self.buffers = buffers
+        self._connection.reply_ready()
+
+
+HandleFrame = Callable[["Connection", memoryview], None]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """`handle` gets each frame, without its length, and calls `expect_reply` for the place of its answer."""
+
+    def __init__(
+        self,
+        shared: bytearray,
+        limits: Limits,
+        clock: Clock,
+        handle: HandleFrame,
+        complain: Callable[["Connection", str], None],
+        on_lost: Callable[["Connection", str], None],
+    ) -> None:
+        self._shared = memoryview(shared)
+        self._limits = limits
+        self._clock = clock
+        self._handle = handle
+        self._complain = complain
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self.peer = "?"
+        self._head = b""
+        """The first bytes of a frame of which not even the length has come."""
+        self._frame: bytearray | None = None
+        self._frame_bytes = 0
+        self._filled = 0
+        self._replies: deque[Reply] = deque()
+        self._flush_is_due = False
+        self._is_full = False
+        self._is_reading = True
+        self._is_stopping = False
+        self._frame_timer: Timer | None = None
+        self._why = "closed by the client"
+        self._is_closing = False
+
+    @property
+    def host(self) -> str:
+        return f"/{self.peer.rpartition(':')[0]}"
+
+    # -- from the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
+        peer = transport.get_extra_info("peername")
+        self.peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        if self._is_closing:
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
+        self._transport = None
+        self._stop_frame_timer()
+        replies, self._replies = self._replies, deque()
+        for reply in replies:
+            if reply.on_lost is not None:
+                reply.on_lost()
+        self._on_lost(self, self._why)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
+        if self._frame is not None:
+            return memoryview(self._frame)[self._filled :]
+        return self._shared
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            if self._frame is not None:
+                self._fill_frame(nbytes)
+            else:
+                data = self._shared[:nbytes]
+                self._take(memoryview(bytearray(self._head) + data) if self._head else data)
+        except BadFrame as error:
+            self._complain(self, str(error))
+        if self._frame is None and not self._head:
+            self._stop_frame_timer()
+        if self._replies and self._replies[0].buffers is not None:
+            self._flush()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._update_reading()
+
+    # -- frames
+
+    def _take(self, data: memoryview) -> None:
+        position, end = 0, len(data)
+        self._head = b""
+        while end - position >= LENGTH_BYTES:
+            length = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
+            self._check_length(length, data[position:])
+            start = position + LENGTH_BYTES
+            if start + length > end:
+                self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, end - start)))
+                self._frame_bytes = length
+                self._filled = end - start
+                self._frame[: self._filled] = data[start:end]
+                self._start_frame_timer()
+                return
+            self._stop_frame_timer()
+            self._handle(self, data[start : start + length])
+            if self._is_closing or self._transport is None:
+                return
+            position = start + length
+        if position < end:
+            self._head = bytes(data[position:end])
+            self._start_frame_timer()
+
+    def _check_length(self, length: int, data: memoryview) -> None:
+        if 0 < length <= self._limits.frame_bytes_max:
+            return
+        start = bytes(data[:8])
+        if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI"):
+            raise BadFrame("HTTP was spoken to the Kafka port")
+        if start[0] == 0x16 and start[1:2] == b"\x03":
+            raise BadFrame("TLS was spoken to the plain Kafka port")
+        raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.frame_bytes_max} are taken")
+
+    def _fill_frame(self, nbytes: int) -> None:
+        assert self._frame is not None
+        self._filled += nbytes
+        if self._filled < len(self._frame):
+            return
+        if self._filled < self._frame_bytes:
+            larger = bytearray(min(self._frame_bytes, 2 * self._filled))
+            larger[: self._filled] = self._frame
+            self._frame = larger
+        else:
+            frame, self._frame = self._frame, None
+            self._stop_frame_timer()
+            self._handle(self, memoryview(frame))
+
+    def _start_frame_timer(self) -> None:
+        """A client that sends a byte now and then must not hold a place for ever."""
+        if self._frame_timer is None:
+            self._frame_timer = self._clock.call_after(
+                self._limits.frame_ms_max, lambda: self._complain(self, "a request took too long to arrive")
+            )
+
+    def _stop_frame_timer(self) -> None:
+        if self._frame_timer is not None:
+            self._frame_timer.cancel()
+            self._frame_timer = None
+
+    # -- replies
+
+    def expect_reply(self) -> Reply:
+        reply = Reply(self)
+        self._replies.append(reply)
+        if len(self._replies) >= self._limits.pending_max:
+            self._update_reading()
+        return reply
+
+    def reply_ready(self) -> None:
+        """Replies that become ready in one moment leave in one write."""
+        if not self._flush_is_due and self._replies and self._replies[0].buffers is not None:
+            self._flush_is_due = True
+            self._clock.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._transport is None:
+            return
+        ready: list[Buffer] = []
+        size = 0
+        while self._replies and self._replies[0].buffers is not None:
+            for buffer in self._replies.popleft().buffers or ():
+                ready.append(buffer)
+                size += len(buffer)
+        if not ready:
+            pass
+        elif size <= JOIN_BYTES_MAX or len(ready) == 1:
+            self._transport.write(b"".join(ready) if len(ready) > 1 else ready[0])
+        else:
+            self._transport.writelines(ready)
+        self._update_reading()
+
+    def _update_reading(self) -> None:
+        if self._transport is None:
+            return
+        wants_more = not self._is_full and not self._is_stopping and len(self._replies) < self._limits.pending_max
+        if wants_more != self._is_reading:
+            self._is_reading = wants_more
+            if wants_more:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def stop_reading(self) -> None:
+        """Take no more requests; those that came may still be answered."""
+        self._is_stopping = True
+        self._update_reading()
+
+    def close(self, why: str) -> None:
+        self._why = why
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,122 @@
+"""The listener: takes connections, reads requests, finds their handlers, and keeps babblers out."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from goqueue.broker.broker import Broker
+from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
+from goqueue.doors.kafka.handlers.metadata import api_versions
+from goqueue.doors.kafka.handlers.table import HANDLERS
+from goqueue.doors.kafka.request import Endpoint, Request
+from goqueue.model.codes import Code
+from goqueue.telemetry.logs import get_logger
+from goqueue.wire.kafka.apis import APIS
+from goqueue.wire.kafka.errors import MalformedRequest
+from goqueue.wire.kafka.frames import RequestHeader, decode_request, read_request_header, response_frame
+
+API_VERSIONS = 18
+PRODUCE = 0
+BACKLOG = 1024
+COMPLAINTS_PER_MINUTE = 10
+
+events = get_logger("kafka door")
+
+
+@dataclass
+class KafkaLimits:
+    frame_bytes_max: int = 100 * 1024 * 1024
+    pending_max: int = 200
+    frame_ms_max: int = 60_000
+    connections_max: int = 20_000
+
+
+class KafkaDoor:
+    def __init__(self, broker: Broker, limits: KafkaLimits | None = None) -> None:
+        self._broker = broker
+        self._limits = limits or KafkaLimits()
+        self._shared = bytearray(RECEIVE_BYTES)
+        self._server: asyncio.Server | None = None
+        self._endpoint = Endpoint("", 0)
+        self.connections: set[Connection] = set()
+        self.requests = 0
+        self.malformed = 0
+        self._complaints = 0
+
+    async def open(self, host: str, port: int, advertised: tuple[str, int] | None = None) -> tuple[str, int]:
+        """Listen; port 0 picks a free one. Returns the real address."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connect, host, port, backlog=BACKLOG)
+        address = self._server.sockets[0].getsockname()
+        real = (host, address[1])
+        self._endpoint = Endpoint(*(advertised or real))
+        return real
+
+    def _connect(self) -> Connection:
+        connection = Connection(
+            self._shared, self._limits, self._broker.clock, self._handle, self._complain, self._lost
+        )
+        self.connections.add(connection)
+        if len(self.connections) > self._limits.connections_max:
+            connection.close("too many connections")
+        return connection
+
+    def _lost(self, connection: Connection, _why: str) -> None:
+        self.connections.discard(connection)
+
+    def _handle(self, connection: Connection, frame: memoryview) -> None:
+        self.requests += 1
+        try:
+            header = read_request_header(frame)
+            api, handler = APIS.get(header.api_key), HANDLERS.get(header.api_key)
+            if api is None or handler is None or header.api_version not in api.versions:
+                self._refuse(connection, header)
+                return
+            message, _ = decode_request(header, frame)
+        except MalformedRequest as error:
+            self._complain(connection, str(error))
+            return
+        try:
+            handler(Request(self._broker, self._endpoint, connection, header, message))
+        except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
+            events.error("request failed", api=api.name, version=header.api_version, exc_info=error)
+            connection.close("a fault of the broker")
+
+    def _refuse(self, connection: Connection, header: RequestHeader) -> None:
+        """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""
+        if header.api_key != API_VERSIONS:
+            self._complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
+            return
+        response = api_versions(Code.UNSUPPORTED_VERSION)
+        connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]
+
+    def _complain(self, connection: Connection, why: str) -> None:
+        """Counted always, logged within reason: a babbler must not fill the disk."""
+        self.malformed += 1
+        if self._complaints < COMPLAINTS_PER_MINUTE:
+            if not self._complaints:
+                self._broker.clock.call_after(60_000, self._forget_complaints)
+            self._complaints += 1
+            events.warning("bad request", peer=connection.peer, reason=why)
+        connection.close(why)
+
+    def _forget_complaints(self) -> None:
+        self._complaints = 0
+
+    def stop_reading(self) -> None:
+        """The first step of a stop: nothing new comes in, what came may still be answered."""
+        if self._server is not None:
+            self._server.close()
+            for connection in self.connections:
+                connection.stop_reading()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self.connections):
+                connection.close("the node stops")
+            await self._server.wait_closed()
+            self._server = None
+
+
+Handler = Callable[[Request], None]

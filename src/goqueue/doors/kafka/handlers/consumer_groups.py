@@ -1,0 +1,118 @@
+"""Groups of KIP-848: one heartbeat says and hears everything."""
+
+from typing import Any
+
+from goqueue.broker.groups import consumer_commands
+from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages import consumer_groups as wire
+
+CONSUMER_MEMBER_TYPE = 1
+
+
+def handle_heartbeat(request: Request) -> None:
+    message: wire.ConsumerGroupHeartbeatRequest = request.message
+    owned = None
+    if message.topic_partitions is not None:
+        owned = tuple(
+            consumer_commands.TopicPartitions(one.topic_id, tuple(one.partitions)) for one in message.topic_partitions
+        )
+    names = message.subscribed_topic_names
+    command = consumer_commands.ConsumerHeartbeat(
+        group_id=message.group_id,
+        member_id=message.member_id,
+        member_epoch=message.member_epoch,
+        instance_id=message.instance_id,
+        rack_id=message.rack_id,
+        rebalance_timeout_ms=message.rebalance_timeout_ms,
+        subscribed_topic_names=None if names is None else tuple(names),
+        subscribed_topic_regex=message.subscribed_topic_regex,
+        server_assignor=message.server_assignor,
+        owned=owned,
+        client_id=request.header.client_id or "",
+        client_host=request.connection.host,
+    )
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            request.answer(wire.ConsumerGroupHeartbeatResponse(error_code=code))
+            return
+        assignment = None
+        if reply.assignment is not None:
+            assignment = wire.HeartbeatAssignment(
+                [wire.HeartbeatTopicPartitions(one.topic_id, list(one.partitions)) for one in reply.assignment]
+            )
+        request.answer(
+            wire.ConsumerGroupHeartbeatResponse(
+                error_code=reply.code,
+                error_message=reply.message,
+                member_id=reply.member_id,
+                member_epoch=reply.member_epoch,
+                heartbeat_interval_ms=reply.heartbeat_interval_ms,
+                assignment=assignment,
+            )
+        )
+
+    request.broker.groups.submit(command, answer)
+
+
+def handle_describe(request: Request) -> None:
+    names = request.message.group_ids
+    response = wire.ConsumerGroupDescribeResponse()
+
+    def collect(reply: Any, name: str) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            response.groups.append(wire.DescribedConsumerGroup(error_code=code, group_id=name))
+        elif not reply.epoch:
+            missing = wire.DescribedConsumerGroup(error_code=Code.GROUP_ID_NOT_FOUND, group_id=name)
+            missing.error_message, missing.group_state = f"there is no consumer group {name!r}", "Dead"
+            response.groups.append(missing)
+        else:
+            response.groups.append(_described(request, reply))
+        if len(response.groups) == len(names):
+            request.answer(response)
+
+    if not names:
+        request.answer(response)
+    for name in names:
+        request.broker.groups.submit(
+            consumer_commands.DescribeConsumerGroup(name),
+            lambda reply, name=name: collect(reply, name),  # type: ignore[misc]
+        )
+
+
+def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
+    return wire.DescribedConsumerGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.assignor,
+        members=[
+            wire.DescribedConsumerGroupMember(
+                member_id=one.member_id,
+                instance_id=one.instance_id,
+                rack_id=one.rack_id,
+                member_epoch=one.epoch,
+                client_id=one.client_id,
+                client_host=one.client_host,
+                subscribed_topic_names=list(one.topic_names),
+                subscribed_topic_regex=one.topic_regex,
+                assignment=_assignment(request, one.assigned),
+                target_assignment=_assignment(request, one.target),
+                member_type=CONSUMER_MEMBER_TYPE,
+            )
+            for one in group.members
+        ],
+    )
+
+
+def _assignment(request: Request, assignment: Any) -> wire.DescribedAssignment:
+    image = request.broker.topics.image
+    described = []
+    for one in assignment:
+        topic = image.by_id(one.topic_id)
+        described.append(wire.DescribedTopicPartitions(one.topic_id, topic.name if topic else "", list(one.partitions)))
+    return wire.DescribedAssignment(described)

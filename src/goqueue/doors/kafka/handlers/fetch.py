@@ -1,0 +1,69 @@
+"""Fetch. Sessions are not kept: session id 0 is always right, and a parked fetch then holds no state but itself."""
+
+from goqueue.broker.fetch import Got, Limits, Want
+from goqueue.doors.kafka.request import Request
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages.fetch import (
+    AbortedTransaction,
+    FetchedPartition,
+    FetchedTopic,
+    FetchRequest,
+    FetchResponse,
+)
+
+READ_COMMITTED = 1
+TOPIC_IDS_FROM_VERSION = 13
+MAX_WAIT_MS = 5 * 60 * 1000
+
+
+def handle_fetch(request: Request) -> None:
+    message: FetchRequest = request.message
+    image = request.broker.topics.image
+    uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
+    wants, unknown = [], set()
+    for number, topic in enumerate(message.topics):
+        found = image.by_id(topic.topic_id) if uses_ids else None
+        name = (found.name if found else "") if uses_ids else topic.topic
+        if uses_ids and found is None:
+            unknown.add(number)
+        wants += [
+            Want(name, one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
+            for one in topic.partitions
+        ]
+    limits = Limits(
+        message.min_bytes,
+        message.max_bytes,
+        min(message.max_wait_ms, MAX_WAIT_MS) if wants else 0,
+        message.isolation_level == READ_COMMITTED,
+    )
+
+    def answer(got: list[Got]) -> None:
+        request.answer(_response(message, got, unknown, limits.is_read_committed))
+
+    parked = request.broker.fetcher.fetch(wants, limits, answer)
+    if parked is not None:
+        request.reply.on_lost = parked.cancel
+
+
+def _response(message: FetchRequest, got: list[Got], unknown: set[int], is_read_committed: bool) -> FetchResponse:
+    response = FetchResponse()
+    results = iter(got)
+    for number, topic in enumerate(message.topics):
+        answered = FetchedTopic(topic.topic, topic.topic_id)
+        response.responses.append(answered)
+        for wanted in topic.partitions:
+            one = next(results)
+            answered.partitions.append(
+                FetchedPartition(
+                    wanted.partition,
+                    Code.UNKNOWN_TOPIC_ID if number in unknown else one.code,
+                    one.high_watermark,
+                    one.last_stable_offset,
+                    one.start_offset,
+                    aborted_transactions=[AbortedTransaction(*aborted) for aborted in one.aborted]
+                    if is_read_committed
+                    else None,
+                    records=b"" if one.piece is None else one.piece.view(),
+                )
+            )
+    return response

@@ -1,0 +1,181 @@
+"""Classic groups: join, sync, heartbeat, leave; describe, list, delete."""
+
+from typing import Any
+
+from goqueue.broker.groups import commands, new_member_id
+from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages import classic_groups as wire
+from goqueue.wire.kafka.messages import describe_groups as wire_describe
+
+MEMBER_ID_REQUIRED_FROM = 4
+SKIP_ASSIGNMENT_FROM = 9
+GROUP_NOT_FOUND_FROM = 6
+
+
+def handle_join_group(request: Request) -> None:
+    message: wire.JoinGroupRequest = request.message
+    command = commands.JoinGroup(
+        group_id=message.group_id,
+        member_id=message.member_id,
+        new_member_id=new_member_id(request.header.client_id or ""),
+        session_timeout_ms=message.session_timeout_ms,
+        rebalance_timeout_ms=message.rebalance_timeout_ms,
+        protocol_type=message.protocol_type,
+        protocols=tuple(commands.GroupProtocol(one.name, one.metadata) for one in message.protocols),
+        instance_id=message.group_instance_id,
+        client_id=request.header.client_id or "",
+        client_host=request.connection.host,
+        knows_member_id_required=request.version >= MEMBER_ID_REQUIRED_FROM,
+        knows_skip_assignment=request.version >= SKIP_ASSIGNMENT_FROM,
+    )
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            request.answer(wire.JoinGroupResponse(error_code=code, member_id=message.member_id))
+            return
+        protocol = reply.protocol if reply.protocol is not None or request.version >= 7 else ""
+        members = [wire.JoinGroupResponseMember(one.member_id, one.instance_id, one.metadata) for one in reply.members]
+        request.answer(
+            wire.JoinGroupResponse(
+                error_code=reply.code,
+                generation_id=reply.generation,
+                protocol_type=reply.protocol_type,
+                protocol_name=protocol,
+                leader=reply.leader,
+                skip_assignment=reply.skip_assignment,
+                member_id=reply.member_id,
+                members=members,
+            )
+        )
+
+    request.broker.groups.submit(command, answer)
+
+
+def handle_sync_group(request: Request) -> None:
+    message: wire.SyncGroupRequest = request.message
+    command = commands.SyncGroup(
+        message.group_id,
+        message.generation_id,
+        message.member_id,
+        message.group_instance_id,
+        message.protocol_type,
+        message.protocol_name,
+        tuple((one.member_id, one.assignment) for one in message.assignments),
+    )
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            request.answer(wire.SyncGroupResponse(error_code=code))
+        else:
+            request.answer(
+                wire.SyncGroupResponse(
+                    error_code=reply.code,
+                    protocol_type=reply.protocol_type,
+                    protocol_name=reply.protocol,
+                    assignment=reply.assignment,
+                )
+            )
+
+    request.broker.groups.submit(command, answer)
+
+
+def handle_heartbeat(request: Request) -> None:
+    message: wire.HeartbeatRequest = request.message
+    command = commands.Heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
+    request.broker.groups.submit(
+        command, lambda reply: request.answer(wire.HeartbeatResponse(error_code=failure_code(reply) or reply.code))
+    )
+
+
+def handle_leave_group(request: Request) -> None:
+    message: wire.LeaveGroupRequest = request.message
+    leaving = message.members if request.version >= 3 else [wire.LeavingMember(message.member_id)]
+    members = tuple(commands.LeavingMember(one.member_id, one.group_instance_id) for one in leaving)
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            request.answer(wire.LeaveGroupResponse(error_code=code))
+        elif request.version >= 3:
+            left = [
+                wire.LeftMember(one.member_id, one.group_instance_id, each) for one, each in zip(leaving, reply.codes)
+            ]
+            request.answer(wire.LeaveGroupResponse(error_code=reply.code, members=left))
+        else:
+            request.answer(wire.LeaveGroupResponse(error_code=reply.codes[0] if reply.codes else reply.code))
+
+    request.broker.groups.submit(commands.LeaveGroup(message.group_id, members), answer)
+
+
+def handle_describe_groups(request: Request) -> None:
+    names = request.message.groups
+    response = wire_describe.DescribeGroupsResponse()
+
+    def collect(reply: Any, name: str) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            group = wire_describe.DescribedGroup(error_code=code, group_id=name)
+        else:
+            group = _described(reply, request.version)
+        response.groups.append(group)
+        if len(response.groups) == len(names):
+            request.answer(response)
+
+    if not names:
+        request.answer(response)
+    for name in names:
+        request.broker.groups.submit(commands.DescribeGroup(name), lambda reply, name=name: collect(reply, name))  # type: ignore[misc]
+
+
+def _described(reply: Any, version: int) -> wire_describe.DescribedGroup:
+    is_missing = reply.code is Code.GROUP_ID_NOT_FOUND
+    return wire_describe.DescribedGroup(
+        error_code=reply.code if not is_missing or version >= GROUP_NOT_FOUND_FROM else Code.NONE,
+        group_id=reply.group_id,
+        group_state=reply.state,
+        protocol_type=reply.protocol_type,
+        protocol_data=reply.protocol,
+        members=[
+            wire_describe.DescribedGroupMember(
+                one.member_id, one.instance_id, one.client_id, one.client_host, one.metadata, one.assignment
+            )
+            for one in reply.members
+        ],
+    )
+
+
+def handle_list_groups(request: Request) -> None:
+    message = request.message
+    command = commands.ListGroups(tuple(message.states_filter), tuple(message.types_filter))
+
+    def answer(replies: list[Any]) -> None:
+        response = wire_describe.ListGroupsResponse()
+        for reply in replies:
+            code = failure_code(reply)
+            if code is not None:
+                response.error_code = code
+                continue
+            response.groups += [
+                wire_describe.ListedGroup(one.group_id, one.protocol_type, one.state, one.type) for one in reply.groups
+            ]
+        request.answer(response)
+
+    request.broker.groups.submit_to_all(command, answer)
+
+
+def handle_delete_groups(request: Request) -> None:
+    names = request.message.groups_names
+    response = wire_describe.DeleteGroupsResponse()
+
+    def collect(reply: Any, name: str) -> None:
+        response.results.append(wire_describe.DeletableGroupResult(name, failure_code(reply) or reply.code))
+        if len(response.results) == len(names):
+            request.answer(response)
+
+    if not names:
+        request.answer(response)
+    for name in names:
+        request.broker.groups.submit(commands.DeleteGroup(name), lambda reply, name=name: collect(reply, name))  # type: ignore[misc]

@@ -1,0 +1,131 @@
+"""Who is there and what they serve: ApiVersions, Metadata, DescribeCluster, FindCoordinator."""
+
+import secrets
+from typing import Any
+
+from goqueue.broker.topics import CreateTopic
+from goqueue.doors.kafka.request import Request
+from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
+from goqueue.wire.kafka.apis import APIS
+from goqueue.wire.kafka.messages.classic_groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from goqueue.wire.kafka.messages.metadata import (
+    AdvertisedApi,
+    ApiVersionsResponse,
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from goqueue.wire.kafka.notation import NO_UUID
+
+COORDINATORS_FROM_VERSION = 4
+GROUP, TRANSACTION = 0, 1
+
+
+def api_versions(code: Code = Code.NONE) -> ApiVersionsResponse:
+    keys = [AdvertisedApi(api.key, api.advertised.first, api.advertised.last) for api in APIS.values()]
+    return ApiVersionsResponse(error_code=code, api_keys=keys)
+
+
+def handle_api_versions(request: Request) -> None:
+    request.answer(api_versions())
+
+
+def handle_describe_cluster(request: Request) -> None:
+    node = request.broker.identity
+    broker = DescribeClusterBroker(node.node_id, request.endpoint.host, request.endpoint.port)
+    request.answer(
+        DescribeClusterResponse(
+            endpoint_type=request.message.endpoint_type,
+            cluster_id=node.cluster_id,
+            controller_id=node.node_id,
+            brokers=[broker],
+        )
+    )
+
+
+def handle_find_coordinator(request: Request) -> None:
+    message: FindCoordinatorRequest = request.message
+    node, at = request.broker.identity, request.endpoint
+    is_known = message.key_type in (GROUP, TRANSACTION)
+    code = Code.NONE if is_known else Code.INVALID_REQUEST
+    if request.version >= COORDINATORS_FROM_VERSION:
+        found = [Coordinator(key, node.node_id, at.host, at.port, code) for key in message.coordinator_keys]
+        request.answer(FindCoordinatorResponse(coordinators=found))
+    else:
+        request.answer(FindCoordinatorResponse(error_code=code, node_id=node.node_id, host=at.host, port=at.port))
+
+
+def handle_metadata(request: Request) -> None:
+    message: MetadataRequest = request.message
+    image = request.broker.topics.image
+    asked = message.topics
+    if asked is None or (request.version == 0 and not asked):
+        _answer(request, [_describe(request, topic) for topic in image.topics.values()])
+        return
+    missing = [one.name for one in asked if one.name and one.name not in image.topics]
+    may_create = request.broker.creates_topics and (message.allow_auto_topic_creation or request.version < 4)
+    if missing and may_create:
+        _create(request, missing)
+    else:
+        _answer(request, _found(request))
+
+
+def _create(request: Request, names: list[str]) -> None:
+    waiting = len(names)
+    failed: dict[str, Code] = {}
+
+    def created(name: str, reply: Any) -> None:
+        nonlocal waiting
+        waiting -= 1
+        code = getattr(reply, "code", Code.KAFKA_STORAGE_ERROR)
+        if code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+            failed[name] = code
+        if not waiting:
+            _answer(request, _found(request, failed))
+
+    for name in names:
+        command = CreateTopic(name, secrets.token_bytes(16), request.broker.default_partitions)
+        request.broker.topics.submit(command, lambda reply, name=name: created(name, reply))  # type: ignore[misc]
+
+
+def _found(request: Request, failed: dict[str, Code] | None = None) -> list[MetadataResponseTopic]:
+    image = request.broker.topics.image
+    found = []
+    for one in request.message.topics:
+        by_id = one.topic_id != NO_UUID
+        topic = image.by_id(one.topic_id) if by_id else image.topics.get(one.name or "")
+        if topic is not None:
+            found.append(_describe(request, topic))
+        elif by_id:
+            found.append(MetadataResponseTopic(Code.UNKNOWN_TOPIC_ID, None, one.topic_id))
+        else:
+            code = (failed or {}).get(one.name, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            found.append(MetadataResponseTopic(code, one.name))
+    return found
+
+
+def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
+    node_id = request.broker.identity.node_id
+    partitions = []
+    for number in range(topic.partitions):
+        epoch = request.broker.topics.leader_epoch(topic.name, number)
+        code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
+        partitions.append(MetadataResponsePartition(code, number, node_id, epoch, [node_id], [node_id]))
+    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, topic.is_internal, partitions)
+
+
+def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
+    node = request.broker.identity
+    request.answer(
+        MetadataResponse(
+            brokers=[MetadataResponseBroker(node.node_id, request.endpoint.host, request.endpoint.port)],
+            cluster_id=node.cluster_id,
+            controller_id=node.node_id,
+            topics=topics,
+        )
+    )

@@ -1,0 +1,203 @@
+"""Committed offsets: commit (also within transactions), fetch, delete."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from goqueue.broker.groups import commands
+from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
+from goqueue.wire.kafka.messages import offsets as wire
+from goqueue.wire.kafka.messages import transactions as wire_transactions
+from goqueue.wire.kafka.notation import NO_UUID
+
+COMMIT_IDS_FROM, FETCH_IDS_FROM, TRANSACTION_IDS_FROM = 10, 10, 6
+COMMIT_NOT_FOUND_FROM = 9
+GROUPS_FROM = 8
+
+
+def handle_offset_commit(request: Request) -> None:
+    message: wire.OffsetCommitRequest = request.message
+    topics = _find_all(request, message.topics, by_id=request.version >= COMMIT_IDS_FROM)
+    command = commands.CommitOffsets(
+        message.group_id,
+        tuple(_offsets(request, message.topics, topics)),
+        message.generation_id_or_member_epoch,
+        message.member_id,
+        message.group_instance_id,
+        knows_group_not_found=request.version >= COMMIT_NOT_FOUND_FROM,
+    )
+
+    def answer(reply: Any) -> None:
+        codes = _codes(reply, len(command.offsets))
+        response = wire.OffsetCommitResponse()
+        for topic, found in zip(message.topics, topics):
+            results = [
+                wire.OffsetCommitResponsePartition(one.partition_index, _known(next(codes), found, topic.topic_id))
+                for one in topic.partitions
+            ]
+            response.topics.append(wire.OffsetCommitResponseTopic(topic.name, topic.topic_id, results))
+        request.answer(response)
+
+    request.broker.groups.submit(command, answer)
+
+
+def handle_txn_offset_commit(request: Request) -> None:
+    message: wire_transactions.TxnOffsetCommitRequest = request.message
+    topics = _find_all(request, message.topics, by_id=request.version >= TRANSACTION_IDS_FROM)
+    command = commands.CommitTransactionOffsets(
+        message.group_id,
+        message.producer_id,
+        message.producer_epoch,
+        tuple(_offsets(request, message.topics, topics)),
+        message.generation_id_or_member_epoch,
+        message.member_id,
+        message.group_instance_id,
+    )
+
+    def answer(reply: Any) -> None:
+        codes = _codes(reply, len(command.offsets))
+        response = wire_transactions.TxnOffsetCommitResponse()
+        for topic, found in zip(message.topics, topics):
+            results = [
+                wire_transactions.TxnOffsetCommitResponsePartition(
+                    one.partition_index, _known(next(codes), found, topic.topic_id)
+                )
+                for one in topic.partitions
+            ]
+            response.topics.append(wire_transactions.TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, results))
+        request.answer(response)
+
+    verdict = request.broker.transactions.machine.verify(message.producer_id, message.producer_epoch, message.group_id)
+    if verdict is not Code.NONE:
+        answer(commands.CommitReply((verdict,) * len(command.offsets)))
+    else:
+        request.broker.groups.submit(command, answer)
+
+
+def _find_all(request: Request, topics: Iterable[Any], *, by_id: bool) -> list[Topic | None]:
+    image = request.broker.topics.image
+    return [image.by_id(topic.topic_id) if by_id else image.topics.get(topic.name) for topic in topics]
+
+
+def _offsets(
+    request: Request, topics: Iterable[Any], found: Iterable[Topic | None]
+) -> Iterable[commands.OffsetToCommit]:
+    for topic, known in zip(topics, found):
+        name = known.name if known else topic.name
+        for one in topic.partitions:
+            yield commands.OffsetToCommit(
+                name,
+                one.partition_index,
+                one.committed_offset,
+                request.broker.topics.end_offset(name, one.partition_index) if known else None,
+                one.committed_leader_epoch,
+                one.committed_metadata or "",
+                known.id if known else None,
+            )
+
+
+def _codes(reply: Any, count: int) -> Any:
+    code = failure_code(reply)
+    return iter(reply.codes if code is None else (code,) * count)
+
+
+def _known(code: Code, topic: Topic | None, topic_id: bytes) -> Code:
+    return Code.UNKNOWN_TOPIC_ID if topic is None and topic_id != NO_UUID else code
+
+
+def handle_offset_fetch(request: Request) -> None:
+    message: wire.OffsetFetchRequest = request.message
+    if request.version >= GROUPS_FROM:
+        _fetch_groups(request, message)
+        return
+    partitions = None
+    if message.topics is not None:
+        partitions = tuple(
+            commands.TopicPartition(topic.name, index) for topic in message.topics for index in topic.partition_indexes
+        )
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply) or reply.code
+        response = wire.OffsetFetchResponse(error_code=code)
+        by_topic: dict[str, wire.OffsetFetchResponseTopic] = {}
+        for one in getattr(reply, "offsets", ()):
+            topic = by_topic.setdefault(one.topic, wire.OffsetFetchResponseTopic(one.topic))
+            topic.partitions.append(
+                wire.OffsetFetchResponsePartition(one.partition, one.offset, one.leader_epoch, one.metadata, one.code)
+            )
+        response.topics = list(by_topic.values())
+        request.answer(response)
+
+    request.broker.groups.submit(commands.FetchOffsets(message.group_id, partitions, message.require_stable), answer)
+
+
+def _fetch_groups(request: Request, message: wire.OffsetFetchRequest) -> None:
+    response = wire.OffsetFetchResponse()
+    uses_ids = request.version >= FETCH_IDS_FROM
+    image = request.broker.topics.image
+
+    def collect(reply: Any, asked: wire.OffsetFetchRequestGroup) -> None:
+        group = wire.OffsetFetchResponseGroup(asked.group_id, error_code=failure_code(reply) or reply.code)
+        response.groups.append(group)
+        by_topic: dict[str, wire.OffsetFetchResponseTopics] = {}
+        for one in getattr(reply, "offsets", ()):
+            known = image.topics.get(one.topic)
+            topic_id = known.id if known and uses_ids else NO_UUID
+            if uses_ids and known is None:
+                continue
+            topic = by_topic.setdefault(one.topic, wire.OffsetFetchResponseTopics(one.topic, topic_id))
+            topic.partitions.append(
+                wire.OffsetFetchResponsePartitions(one.partition, one.offset, one.leader_epoch, one.metadata, one.code)
+            )
+        group.topics = list(by_topic.values())
+        for wanted in asked.topics or ():
+            if uses_ids and image.by_id(wanted.topic_id) is None:
+                unknown = [
+                    wire.OffsetFetchResponsePartitions(index, -1, error_code=Code.UNKNOWN_TOPIC_ID)
+                    for index in wanted.partition_indexes
+                ]
+                group.topics.append(wire.OffsetFetchResponseTopics("", wanted.topic_id, unknown))
+        if len(response.groups) == len(message.groups):
+            request.answer(response)
+
+    if not message.groups:
+        request.answer(response)
+    for asked in message.groups:
+        partitions = None if asked.topics is None else tuple(_wanted(request, asked.topics, uses_ids=uses_ids))
+        command = commands.FetchOffsets(
+            asked.group_id, partitions, message.require_stable, asked.member_id, asked.member_epoch
+        )
+        request.broker.groups.submit(command, lambda reply, asked=asked: collect(reply, asked))  # type: ignore[misc]
+
+
+def _wanted(
+    request: Request, topics: list[wire.OffsetFetchRequestTopics], *, uses_ids: bool
+) -> Iterable[commands.TopicPartition]:
+    image = request.broker.topics.image
+    for topic in topics:
+        known = image.by_id(topic.topic_id) if uses_ids else None
+        if uses_ids and known is None:
+            continue
+        for index in topic.partition_indexes:
+            yield commands.TopicPartition(known.name if known else topic.name, index)
+
+
+def handle_offset_delete(request: Request) -> None:
+    message: wire.OffsetDeleteRequest = request.message
+    wanted = tuple(
+        commands.TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions
+    )
+
+    def answer(reply: Any) -> None:
+        response = wire.OffsetDeleteResponse(error_code=failure_code(reply) or reply.code)
+        codes = iter(getattr(reply, "codes", ()))
+        if response.error_code == Code.NONE:
+            for topic in message.topics:
+                results = [
+                    wire.OffsetDeleteResponsePartition(one.partition_index, next(codes)) for one in topic.partitions
+                ]
+                response.topics.append(wire.OffsetDeleteResponseTopic(topic.name, results))
+        request.answer(response)
+
+    request.broker.groups.submit(commands.DeleteOffsets(message.group_id, wanted), answer)

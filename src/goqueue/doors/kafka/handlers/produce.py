@@ -1,0 +1,103 @@
+"""Produce: one batch per partition, answered when every one of them may be acknowledged."""
+
+from goqueue.broker.publish import Appended, Replica
+from goqueue.broker.topics import code_of
+from goqueue.doors.kafka.request import Request
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.wire.kafka.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+ZSTD = 4
+ZSTD_FROM_VERSION = 7
+ATTRIBUTES_AT = 22
+"""The low byte of a batch's attributes, which names the codec."""
+
+
+class PendingProduce:
+    """Counts down the partitions that are not acknowledged yet."""
+
+    __slots__ = ("_request", "_response", "_waiting")
+
+    def __init__(self, request: Request, response: ProduceResponse) -> None:
+        self._request = request
+        self._response = response
+        self._waiting = 1  # ourselves, until all partitions have been gone through
+
+    def wait(self, result: PartitionProduceResponse, replica: Replica, appended: Appended) -> None:
+        if appended.next_offset <= replica.high_watermark:
+            return
+        self._waiting += 1
+
+        def reached() -> None:
+            if replica.failure is not None:
+                result.error_code, result.base_offset = Code.KAFKA_STORAGE_ERROR, -1
+            self.done()
+
+        replica.when_reached(appended.next_offset, reached)
+
+    def done(self) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._request.answer(self._response)
+
+
+def handle_produce(request: Request) -> None:
+    message: ProduceRequest = request.message
+    response = ProduceResponse()
+    pending = PendingProduce(request, response)
+    wants_reply = message.acks != 0
+    is_allowed = message.acks in (-1, 0, 1)
+    for topic in message.topic_data:
+        name = topic.name
+        unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
+        if request.version >= 13:
+            found = request.broker.topics.image.by_id(topic.topic_id)
+            name, unknown = (found.name if found else ""), Code.UNKNOWN_TOPIC_ID
+        answered = TopicProduceResponse(topic.name, topic.topic_id)
+        response.responses.append(answered)
+        for data in topic.partition_data:
+            result = PartitionProduceResponse(data.index, base_offset=-1)
+            answered.partition_responses.append(result)
+            if not is_allowed:
+                result.error_code = Code.INVALID_REQUIRED_ACKS
+            elif not name:
+                result.error_code = unknown
+            else:
+                _append(request, name, data, result, pending if wants_reply else None)
+    if not wants_reply:
+        request.answer_nothing()
+        return
+    pending.done()
+
+
+def _append(
+    request: Request,
+    topic: str,
+    data: PartitionProduceData,
+    result: PartitionProduceResponse,
+    pending: PendingProduce | None,
+) -> None:
+    records = data.records
+    if records is None or len(records) <= ATTRIBUTES_AT:
+        result.error_code = Code.CORRUPT_MESSAGE
+        return
+    if records[ATTRIBUTES_AT] & 0x07 == ZSTD and request.version < ZSTD_FROM_VERSION:
+        result.error_code = Code.UNSUPPORTED_COMPRESSION_TYPE
+        return
+    try:
+        replica, appended = request.broker.publisher.publish(topic, data.index, records)
+    except GoQueueError as error:
+        result.error_code = code_of(error)
+        result.error_message = str(error)
+        return
+    result.base_offset = appended.base_offset
+    result.log_append_time_ms = appended.append_time
+    result.log_start_offset = replica.start_offset
+    if pending is not None:
+        pending.wait(result, replica, appended)

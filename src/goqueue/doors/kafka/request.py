@@ -1,0 +1,61 @@
+"""One request on its way through the door, and the way back."""
+
+from typing import Any
+
+from goqueue.broker.broker import Broker
+from goqueue.doors.kafka.connection import Connection, Reply
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.telemetry.logs import get_logger
+from goqueue.wire.kafka.frames import RequestHeader, response_frame
+from goqueue.wire.kafka.notation import Message
+
+NO_THROTTLE_MS = 0
+
+events = get_logger("kafka door")
+
+
+class Endpoint:
+    """Where clients reach this node: what they are told to dial."""
+
+    __slots__ = ("host", "port")
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+
+
+class Request:
+    __slots__ = ("broker", "connection", "endpoint", "header", "message", "reply")
+
+    def __init__(
+        self, broker: Broker, endpoint: Endpoint, connection: Connection, header: RequestHeader, message: Any
+    ) -> None:
+        self.broker = broker
+        self.endpoint = endpoint
+        self.connection = connection
+        self.header = header
+        self.message = message
+        self.reply: Reply = connection.expect_reply()
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    def answer(self, response: Message) -> None:
+        try:
+            frame = response_frame(response, self.header.api_version, self.header.correlation_id)
+        except Exception as error:  # noqa: BLE001  a bug of ours; whoever called may have others to answer
+            events.error("response failed", response=type(response).__name__, version=self.version, exc_info=error)
+            self.connection.close("a fault of the broker")
+            return
+        self.reply.send(frame)  # type: ignore[arg-type]
+
+    def answer_nothing(self) -> None:
+        """The client asked for no reply (acks 0)."""
+        self.reply.send(())
+
+
+def failure_code(reply: object) -> Code | None:
+    """What to tell a client whose coordinator could not answer: it looks for one again. None: it did answer."""
+    return Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else None

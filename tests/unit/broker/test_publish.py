@@ -1,0 +1,159 @@
+"""Publishing: whatever is refused has its code and leaves no trace."""
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from goqueue.broker.topics import code_of
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.records.batch import Codec
+from goqueue.records.control import ControlKind, build_control
+from goqueue.testing import MemoryDisk
+from tests.brokers import TestBroker, data
+
+
+def ready() -> TestBroker:
+    broker = TestBroker()
+    broker.create("orders", 2)
+    broker.create("prices", cleanup_policy="compact")
+    broker.create("small", max_message_bytes="100")
+    return broker
+
+
+def control() -> memoryview:
+    return memoryview(
+        build_control(ControlKind.COMMIT, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp=1)
+    )
+
+
+def changed(position: int, value: int) -> memoryview:
+    made = data(b"hello")
+    made[position] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "made", "code"),
+    [
+        ("nowhere", 0, data(b"x"), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", 2, data(b"x"), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", -1, data(b"x"), Code.UNKNOWN_TOPIC_OR_PARTITION),
+        ("orders", 0, memoryview(bytearray(3)), Code.CORRUPT_MESSAGE),
+        ("orders", 0, memoryview(bytearray(0)), Code.CORRUPT_MESSAGE),
+        ("orders", 0, data(b"hello")[:-1], Code.CORRUPT_MESSAGE),
+        ("orders", 0, changed(70, 0xFF), Code.CORRUPT_MESSAGE),
+        ("orders", 0, changed(16, 1), Code.CORRUPT_MESSAGE),
+        ("orders", 0, memoryview(bytearray(bytes(data(b"a")) + bytes(data(b"b")))), Code.INVALID_RECORD),
+        ("orders", 0, control(), Code.INVALID_RECORD),
+        ("small", 0, data(b"x" * 200), Code.MESSAGE_TOO_LARGE),
+        ("prices", 0, data(b"x"), Code.INVALID_RECORD),
+        ("prices", 0, data(b"x" * 999, codec=Codec.GZIP), Code.INVALID_RECORD),
+        (
+            "orders",
+            0,
+            data(b"x", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True),
+            Code.INVALID_PRODUCER_ID_MAPPING,
+        ),
+    ],
+)
+def test_what_is_refused_has_its_code_and_leaves_no_trace(
+    topic: str, partition: int, made: memoryview, code: Code
+) -> None:
+    broker = ready()
+    with pytest.raises(GoQueueError) as refused:
+        broker.broker.publisher.publish(topic, partition, made)
+    assert code_of(refused.value) is code, refused.value
+    assert [replica.end_offset for replica in broker.replicas if not replica.name.startswith("__")] == [0] * 4
+    assert broker.broker.publisher.batches == 0
+
+
+def test_what_is_taken_gets_the_next_offsets_and_is_counted() -> None:
+    broker = ready()
+    assert broker.publish("orders", b"a", b"b") == 0
+    assert broker.publish("orders", b"c") == 2
+    assert broker.publish("orders", b"c", partition=1) == 0
+    assert broker.publish("prices", b"c", key=b"k") == 0
+    assert broker.broker.publisher.batches == 4
+
+
+def test_an_acknowledgement_waits_for_the_disk() -> None:
+    broker = ready()
+    replica, appended = broker.broker.publisher.publish("orders", 0, data(b"a"))
+    called: list[object] = []
+    replica.when_reached(appended.next_offset, lambda: called.append(replica.failure))
+    broker.clock.run()
+    assert called == []
+    broker.commit()
+    assert called == [None]
+
+
+def fail_sync(broker: TestBroker) -> None:
+    broker.disk.faults.add("sync", errno.EIO, prefix="logs/orders/0")
+
+
+def delete(broker: TestBroker) -> None:
+    broker.replicas.remove("orders", 0)
+
+
+@pytest.mark.parametrize("end", [fail_sync, delete])
+def test_what_cannot_be_acknowledged_any_more_is_said_to_have_failed(end: Callable[[TestBroker], None]) -> None:
+    broker = ready()
+    publisher = broker.broker.publisher
+    replica, appended = publisher.publish("orders", 0, data(b"a"))
+    called: list[bool] = []
+    replica.when_reached(appended.next_offset, lambda: called.append(replica.failure is not None))
+    with capture_logs():
+        end(broker)
+        broker.commit()
+    assert called == [True]
+    with pytest.raises(GoQueueError) as refused:
+        publisher.publish("orders", 0, data(b"a"))
+    expected = Code.KAFKA_STORAGE_ERROR if end is fail_sync else Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(refused.value) is expected
+    assert broker.publish("orders", b"others go on", partition=1) == 0
+
+
+def test_a_full_disk_refuses_and_takes_again_when_there_is_room() -> None:
+    broker = ready()
+    broker.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/orders/0")
+    with pytest.raises(GoQueueError) as refused:
+        broker.publish("orders", b"a")
+    assert code_of(refused.value) is Code.KAFKA_STORAGE_ERROR
+    assert broker.publish("orders", b"a") == 0
+
+
+def test_a_partition_that_cannot_be_opened_is_refused_and_the_others_are_served() -> None:
+    broker = ready()
+    broker.publish("orders", b"a")
+    broker.stop()
+    image: MemoryDisk = broker.disk.crashed()
+    image.faults.add("open", errno.EIO, prefix="logs/orders/0", suffix=".log", forever=True)
+    with capture_logs():
+        again = TestBroker(image)
+    with pytest.raises(GoQueueError) as refused:
+        again.publish("orders", b"a")
+    assert code_of(refused.value) is Code.KAFKA_STORAGE_ERROR
+    assert again.publish("orders", b"a", partition=1) == 0
+
+
+def test_an_open_transaction_lets_its_producer_in_and_its_end_is_marked_everywhere() -> None:
+    from goqueue.broker.transactions import AddPartitions, EndTransaction, InitProducer
+
+    broker = ready()
+    submit = broker.broker.transactions.submit
+    producer = broker.ask(submit, InitProducer("tx", 60_000))
+    fields: dict[str, Any] = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    partitions = (("orders", 0), ("orders", 1))
+    reply = broker.ask(submit, AddPartitions("tx", producer.producer_id, producer.epoch, partitions))
+    assert reply.code is Code.NONE
+    for partition in (0, 1):
+        broker.publish("orders", b"x", partition=partition, base_sequence=0, transactional=True, **fields)
+    broker.commit()
+    replicas = [broker.broker.topics.replica(*place) for place in partitions]
+    assert [one.last_stable_offset for one in replicas] == [0, 0]
+    broker.ask(submit, EndTransaction("tx", producer.producer_id, producer.epoch, True))
+    assert [(one.end_offset, one.last_stable_offset) for one in replicas] == [(2, 2), (2, 2)]

@@ -1,0 +1,254 @@
+"""Frames in, replies out: however the bytes are cut, however late the replies come, whatever is sent instead."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, RECEIVE_BYTES, Connection, Reply
+from goqueue.testing import VirtualClock
+from tests.unit.doors.kafka.transports import FakeTransport, feed
+
+
+@dataclass
+class SmallLimits:
+    frame_bytes_max: int = 8 * 1024 * 1024
+    pending_max: int = 3
+    frame_ms_max: int = 1000
+
+
+class Line:
+    """One connection, what it took for frames, and what it complained about."""
+
+    def __init__(self, *, answers: bool = False, receive_bytes: int = RECEIVE_BYTES) -> None:
+        self.clock = VirtualClock()
+        self.frames: list[bytes] = []
+        self.replies: list[Reply] = []
+        self.complaints: list[str] = []
+        self.lost: list[str] = []
+        self._answers = answers
+        self.connection = Connection(
+            bytearray(receive_bytes), SmallLimits(), self.clock, self._handle, self._complain, self._lose
+        )
+        self.transport = FakeTransport()
+        self.connection.connection_made(self.transport)
+
+    def is_reading(self) -> bool:
+        return self.transport.is_reading_now
+
+    def _handle(self, connection: Connection, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        reply = connection.expect_reply()
+        self.replies.append(reply)
+        if self._answers:
+            reply.send([b"<", bytes(frame)[:5], b">"])
+
+    def _complain(self, connection: Connection, why: str) -> None:
+        self.complaints.append(why)
+        connection.close(why)
+
+    def _lose(self, connection: Connection, why: str) -> None:
+        self.lost.append(why)
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+BODIES = [b"first", b"x", b"the third one", bytes(40)]
+
+
+def test_frames_may_be_cut_at_every_byte() -> None:
+    stream = framed(*BODIES)
+    for cut in range(len(stream) + 1):
+        line = Line(answers=True)
+        feed(line.connection, stream[:cut])
+        feed(line.connection, stream[cut:])
+        assert line.frames == BODIES, cut
+        assert line.clock.timers == 0
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 7, 64])
+@pytest.mark.parametrize("receive_bytes", [4, 8, 64, 4096])
+def test_frames_may_come_in_drops_and_the_buffer_may_be_small(chunk: int, receive_bytes: int) -> None:
+    line = Line(answers=True, receive_bytes=receive_bytes)
+    feed(line.connection, framed(*BODIES), chunk)
+    assert line.frames == BODIES
+
+
+def test_many_frames_of_one_read_are_answered_in_one_write() -> None:
+    line = Line(answers=True)
+    bodies = [b"%04d" % number for number in range(500)]
+    feed(line.connection, framed(*bodies))
+    assert line.frames == bodies
+    assert bytes(line.transport.written) == b"".join(b"<%s>" % body for body in bodies)
+    assert line.transport.writes == 1
+
+
+@pytest.mark.parametrize("size", [RECEIVE_BYTES - 4, RECEIVE_BYTES, FRAME_BYTES_FIRST, FRAME_BYTES_FIRST + 1, 5 << 20])
+def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int) -> None:
+    line = Line()
+    body = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
+    feed(line.connection, framed(b"before", body, b"behind"), 100_000)
+    assert [len(frame) for frame in line.frames] == [6, size, 6]
+    assert line.frames[1] == body
+
+
+def test_the_announcement_of_a_large_frame_alone_costs_little_memory() -> None:
+    line = Line()
+    feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"x")
+    assert line.connection._frame is not None
+    assert len(line.connection._frame) <= FRAME_BYTES_FIRST
+
+
+def test_replies_leave_in_the_order_of_the_requests() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a", b"b", b"c"))
+    line.replies[2].send([b"C"])
+    line.replies[1].send([b"B"])
+    line.clock.run()
+    assert line.transport.writes == 0
+    line.replies[0].send([b"A"])
+    line.clock.run()
+    assert bytes(line.transport.written) == b"ABC"
+    assert line.transport.writes == 1
+
+
+def test_a_request_that_wants_no_reply_leaves_no_gap() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a", b"b"))
+    line.replies[1].send([b"B"])
+    line.replies[0].send(())
+    line.clock.run()
+    assert bytes(line.transport.written) == b"B"
+
+
+def test_a_large_reply_is_handed_on_piece_by_piece_and_whole() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a"))
+    pieces: list[bytes | memoryview] = [b"head", memoryview(bytes(200_000)), b"tail"]
+    line.replies[0].send(tuple(pieces))
+    line.clock.run()
+    assert bytes(line.transport.written) == b"".join(pieces)
+
+
+def test_a_client_with_too_many_open_requests_is_not_read_until_some_are_answered() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a", b"b"))
+    assert line.is_reading()
+    feed(line.connection, framed(b"c"))
+    assert not line.is_reading()
+    line.replies[1].send([b"B"])
+    line.clock.run()
+    assert not line.is_reading()
+    line.replies[0].send([b"A"])
+    line.clock.run()
+    assert line.is_reading()
+
+
+def test_a_client_that_does_not_read_is_not_read() -> None:
+    line = Line(answers=True)
+    line.connection.pause_writing()
+    assert not line.is_reading()
+    line.connection.resume_writing()
+    assert line.is_reading()
+    feed(line.connection, framed(b"a"))
+    assert bytes(line.transport.written) == b"<a>"
+
+
+def test_both_reasons_must_end_before_reading_goes_on() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a", b"b", b"c"))
+    line.connection.pause_writing()
+    line.replies[0].send([b"A"])
+    line.clock.run()
+    assert not line.is_reading()
+    line.connection.resume_writing()
+    assert line.is_reading()
+
+
+@pytest.mark.parametrize("start", [b"\0", b"\0\0\0", b"\0\0\0\x09abc"])
+def test_a_frame_that_takes_too_long_costs_its_client_the_connection(start: bytes) -> None:
+    line = Line()
+    feed(line.connection, start)
+    for _ in range(9):  # a byte now and then is no excuse; the last of them would complete nothing
+        line.clock.advance(100)
+    assert not line.transport.closed
+    line.clock.advance(100)
+    assert line.complaints == ["a request took too long to arrive"]
+    assert line.transport.closed
+
+
+def test_an_idle_client_and_one_that_waits_for_a_reply_may_take_their_time() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a"))
+    assert line.clock.timers == 0
+    line.clock.advance(10_000_000)
+    assert not line.transport.closed
+
+
+def test_a_busy_client_whose_reads_always_end_in_a_piece_is_not_slow() -> None:
+    """The time of one frame must not be counted for the next one."""
+    line = Line(answers=True)
+    feed(line.connection, b"\0")
+    for _ in range(10):
+        line.clock.advance(900)
+        feed(line.connection, b"\0\0\x01x\0")
+    assert line.complaints == []
+    assert len(line.frames) == 10
+
+
+@pytest.mark.parametrize(
+    ("hello", "what"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"POST /topics HTTP/1.1\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01", "TLS"),
+        (b"\x00\x00\x00\x00", "0 bytes"),
+        (b"\xff\xff\xff\xff", "-1 bytes"),
+        (b"\x80\x00\x00\x00", "-2147483648 bytes"),
+        (b"\x7f\xff\xff\xff", "2147483647 bytes"),
+        ((8 * 1024 * 1024 + 1).to_bytes(4, "big"), "8388609 bytes"),
+    ],
+)
+def test_what_is_no_frame_is_named_and_ends_the_connection(hello: bytes, what: str) -> None:
+    line = Line()
+    feed(line.connection, framed(b"fine") + hello)
+    assert line.frames == [b"fine"]
+    assert len(line.complaints) == 1
+    assert what in line.complaints[0]
+    assert line.transport.closed
+
+
+def test_what_follows_a_bad_frame_is_not_handled() -> None:
+    line = Line()
+    feed(line.connection, framed(b"fine"))
+    line.connection.close("enough")
+    feed(line.connection, framed(b"a", b"b"))
+    assert line.frames[1:] in ([], [b"a"])
+
+
+def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a", b"b"))
+    told: list[str] = []
+    line.replies[0].on_lost = lambda: told.append("a")
+    line.replies[1].on_lost = lambda: told.append("b")
+    line.replies[0].send([b"A"])
+    line.clock.run()
+    feed(line.connection, b"\0")
+    line.connection.connection_lost(None)
+    assert told == ["b"], "what was answered waits for nothing"
+    assert line.lost == ["closed by the client"]
+    line.replies[1].send([b"B"])
+    line.clock.advance(10_000)
+    assert bytes(line.transport.written) == b"A"
+    assert line.clock.timers == 0
+
+
+def test_a_connection_that_is_refused_before_it_is_made_is_closed() -> None:
+    line = Line()
+    late = Connection(bytearray(10), SmallLimits(), line.clock, line._handle, line._complain, line._lose)
+    late.close("too many")
+    transport = FakeTransport()
+    late.connection_made(transport)
+    assert transport.closed
