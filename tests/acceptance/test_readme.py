@@ -24,7 +24,8 @@ def test_the_readme_shows_how_to_start_a_node() -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=shlex.join)
 def test_each_command_does_what_it_says(command: list[str], serve: Serve, tmp_path: Path) -> None:
     if command[1] == "serve" and "--help" not in command:
-        assert serve(*command[2:]).wait_ready().send(signal.SIGTERM) == 0
+        # On a free port, because other nodes run at the same time.
+        assert serve(*command[2:], "--kafka", "127.0.0.1:0").wait_ready().send(signal.SIGTERM) == 0
         assert (tmp_path / "data").is_dir()
     else:
         result = subprocess.run([GOQUEUE, *command[1:]], capture_output=True, text=True, check=True)

@@ -1,16 +1,20 @@
-"""One node: it owns a data directory from its start to its stop, and looks after it in between.
+"""One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
+between.
 
-The logs belong to the event loop's thread. Only opening and closing run elsewhere, when nobody else can use a log, so
-that signals are answered meanwhile.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.errors import GoQueueError
+from goqueue.node.assembly import Assembly
 from goqueue.node.settings import Settings
+from goqueue.node.values import Address
+from goqueue.replica.replicas import Replicas
+from goqueue.runtime.clock import LoopClock
 from goqueue.storage import compaction
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
@@ -20,103 +24,134 @@ from goqueue.storage.recovery import RecoveryReport
 from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 
-PROGRESS_INTERVAL_S = 5.0
-
 Compact = Callable[[compaction.Plan], Awaitable[Manifest | None]]
 """Where compactions run: in a process of their own for a real node, in place for a test."""
 
+DRAIN_TURNS = 3
+"""Of the event loop: a sync is told to those who wait, their replies are gathered, and are written."""
+
 events = get_logger("node")
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Opened(NamedTuple):
     """What a start found, in the numbers that a person asks for."""
 
-    logs: int
-    failed_logs: int
+    topics: int
+    partitions: int
+    failed: int
     messages: int
     """Counted by offsets: where compaction left gaps there are fewer."""
     seconds: float
+    kafka: Address
 
 
 class Node:
     """`open`, `run` until it is time to stop, `close`."""
 
-    def __init__(
-        self, settings: Settings, disk: Disk, *, compact: Compact, now_ms: Callable[[], int] = wall_clock_ms
-    ) -> None:
+    def __init__(self, settings: Settings, disk: Disk, *, compact: Compact) -> None:
         self._settings = settings
         self._disk = disk
         self._compact = compact
-        self._now_ms = now_ms
+        self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
         self._directory: DataDirectory | None = None
+        self._replicas: Replicas | None = None
+        self._assembly: Assembly | None = None
+        self._door: KafkaDoor | None = None
 
     async def open(self) -> Opened:
-        """Take the data directory and recover what is in it; DataDirectoryLocked or OSError if that cannot be."""
+        """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
+        cannot be.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
-
-        def deliver(finish: Callable[[], None]) -> None:
-            loop.call_soon_threadsafe(finish)
-
-        commits = self._commits = CommitThread(deliver)
-        opening = loop.run_in_executor(None, self._open_directory, commits)
         try:
-            while not (await asyncio.wait({opening}, timeout=PROGRESS_INTERVAL_S))[0]:
-                events.info("still recovering", seconds=round(loop.time() - started, 1))
-            directory = self._directory = opening.result()
+            assembly = self._assemble(loop)
+            self._door = KafkaDoor(assembly.broker)
+            address = Address(*await self._door.open(*self._settings.kafka, self._settings.kafka_advertised))
         except BaseException:
             await self.close()
             raise
-        for report in directory.report:
+        assert self._directory is not None
+        assert self._replicas is not None
+        for report in self._directory.report:
             _tell(report)
         return Opened(
-            logs=len(directory.logs),
-            failed_logs=len(directory.failed),
-            messages=sum(log.end_offset - log.start_offset for log in directory.logs.values()),
+            topics=len(assembly.broker.topics.image.topics),
+            partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
+            failed=len(self._replicas.failed),
+            messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
             seconds=round(loop.time() - started, 3),
+            kafka=address,
         )
+
+    def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
+        def deliver(finish: Callable[[], None]) -> None:
+            loop.call_soon_threadsafe(finish)
+
+        settings = self._settings
+        self._disk.make_directory("")
+        self._clock = LoopClock()
+        self._commits = CommitThread(deliver)
+        self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
+        self._replicas = Replicas(
+            self._directory,
+            defaults=settings.topic_defaults(),
+            disk_reserve_bytes=settings.disk_reserve_bytes,
+            sync_interval_ms=settings.sync_interval_ms,
+            defer=self._clock.call_soon,
+        )
+        self._assembly = Assembly(
+            self._replicas,
+            self._clock,
+            settings.node_id,
+            settings.default_partitions,
+            creates_topics=settings.auto_create_topics == "on",
+        )
+        return self._assembly
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
-        directory = self._directory
-        assert directory is not None, "run follows open"
         async with asyncio.TaskGroup() as tasks:
-            upkeep = tasks.create_task(self._keep_up(directory))
+            upkeep = tasks.create_task(self._keep_up())
             await stop.wait()
             upkeep.cancel()
 
     async def close(self) -> None:
-        """Sync everything and give the data directory back. Closing twice is fine."""
-        commits, self._commits = self._commits, None
-        directory, self._directory = self._directory, None
-        if commits is not None:
-            await asyncio.to_thread(commits.stop)
-        if directory is not None:
-            await asyncio.to_thread(directory.close)
+        """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
+        if self._door is not None:
+            self._door.stop_reading()
+            if self._replicas is not None:
+                self._replicas.sync()
+            for _ in range(DRAIN_TURNS):
+                await asyncio.sleep(0)
+            await self._door.close()
+        if self._assembly is not None:
+            self._assembly.stop()
+        if self._commits is not None:
+            await asyncio.to_thread(self._commits.stop)
+        if self._replicas is not None:
+            self._replicas.close()
+        elif self._directory is not None:
+            self._directory.close()
+        self._door = self._assembly = self._commits = self._replicas = self._directory = None
 
-    def _open_directory(self, commits: CommitThread) -> DataDirectory:
-        self._disk.make_directory("")
-        defaults = self._settings.log_options()
-        return DataDirectory.open(self._disk, defaults=defaults, committer=commits.committer, now_ms=self._now_ms())
-
-    async def _keep_up(self, directory: DataDirectory) -> None:
+    async def _keep_up(self) -> None:
+        assert self._replicas is not None
+        assert self._directory is not None
+        assert self._clock is not None
         while True:
             await asyncio.sleep(self._settings.maintenance_interval_ms / 1000)
-            directory.maintain(self._now_ms())
-            for log in list(directory.logs.values()):
-                await self._compact_log(log)
+            self._replicas.maintain(self._clock.now_ms())
+            for log in list(self._directory.logs.values()):
+                await self._compact_log(log, self._clock.now_ms())
 
-    async def _compact_log(self, log: Log) -> None:
+    async def _compact_log(self, log: Log, now_ms: int) -> None:
         """A log that fails here takes only itself out of service."""
         if not log.options.compacts or log.failure is not None:
             return
         try:
-            plan = compaction.plan(log, self._now_ms())
+            plan = compaction.plan(log, now_ms)
             manifest = await self._compact(plan) if plan else None
             if manifest and compaction.install(log, manifest):
                 events.info("compacted", log=log.directory, segments=len(manifest.replacements))

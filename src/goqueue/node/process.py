@@ -12,6 +12,8 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import uvloop
+
 from goqueue.model.errors import GoQueueError
 from goqueue.node.node import Node, Opened
 from goqueue.node.settings import Settings
@@ -38,7 +40,7 @@ def serve(settings: Settings) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()  # what the imports made lives as long as the process: no collection need look at it
     gc.set_threshold(*GC_THRESHOLDS)
-    asyncio.run(_serve(settings))
+    uvloop.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
@@ -81,22 +83,28 @@ def stop_on_signals(stop: asyncio.Event) -> None:
 def _announce(settings: Settings, opened: Opened) -> None:
     data_dir = settings.data_dir.resolve()
     if settings.ready_file:
-        facts = {"pid": os.getpid(), "version": version("goqueue"), "data_dir": str(data_dir)}
+        facts = {
+            "pid": os.getpid(),
+            "version": version("goqueue"),
+            "data_dir": str(data_dir),
+            "kafka": str(opened.kafka),
+        }
         try:
             write_ready_file(settings.ready_file, facts)
         except OSError as error:
             raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
-    events.info("ready", data_dir=str(data_dir), **opened._asdict())
+    events.info("ready", data_dir=str(data_dir), **{**opened._asdict(), "kafka": str(opened.kafka)})
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
         sys.stderr.write(_welcome(data_dir, opened))
 
 
 def _welcome(data_dir: Path, opened: Opened) -> str:
-    failed = f"; {opened.failed_logs} could not be opened, see above" if opened.failed_logs else ""
+    failed = f"; {opened.failed} partitions could not be opened, see above" if opened.failed else ""
     return (
         f"GoQueue {version('goqueue')} is running.\n"
-        f"  data  {data_dir}: {opened.logs} logs, {opened.messages} messages, opened in {opened.seconds} s{failed}\n"
-        "  doors none in this version: the node keeps and recovers its logs, but no client can connect yet\n"
+        f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
+        f"opened in {opened.seconds} s{failed}\n"
+        f"  kafka {opened.kafka}\n"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
     )
 

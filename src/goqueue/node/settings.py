@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from goqueue.model.errors import InvalidSettings
-from goqueue.node.values import Choice, FilePath, Kind, byte_size, duration
+from goqueue.model.topics import TopicOptions
+from goqueue.node.values import Address, AddressKind, Choice, Count, FilePath, Kind, Switch, byte_size, duration
 from goqueue.storage.options import KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
 
@@ -39,6 +40,17 @@ class Settings:
     data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
     ready_file: Path | None = _setting(
         None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
+    )
+    kafka: Address = _setting(
+        Address("127.0.0.1", 9092), AddressKind(), "Where Kafka clients connect; port 0 picks a free one."
+    )
+    kafka_advertised: Address | None = _setting(
+        None, AddressKind(), "The address that Kafka clients are told to dial, if it is not the one listened on."
+    )
+    node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
+    default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
+    auto_create_topics: Switch = _setting(
+        Switch.ON, Choice(Switch), "Whether a topic that a client asks for is made if there is none."
     )
     log_level: LogLevel = _setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
     log_format: LogFormat = _setting(
@@ -74,17 +86,15 @@ class Settings:
         30 * SECOND_MS, duration(at_least=100), "Pause between two rounds of retention and other upkeep."
     )
 
-    def log_options(self) -> LogOptions:
-        """What a log gets unless its topic says otherwise."""
-        return LogOptions(
-            durability=self.durability,
-            cleanup=self.cleanup,
+    def topic_defaults(self) -> TopicOptions:
+        """What a topic gets that does not say otherwise."""
+        return TopicOptions(
+            durability=self.durability.value,
+            cleanup_policy=self.cleanup.value,
             segment_bytes=self.segment_bytes,
             segment_ms=self.segment_ms,
             retention_ms=self.retention_ms,
             retention_bytes=self.retention_bytes,
-            sync_interval_ms=self.sync_interval_ms,
-            disk_reserve_bytes=self.disk_reserve_bytes,
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, UNLIMITED
 
@@ -120,3 +120,61 @@ def byte_size(*, at_least: int = 1, at_most: int | None = None, may_be_unlimited
 def duration(*, at_least: int = 1, may_be_unlimited: bool = False) -> Quantity:
     units = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": DAY_MS // 24, "d": DAY_MS}
     return Quantity("TIME", units, "a duration such as 1500ms, 30s or 7d", at_least, None, may_be_unlimited)
+
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number of things."""
+
+    at_least: int = 0
+    metavar: str = "NUMBER"
+
+    @property
+    def expected(self) -> str:
+        return f"a whole number (at least {self.at_least})"
+
+    def parse(self, raw: object) -> int:
+        value = raw if type(raw) is int else int(str(raw))
+        if value < self.at_least:
+            raise ValueError(value)
+        return value
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class AddressKind:
+    """host:port, with an IPv6 host in brackets (A56)."""
+
+    metavar: str = "HOST:PORT"
+
+    @property
+    def expected(self) -> str:
+        return "HOST:PORT such as 127.0.0.1:9092 or [::1]:9092"
+
+    def parse(self, raw: object) -> Address:
+        host, colon, port = str(raw).rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ValueError(raw)
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(raw)
+        return Address(host, int(port))
+
+    def show(self, value: object) -> str:
+        return "none" if value is None else str(value)

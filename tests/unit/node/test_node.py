@@ -1,69 +1,52 @@
 """A node on a disk in memory: what it finds, what it looks after, and that it leaves nothing behind."""
 
 import asyncio
+import errno
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
 import pytest
 from structlog.testing import capture_logs
 
-import goqueue.node.node
+from goqueue.broker.topics import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, LogPoisoned
 from goqueue.node.node import Compact, Node
 from goqueue.node.settings import Settings
+from goqueue.node.values import Address
 from goqueue.storage import compaction
 from goqueue.storage.compaction import Plan
-from goqueue.storage.options import Cleanup, LogOptions
 from goqueue.storage.swap import Manifest
 from goqueue.testing import MemoryDisk
+from tests.brokers import TestBroker
 from tests.directories import open_directory
-from tests.logs import append, batch, stored_batches
+from tests.logs import stored_batches
 
-NOW_MS = 1_000_000_000_000
-DAY_MS = 86_400_000
-RESTLESS = Settings(maintenance_interval_ms=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompactingSettings(Settings):
-    """No setting of a node makes every log compact; topics will choose that for themselves."""
-
-    def log_options(self) -> LogOptions:
-        return LogOptions(cleanup=Cleanup.COMPACT)
+ANY_PORT = Address("127.0.0.1", 0)
+QUIET = Settings(kafka=ANY_PORT)
+RESTLESS = Settings(kafka=ANY_PORT, maintenance_interval_ms=1)
 
 
 async def never(plan: Plan) -> Manifest | None:
     raise AssertionError(f"{plan.directory} should not be compacted")
 
 
-def fill(disk: MemoryDisk, logs: dict[tuple[str, int], int]) -> None:
-    directory = open_directory(disk, NOW_MS)
-    for (topic, partition), messages in logs.items():
-        append(directory.create_log(topic, partition, NOW_MS), batch(*[b"x"] * messages, timestamp=NOW_MS))
-    directory.close()
+def filled(partitions: int = 2, **overrides: str) -> MemoryDisk:
+    """A disk that a node has left: a topic `orders`, with three messages in its first partition."""
+    broker = TestBroker()
+    broker.create("orders", partitions, **overrides)
+    for value in (b"1", b"2", b"3"):
+        broker.publish("orders", value, key=b"k", timestamp=broker.clock.now_ms())
+        broker.broker.topics.replica("orders", 0).log.roll(broker.clock.now_ms())
+    broker.stop()
+    return broker.disk
 
 
-def stop_at_call(number: int, stop: asyncio.Event, now_ms: int) -> Callable[[], int]:
-    """A clock that ends the run when it is read for the `number`th time."""
-    calls = 0
-
-    def clock() -> int:
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            stop.set()
-        return now_ms
-
-    return clock
-
-
-def run(node: Node, stop: asyncio.Event) -> None:
+def live(node: Node, act: Callable[[Node], Awaitable[None]]) -> None:
     async def whole_life() -> None:
         await node.open()
         try:
             async with asyncio.timeout(30):
-                await node.run(stop)
+                await act(node)
         finally:
             await node.close()
 
@@ -71,18 +54,18 @@ def run(node: Node, stop: asyncio.Event) -> None:
 
 
 def test_a_start_counts_what_is_there_and_a_stop_gives_it_back() -> None:
-    disk = MemoryDisk()
-    fill(disk, {("orders", 0): 3, ("orders", 1): 4, ("clicks", 0): 5})
+    disk = filled()
 
     async def open_and_close() -> None:
-        node = Node(Settings(), disk, compact=never, now_ms=lambda: NOW_MS)
+        node = Node(QUIET, disk, compact=never)
         opened = await node.open()
-        assert (opened.logs, opened.failed_logs, opened.messages) == (3, 0, 12)
+        assert (opened.topics, opened.partitions, opened.failed) == (1, 2, 0)
+        assert opened.kafka[1] > 0
         await node.close()
         await node.close()
 
     asyncio.run(open_and_close())
-    directory = open_directory(disk, NOW_MS)
+    directory = open_directory(disk, 0)
     assert directory.report == []
     directory.close()
 
@@ -91,11 +74,11 @@ def test_a_second_node_is_refused_and_leaves_the_first_and_no_thread_behind() ->
     disk = MemoryDisk()
 
     async def open_both() -> None:
-        first = Node(Settings(), disk, compact=never)
+        first = Node(QUIET, disk, compact=never)
         await first.open()
         threads = set(threading.enumerate())
         with pytest.raises(DataDirectoryLocked):
-            await Node(Settings(), disk, compact=never).open()
+            await Node(QUIET, disk, compact=never).open()
         assert {thread for thread in set(threading.enumerate()) - threads if thread.name == "goqueue-commit"} == set()
         with pytest.raises(DataDirectoryLocked):
             disk.lock("lock")
@@ -105,31 +88,64 @@ def test_a_second_node_is_refused_and_leaves_the_first_and_no_thread_behind() ->
     asyncio.run(open_both())
 
 
+def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back() -> None:
+    async def open_both() -> None:
+        first = Node(QUIET, MemoryDisk(), compact=never)
+        opened = await first.open()
+        disk = MemoryDisk()
+        with pytest.raises(OSError, match="address already in use"):
+            await Node(Settings(kafka=opened.kafka), disk, compact=never).open()
+        disk.lock("lock").release()
+        await first.close()
+
+    asyncio.run(open_both())
+
+
+def test_a_topic_that_was_made_is_there_after_a_restart() -> None:
+    disk = MemoryDisk()
+
+    async def create(node: Node) -> None:
+        assert node._assembly is not None
+        made = asyncio.Event()
+        node._assembly.broker.topics.submit(CreateTopic("orders", b"i" * 16, 2), lambda reply: made.set())
+        await made.wait()
+
+    async def look(node: Node) -> None:
+        assert node._assembly is not None
+        assert list(node._assembly.broker.topics.image.topics) == ["orders"]
+
+    live(Node(QUIET, disk, compact=never), create)
+    live(Node(QUIET, disk, compact=never), look)
+
+
 def test_old_records_go_while_the_node_runs() -> None:
-    disk = MemoryDisk()
-    fill(disk, {("orders", 0): 3})
-    stop = asyncio.Event()
-    run(Node(RESTLESS, disk, compact=never, now_ms=stop_at_call(3, stop, NOW_MS + 8 * DAY_MS)), stop)
-    directory = open_directory(disk, NOW_MS)
-    log = directory.logs["orders", 0]
-    assert (log.start_offset, log.end_offset) == (3, 3)
-    directory.close()
+    """They are from the year 2001."""
+    disk = filled()
+
+    async def run_until_gone(node: Node) -> None:
+        stop = asyncio.Event()
+        assert node._assembly is not None
+        replica = node._assembly.broker.topics.replica("orders", 0)
+        advance_start = replica.log.advance_start
+
+        def gone(offset: int) -> None:
+            advance_start(offset)
+            stop.set()
+
+        replica.log.advance_start = gone  # type: ignore[method-assign, assignment]
+        await node.run(stop)
+        assert replica.start_offset == 3
+
+    live(Node(RESTLESS, disk, compact=never), run_until_gone)
 
 
-def compacted_values(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) -> list[int]:
-    """Six appends of one key in six segments, then a node that looks after them. The offsets that are left."""
-    disk = MemoryDisk()
-    directory = open_directory(disk, NOW_MS)
-    log = directory.create_log("prices", 0, NOW_MS)
-    for number in range(6):
-        append(log, batch(b"%d" % number, key=b"k"))
-        log.roll(NOW_MS)
-    directory.close()
+def compacted_offsets(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) -> list[int]:
+    """Three appends of one key in three segments, then a node that looks after them. The offsets that are left."""
+    disk = filled(1, cleanup_policy="compact")
     stop = asyncio.Event()
-    settings = CompactingSettings(maintenance_interval_ms=1)
-    run(Node(settings, disk, compact=compact(disk, stop), now_ms=lambda: NOW_MS), stop)
-    directory = open_directory(disk, NOW_MS)
-    left = [each.base_offset for each in stored_batches(directory.logs["prices", 0])]
+    live(Node(RESTLESS, disk, compact=compact(disk, stop)), lambda node: node.run(stop))
+    directory = open_directory(disk, 0)
+    left = [each.base_offset for each in stored_batches(directory.logs["orders", 0])]
     directory.close()
     return left
 
@@ -137,12 +153,13 @@ def compacted_values(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) ->
 def test_logs_that_ask_for_it_are_compacted() -> None:
     def compact_once(disk: MemoryDisk, stop: asyncio.Event) -> Compact:
         async def compact(plan: Plan) -> Manifest | None:
-            stop.set()
+            if plan.directory == "logs/orders/0":
+                stop.set()
             return compaction.compact(disk, plan)
 
         return compact
 
-    assert compacted_values(compact_once) == [5]
+    assert compacted_offsets(compact_once) == [2]
 
 
 def test_a_compaction_that_fails_is_told_and_changes_nothing() -> None:
@@ -158,50 +175,36 @@ def test_a_compaction_that_fails_is_told_and_changes_nothing() -> None:
         return compact
 
     with capture_logs() as events:
-        assert compacted_values(fail_twice) == [0, 1, 2, 3, 4, 5]
-    assert [event["log"] for event in events if event["event"] == "compaction failed"] == ["logs/prices/0"] * 2
+        assert compacted_offsets(fail_twice) == [0, 1, 2]
+    assert [event["log"] for event in events if event["event"] == "compaction failed"] == ["logs/orders/0"] * 2
 
 
 def test_a_crash_is_told_with_what_it_cost() -> None:
-    disk = MemoryDisk()
-    directory = open_directory(disk, NOW_MS)
-    append(directory.create_log("orders", 0, NOW_MS), batch(b"x"))
-    directory.logs["orders", 0].sync()
+    broker = TestBroker()
+    broker.create("orders")
+    broker.publish("orders", b"x")
+    broker.commit()
+    disk = broker.disk.crashed(lost=broker.disk.unsynced())
 
-    async def open_after_crash() -> None:
-        node = Node(Settings(), disk.crashed(lost=disk.unsynced()), compact=never)
-        opened = await node.open()
-        assert (opened.logs, opened.messages) == (1, 1)
-        await node.close()
+    async def nothing(node: Node) -> None:
+        pass
 
     with capture_logs() as events:
-        asyncio.run(open_after_crash())
-    told = [event for event in events if event["event"] == "recovered log"]
-    assert [(event["log"], event["log_level"], event["damaged_batches"]) for event in told] == [
-        ("logs/orders/0", "info", 0)
-    ]
-    assert told[0]["scanned_bytes"] > 0
+        live(Node(QUIET, disk, compact=never), nothing)
+    told = {event["log"]: event for event in events if event["event"] == "recovered log"}
+    assert (told["logs/orders/0"]["log_level"], told["logs/orders/0"]["damaged_batches"]) == ("info", 0)
+    assert told["logs/orders/0"]["scanned_bytes"] > 0
 
 
-def test_a_long_recovery_shows_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress_shown = threading.Event()
+def test_a_partition_that_cannot_be_opened_is_counted_and_the_others_are_served() -> None:
+    disk = filled()
+    disk.faults.add("open", errno.EIO, prefix="logs/orders/1", suffix=".log", forever=True)
 
-    class SlowDisk(MemoryDisk):
-        def make_directory(self, path: str) -> None:
-            assert progress_shown.wait(timeout=30)
-            super().make_directory(path)
-
-    class Listener:
-        def info(self, event: str, **fields: object) -> None:
-            assert event == "still recovering"
-            progress_shown.set()
-
-    monkeypatch.setattr(goqueue.node.node, "PROGRESS_INTERVAL_S", 0.001)
-    monkeypatch.setattr(goqueue.node.node, "events", Listener())
-
-    async def open_slowly() -> None:
-        node = Node(Settings(), SlowDisk(), compact=never)
-        await node.open()
+    async def open_and_close() -> None:
+        node = Node(QUIET, disk, compact=never)
+        opened = await node.open()
+        assert (opened.partitions, opened.failed) == (2, 1)
         await node.close()
 
-    asyncio.run(open_slowly())
+    with capture_logs():
+        asyncio.run(open_and_close())

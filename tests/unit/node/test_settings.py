@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.topics import TopicOptions
 from goqueue.node.settings import SPECS, Settings, read_settings
-from goqueue.storage.options import Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
 
 ROOT = Path(__file__).parents[3]
@@ -30,29 +30,40 @@ def test_without_anything_the_defaults_hold() -> None:
     assert settings.maintenance_interval_ms == 30_000
 
 
-def test_the_defaults_of_a_log_are_those_of_storage() -> None:
-    assert Settings().log_options() == LogOptions()
+def test_the_defaults_of_a_topic_are_those_of_the_model() -> None:
+    assert Settings().topic_defaults() == TopicOptions()
 
 
-def test_every_storage_setting_reaches_the_log() -> None:
+def test_every_storage_setting_reaches_the_topics() -> None:
     changed = {
         "durability": "os",
+        "cleanup": "compact",
         "segment_bytes": "1MiB",
         "segment_ms": "2s",
         "retention_ms": "3s",
         "retention_bytes": "4KiB",
-        "sync_interval_ms": "5ms",
-        "disk_reserve_bytes": "6B",
     }
-    assert read_settings(changed, environ={}).log_options() == LogOptions(
-        durability=Durability.OS,
+    assert read_settings(changed, environ={}).topic_defaults() == TopicOptions(
+        durability="os",
+        cleanup_policy="compact",
         segment_bytes=1 << 20,
         segment_ms=2000,
         retention_ms=3000,
         retention_bytes=4096,
-        sync_interval_ms=5,
-        disk_reserve_bytes=6,
     )
+
+
+@pytest.mark.parametrize(
+    ("raw", "address"),
+    [("127.0.0.1:9092", ("127.0.0.1", 9092)), ("host:0", ("host", 0)), ("[::1]:5", ("::1", 5))],
+)
+def test_an_address_is_a_host_and_a_port(raw: str, address: tuple[str, int]) -> None:
+    assert read_settings({"kafka": raw}, environ={}).kafka == address
+
+
+@pytest.mark.parametrize("raw", ["", "host", "host:", ":x", "host:65536", "host:-1"])
+def test_what_is_no_address_is_refused(raw: str) -> None:
+    assert len(problems({"kafka": raw})) == 1
 
 
 def test_flags_win_over_environment_over_file_over_defaults(config: Path) -> None:
