@@ -1,0 +1,91 @@
+"""The real `goqueue serve` as a process that a test may kill and start again on the same directory and port."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+GOQUEUE = Path(sys.executable).with_name("goqueue")
+DEADLINE_S = 60.0
+"""Far away: a slow machine is not a failure."""
+SHOWN_LINES = 80
+
+
+class Late(AssertionError):
+    """Something did not happen within the far deadline."""
+
+
+def wait_until(is_done: Callable[[], bool], what: str) -> None:
+    """For what happens outside this process and cannot be waited on."""
+    pause = threading.Event()
+    give_up = time.monotonic() + DEADLINE_S
+    while not is_done():
+        if time.monotonic() > give_up:
+            raise Late(f"{what} did not happen within {DEADLINE_S} s")
+        pause.wait(0.01)
+
+
+class Node:
+    """A running `goqueue serve`, its data directory and its log."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self._directory = directory
+        self._arguments = arguments
+        self._address = "127.0.0.1:0"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log_file = directory / "log"
+        self.data_dir = directory / "data"
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        host, _, port = self._address.rpartition(":")
+        return host, int(port)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log_tail(self) -> str:
+        lines = self.log_file.read_text("utf-8").splitlines() if self.log_file.exists() else []
+        return "\n".join(lines[-SHOWN_LINES:])
+
+    def start(self) -> "Node":
+        """On a free port the first time, on the same port ever after."""
+        ready_file = self._directory / "ready.json"
+        ready_file.unlink(missing_ok=True)
+        command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
+        command += ["--ready-file", str(ready_file), *self._arguments]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
+        with self.log_file.open("a") as log:
+            process = self._process = subprocess.Popen(command, stderr=log, env=clean)
+        wait_until(lambda: ready_file.exists() or process.poll() is not None, "the start of the node")
+        assert process.poll() is None, f"the node ended with {process.returncode}:\n{self.log_tail}"
+        self._address = json.loads(ready_file.read_text("utf-8"))["kafka"]
+        return self
+
+    def kill(self) -> None:
+        """kill -9: no handler runs, nothing is synced or closed."""
+        assert self._process is not None
+        self._process.kill()
+        assert self._process.wait(DEADLINE_S) == -signal.SIGKILL
+
+    def stop(self) -> None:
+        """Ask to stop, and wait until everything is closed."""
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(DEADLINE_S) == 0
+
+    def clean_up(self) -> None:
+        if self._process is not None and self.is_running:
+            self._process.kill()
+            self._process.wait(DEADLINE_S)
