@@ -179,6 +179,7 @@ class KafkaPython:
         consumer = KafkaConsumer(
             bootstrap_servers=address,
             enable_auto_commit=False,
+            auto_offset_reset="none",
             fetch_max_wait_ms=50,
             isolation_level="read_committed" if committed_only else "read_uncommitted",
             **QUIET,

@@ -10,7 +10,7 @@ from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import Refused
-from goqueue.records.batch import NO_PRODUCER, Batch, split
+from goqueue.records.batch import NO_EPOCH, NO_PRODUCER, Batch, split
 from goqueue.records.rewrite import stamp_append_time
 from goqueue.storage.log import Log
 from goqueue.storage.segment_reads import Slice
@@ -169,7 +169,14 @@ class Replica:
         return self.log.state.epochs.at(min(offset, self.end_offset))
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The last epoch not above `epoch`, and where it ended."""
+        """The last epoch not above `epoch`, and where it ended.
+
+        An epoch counts from its leader's start, though the log hears of it with its first batch: a client that was told
+        of the leader and finds no such epoch would take the log for truncated and begin elsewhere.
+        """
+        latest = self.log.state.epochs.latest
+        if latest < epoch <= self.leader_epoch:
+            return epoch if latest == NO_EPOCH or epoch == self.leader_epoch else latest, self.end_offset
         return self.log.epoch_end(epoch)
 
     def delete_before(self, offset: int) -> None:

@@ -58,6 +58,18 @@ def test_the_high_watermark_is_what_survives_the_machine() -> None:
     assert replica.high_watermark == 2
 
 
+def test_a_leaders_epoch_counts_from_its_start_and_not_from_its_first_batch() -> None:
+    """A client that checks its position against an epoch nobody knows would begin elsewhere."""
+    replica = Parts().replica()
+    assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 0)
+    append(replica, batch(b"a", b"b"))
+    assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 2)
+    replica.leader_epoch += 2
+    assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 2)
+    assert replica.epoch_end(replica.leader_epoch - 1) == (replica.leader_epoch - 2, 2)
+    assert replica.epoch_end(replica.leader_epoch + 1) == (-1, -1)
+
+
 def test_with_durability_os_it_is_what_was_appended() -> None:
     replica = Parts().replica(durability="os")
     append(replica, batch(b"a"))
