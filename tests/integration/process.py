@@ -64,7 +64,8 @@ class Node:
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
-        command += ["--ready-file", str(ready_file), *self._arguments]
+        # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
+        command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
         with self.log_file.open("a") as log:
             process = self._process = subprocess.Popen(command, stderr=log, env=clean)
