@@ -14,6 +14,8 @@ from goqueue.storage.disk import Disk, File
 MAGIC = b"GQ"
 VERSION = 1
 FRAME = Struct("<2sBBII")
+DRAFT = ".tmp"
+"""Behind the name of a file that is being written; recovery sweeps up what a crash leaves of them."""
 
 
 class Kind(IntEnum):
@@ -54,15 +56,20 @@ def load(disk: Disk, path: str, kind: Kind) -> bytes:
 
 
 def save_durably(disk: Disk, path: str, kind: Kind, body: bytes) -> None:
-    """Replace the file at once or not at all: new file, sync, rename, sync of the directory."""
-    temporary = f"{path}.tmp"
-    if disk.exists(temporary):
-        disk.remove(temporary)
-    file = disk.open(temporary, create=True)
+    """A file of one frame, replaced at once or not at all."""
+    replace_durably(disk, path, pack(kind, body))
+
+
+def replace_durably(disk: Disk, path: str, data: bytes) -> None:
+    """New file, sync, rename, sync of the directory: a crash leaves the old content or the new."""
+    draft = path + DRAFT
+    if disk.exists(draft):
+        disk.remove(draft)
+    file = disk.open(draft, create=True)
     try:
-        file.write(0, [pack(kind, body)])
+        file.write(0, [data])
         file.sync()
     finally:
         file.close()
-    disk.rename(temporary, path)
+    disk.rename(draft, path)
     disk.sync_directory(path.rpartition("/")[0])

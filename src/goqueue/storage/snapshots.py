@@ -15,6 +15,7 @@ from crc32c import crc32c
 
 from goqueue.model.errors import DamagedFile
 from goqueue.storage.disk import Disk
+from goqueue.storage.side_file import DRAFT, replace_durably
 from goqueue.telemetry.logs import get_logger
 
 MAGIC = b"GQ"
@@ -22,7 +23,6 @@ VERSION = 1
 HEADER = Struct("<2sHIqqq")
 LENGTH = Struct("<I")
 KEPT = 3
-DRAFT = ".tmp"
 
 events = get_logger("storage")
 
@@ -53,14 +53,7 @@ class SnapshotFiles:
         data = HEADER.pack(MAGIC, VERSION, crc32c(tail), offset, now_ms, len(pieces) // 4)[:8] + tail
         path = f"{self._directory}/snapshot-{self._kind}-{offset:020d}-{now_ms}.bin"
         self._sweep_drafts()
-        file = self._disk.open(path + DRAFT, create=True)
-        try:
-            file.write(0, [data])
-            file.sync()
-        finally:
-            file.close()
-        self._disk.rename(path + DRAFT, path)
-        self._disk.sync_directory(self._directory)
+        replace_durably(self._disk, path, data)
         for name in self._names()[:-KEPT]:
             self._disk.remove(f"{self._directory}/{name}")
 
