@@ -1,15 +1,12 @@
 """Entry point of the `goqueue` command. What a command needs is imported when it runs, so that help is instant."""
 
-import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from goqueue.cli.bench.arguments import add_bench
+from goqueue.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, complain
 from goqueue.model.errors import InvalidSettings
 from goqueue.node.settings import CONFIG_VARIABLE, SPECS, read_settings
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +24,7 @@ def _make_parser() -> ArgumentParser:
         prog="goqueue", description="One durable log, read as a stream and as a queue.", allow_abbrev=False
     )
     parser.add_argument("--version", dest="run", action="store_const", const=_version, help="show the version")
-    parser.set_defaults(run=lambda _: _complain(parser.format_help().rstrip(), EXIT_USAGE))
+    parser.set_defaults(run=lambda _: complain(parser.format_help().rstrip(), EXIT_USAGE))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     commands.add_parser("version", help="show the version").set_defaults(run=_version)
 
@@ -42,6 +39,7 @@ def _make_parser() -> ArgumentParser:
         default = f"default {spec.default}; " if spec.default else ""
         text = f"{spec.help} ({default}{spec.variable})".replace("%", "%%")
         serve.add_argument(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=SUPPRESS, help=text)
+    add_bench(commands)
     return parser
 
 
@@ -58,17 +56,12 @@ def _serve(given: Namespace) -> int:
         settings = read_settings(flags, config=given.config)
     except InvalidSettings as error:
         problems = "\n".join(f"  {problem}" for problem in str(error).splitlines())
-        return _complain(f"goqueue: these settings cannot be used:\n{problems}", EXIT_USAGE)
+        return complain(f"goqueue: these settings cannot be used:\n{problems}", EXIT_USAGE)
 
     from goqueue.node.process import StartFailed, serve
 
     try:
         serve(settings)
     except StartFailed as error:
-        return _complain(f"goqueue: {error}", EXIT_FAILED)
+        return complain(f"goqueue: {error}", EXIT_FAILED)
     return 0
-
-
-def _complain(text: str, code: int) -> int:
-    print(text, file=sys.stderr)
-    return code

@@ -1,0 +1,70 @@
+"""Runs one measurement for a person or a program: progress to stderr, figures to stdout, an exit code."""
+
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from goqueue.cli.bench.broker import Broker, own_broker
+from goqueue.cli.bench.errors import BenchFailed
+from goqueue.cli.bench.filesystem import IN_MEMORY, filesystem_of
+from goqueue.cli.bench.latency import bench_latency
+from goqueue.cli.bench.load import Load
+from goqueue.cli.bench.progress import Progress
+from goqueue.cli.bench.throughput import bench_consume, bench_produce
+from goqueue.cli.exits import EXIT_FAILED, EXIT_TERMINATED, complain
+
+KINDS = {"produce": bench_produce, "consume": bench_consume, "latency": bench_latency}
+
+
+def run_bench(given: Namespace) -> int:
+    load = Load(given.messages, given.bytes, given.batch, given.partitions, given.durability)
+    progress = Progress(sys.stderr)
+    try:
+        with _stopping_cleanly(), _broker(given, progress) as broker:
+            report = KINDS[given.kind](broker, load, progress)
+    except BenchFailed as error:
+        return _fail(progress, str(error))
+    except KafkaException as error:
+        return _fail(progress, error.args[0].str())
+    except OSError as error:  # no room for the raw file, say
+        return _fail(progress, str(error))
+    finally:
+        progress.clear()
+    print(report.as_json() if given.output == "json" else report.as_table())
+    return 0
+
+
+@contextmanager
+def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
+    if given.kafka is not None:
+        yield Broker(given.kafka)
+        return
+    with own_broker(given.directory and Path(given.directory)) as broker:
+        assert broker.directory is not None
+        if filesystem_of(broker.directory) in IN_MEMORY:
+            progress.note(f"{broker.directory.parent} is memory: syncs cost nothing there; see --directory")
+        yield broker
+
+
+@contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    """SIGTERM unwinds as Ctrl+C does, so that our own broker and its directory go too."""
+
+    def stop(_number: int, _frame: object) -> None:
+        sys.exit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fail(progress: Progress, reason: str) -> int:
+    progress.clear()
+    return complain(f"goqueue: {reason}", EXIT_FAILED)
