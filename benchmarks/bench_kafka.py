@@ -1,196 +1,111 @@
-"""The Kafka door under librdkafka: throughput, what a message costs the broker, and how long one takes.
+"""The Kafka door under librdkafka: the loads of `goqueue bench`, several times each, on brokers of our own.
 
-The baseline is a bare frame echo on the same event loop, driven by one plain socket: what the loop and the kernel cost.
+The baselines are those of the loads: an echo of the same bytes through the same event loop, and the sync of the same
+bytes where the broker syncs. The ratio is ours divided by raw.
 """
 
-import json
-import os
-import socket
-import statistics
-import struct
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from goqueue.cli.bench.broker import Broker, own_broker
+from goqueue.cli.bench.latency import bench_latency
+from goqueue.cli.bench.load import Load
+from goqueue.cli.bench.progress import Progress
+from goqueue.cli.bench.report import LABELS, Figure, Report
+from goqueue.cli.bench.throughput import bench_consume, bench_produce
 
-ROOT = Path(__file__).parents[1]
-VALUE_BYTES = 100
-READY_S = 30
+BUILD = Path(__file__).parents[1] / "build"
+TURNS = 3
+QUIET = Progress()
+
+RATE, CPU_MESSAGE, CPU_REQUEST = "messages_per_s", "broker_cpu_us_per_message", "broker_cpu_us_per_request"
+THROUGHPUT = (RATE, CPU_MESSAGE, CPU_REQUEST)
+MEMORY = ("broker_rss_mib", "broker_rss_anonymous_mib")
+SYNCS = ("raw_sync_p50_ms", "raw_sync_p99_ms", "raw_sync_p999_ms")
+LATENCY = tuple(f"{name}_{quantile}_ms" for name in ("publish", "delivery") for quantile in ("p50", "p99", "p999"))
+
+PRODUCED = (
+    Load(50_000, 100, batch=1, durability="os"),
+    Load(1_000_000, 100, batch=100, durability="os"),
+    Load(1_000_000, 100, durability="os"),
+    Load(300_000, 1000, batch=100, durability="os"),
+    Load(300_000, 1000, durability="os"),
+    Load(1_000_000, 100, batch=100, durability="disk"),
+    Load(300_000, 1000, durability="disk"),
+)
+CONSUMED = (
+    Load(1_000_000, 100, batch=100, durability="os"),
+    Load(1_000_000, 100, durability="os"),
+    Load(300_000, 1000, batch=100, durability="os"),
+    Load(300_000, 1000, durability="os"),
+)
+ONE_BY_ONE = (Load(10_000, 100, durability="os"), Load(10_000, 100, durability="disk"))
+A_GIBIBYTE = Load(1024 * 1024, 1024, durability="disk")
+
+AIMS = {
+    ("produce", 1, CPU_REQUEST): "< 10 us",
+    ("produce", 100, RATE): "> 100,000 msg/s",
+    ("produce", 100, CPU_MESSAGE): "< 0.5 us",
+}
+LATENCY_AIMS = {("os", "publish_p99_ms"): "< 2 ms", ("disk", "publish_p99_ms"): "< 10 ms"}
+MEMORY_AIM = "< 150 MiB"
 
 Row = dict[str, object]
 
-ECHO = """
-import asyncio, sys, uvloop
-class Echo(asyncio.BufferedProtocol):
-    buffer = memoryview(bytearray(1 << 20))
-    def connection_made(self, transport): self.transport, self.left = transport, 0
-    def get_buffer(self, sizehint): return self.buffer
-    def buffer_updated(self, size):
-        at = 0
-        while at < size:
-            if not self.left:
-                self.left = int.from_bytes(self.buffer[at : at + 4], "big") + 4
-            step = min(self.left, size - at)
-            at += step
-            self.left -= step
-            if not self.left:
-                self.transport.write(b"\\0\\0\\0\\4done")
-async def main():
-    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.run(main())
-"""
-
 
 def run() -> list[Row]:
-    with broker() as (pid, address):
-        make_topics(address)
-        rows = []
-        for records, count in ((1, 10_000), (100, 300_000), (1000, 500_000)):
-            rows += measure_produce(pid, address, records, count)
-        rows.append(measure_consume(pid, address))
-        rows += [measure_latency(address, durability) for durability in ("os", "disk")]
-        rows.append(row("resident memory of the broker", resident_mib(pid), "MiB", None, "< 150 MiB"))
-    return rows
+    rows: list[Row] = []
+    for kind, bench, loads in (("produce", bench_produce, PRODUCED), ("consume", bench_consume, CONSUMED)):
+        for load in loads:
+            rows += throughput_rows(kind, load, [measure(bench, load) for _ in range(TURNS)])
+    for load in ONE_BY_ONE:
+        rows += latency_rows(load, measure(bench_latency, load))
+    return [*rows, *memory_rows(measure(bench_consume, A_GIBIBYTE))]
 
 
-@contextmanager
-def broker() -> Iterator[tuple[int, str]]:
-    place = ROOT / "build"
-    place.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place, prefix="bench-") as root:
-        ready = Path(root) / "ready.json"
-        command = [sys.executable, "-c", "from goqueue.cli.main import main; raise SystemExit(main())", "serve"]
-        command += ["--data-dir", f"{root}/data", "--kafka", "127.0.0.1:0", "--ready-file", str(ready)]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-            try:
-                wait_for(ready.exists, process)
-                yield process.pid, json.loads(ready.read_text("utf-8"))["kafka"]
-            finally:
-                process.terminate()
+def measure(bench: Callable[[Broker, Load, Progress], Report], load: Load) -> Report:
+    """Each on a broker of its own, so that none pays for the syncs and the deleted files of the one before.
+
+    On the disk of the project: a temporary directory of the system may be memory.
+    """
+    BUILD.mkdir(exist_ok=True)
+    with own_broker(BUILD) as broker:
+        return bench(broker, load, QUIET)
 
 
-def wait_for(is_there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + READY_S
-    while not is_there():
-        assert process.poll() is None, "the broker did not start"
-        assert time.monotonic() < deadline, "the broker is not ready"
-        time.sleep(0.02)
+def throughput_rows(kind: str, load: Load, turns: Sequence[Report]) -> Iterator[Row]:
+    batches = "natural batches" if load.batch is None else f"{load.batch} a batch"
+    name = f"{kind}, {load.value_bytes} bytes, {batches}, {load.durability}"
+    for key in THROUGHPUT:
+        aim = AIMS.get((kind, load.batch or 0, key)) if load.value_bytes == 100 else None
+        yield row(f"{name}: {LABELS[key]}", best(report.figures[key] for report in turns), aim)
 
 
-def make_topics(address: str) -> None:
-    admin = AdminClient({"bootstrap.servers": address})
-    topics = [NewTopic(f"bench-{name}", 1, 1, config={"durability": name}) for name in ("os", "disk")]
-    for made in admin.create_topics(topics).values():
-        made.result(30)
+def latency_rows(load: Load, report: Report) -> Iterator[Row]:
+    for key in (*LATENCY, *(SYNCS if load.durability == "disk" else ())):
+        name = f"one in flight, {load.value_bytes} bytes, {load.durability}: {LABELS[key]}"
+        yield row(name, report.figures[key], LATENCY_AIMS.get((load.durability or "", key)))
 
 
-def row(name: str, value: float, unit: str, baseline: float | None, aim: str | None) -> Row:
-    ratio = None if baseline is None else value / baseline
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": aim}
+def memory_rows(report: Report) -> Iterator[Row]:
+    for key in MEMORY:
+        yield row(f"1 GiB in and out: {LABELS[key]}", report.figures[key], MEMORY_AIM)
 
 
-def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def best(turns: Iterable[Figure]) -> Figure:
+    """On a shared machine the other turns measure the neighbours."""
+    figures = list(turns)
+    choose = max if figures[0].unit.endswith("/s") else min
+    raws = [figure.raw for figure in figures if figure.raw is not None]
+    return Figure(choose(figure.value for figure in figures), figures[0].unit, choose(raws) if raws else None)
 
 
-def resident_mib(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text("utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def measure_produce(pid: int, address: str, records: int, count: int) -> list[Row]:
-    producer = Producer(
-        {
-            "bootstrap.servers": address,
-            "linger.ms": 0 if records == 1 else 50,
-            "batch.num.messages": records,
-            "batch.size": 10_000_000,
-            "queue.buffering.max.messages": 1_000_000,
-            "acks": "all",
-        }
-    )
-    producer.list_topics(timeout=10)
-    failed = []
-
-    def delivered(error: object, _message: Message) -> None:
-        if error is not None:
-            failed.append(error)
-
-    value = b"x" * VALUE_BYTES
-    cpu, started = cpu_s(pid), time.perf_counter()
-    for _ in range(count):
-        while True:
-            try:
-                producer.produce("bench-os", value, partition=0, on_delivery=delivered)
-                break
-            except BufferError:
-                producer.poll(0.01)
-    assert producer.flush(120) == 0
-    assert not failed
-    taken, cpu = time.perf_counter() - started, cpu_s(pid) - cpu
-    frames = max(1, count // records)
-    raw_us = echo_us(min(frames, 20_000), 61 + records * (VALUE_BYTES + 10) + 60)
-    aims = {1: "< 10 us a request", 100: "< 0.5 us a message"}
-    return [
-        row(f"produce, {records} a batch", count / taken, "msg/s", None, "> 100,000 msg/s" if records > 1 else None),
-        row(f"broker CPU, {records} a batch", cpu / frames * 1e6, "us/request", raw_us, aims.get(records)),
-    ]
-
-
-def echo_us(frames: int, size: int) -> float:
-    """CPU of the echo's process per frame."""
-    with subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        frame = struct.pack(">i", size) + bytes(size)
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            cpu = cpu_s(process.pid)
-            in_flight = received = 0
-            for _ in range(frames):
-                connection.sendall(frame)
-                in_flight += 1
-                if in_flight == 5:
-                    received += len(connection.recv(65536))
-                    in_flight = 0
-            while received < frames * 8:
-                received += len(connection.recv(65536))
-            cpu = cpu_s(process.pid) - cpu
-        process.terminate()
-    return max(cpu, 1 / os.sysconf("SC_CLK_TCK")) / frames * 1e6
-
-
-def measure_consume(pid: int, address: str) -> Row:
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "fetch.max.bytes": 50_000_000})
-    _, end = consumer.get_watermark_offsets(TopicPartition("bench-os", 0), timeout=10)
-    consumer.assign([TopicPartition("bench-os", 0, 0)])
-    cpu, count = cpu_s(pid), 0
-    while count < end:
-        messages = consumer.consume(10_000, timeout=30)
-        assert messages
-        assert not any(message.error() for message in messages)
-        count += len(messages)
-    cpu = cpu_s(pid) - cpu
-    consumer.close()
-    return row("broker CPU, consume", cpu / count * 1e6, "us/msg", None, None)
-
-
-def measure_latency(address: str, durability: str) -> Row:
-    """One message in flight, from produce to its acknowledgement, as the client sees it."""
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": "all"})
-    samples = []
-    for _ in range(2000):
-        started = time.perf_counter()
-        producer.produce(f"bench-{durability}", b"x" * VALUE_BYTES, partition=0)
-        assert producer.flush(30) == 0
-        samples.append((time.perf_counter() - started) * 1000)
-    aim = "< 2 ms" if durability == "os" else "< 10 ms"
-    return row(f"publish, durability {durability}, p99", statistics.quantiles(samples, n=100)[-1], "ms", None, aim)
+def row(name: str, figure: Figure, aim: str | None) -> Row:
+    return {
+        "name": name,
+        "value": figure.value,
+        "unit": figure.unit,
+        "baseline": figure.raw,
+        "ratio": figure.ratio,
+        "aim": aim,
+    }

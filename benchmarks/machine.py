@@ -5,6 +5,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from goqueue.cli.bench.filesystem import filesystem_of
+
 ROOT = Path(__file__).parents[1]
 WRITTEN_BY_BENCHMARKS = (":!benchmarks/results", ":!benchmarks/RESULTS.md")
 
@@ -15,20 +17,9 @@ def describe_machine(directory: Path) -> dict[str, object]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{platform.system()} {platform.release()}",
-        "filesystem": find_filesystem(directory.resolve(), Path("/proc/mounts").read_text("utf-8")),
+        "filesystem": filesystem_of(directory),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
-
-
-def find_filesystem(directory: Path, mounts: str) -> str:
-    """The type of the filesystem that holds `directory`: of all mount points above it, the nearest and last mounted."""
-    nearest, found = Path("/"), "unknown"
-    for line in mounts.splitlines():
-        _, point, kind, *_ = line.split()
-        mounted = Path(point.replace("\\040", " "))
-        if directory.is_relative_to(mounted) and mounted.is_relative_to(nearest):
-            nearest, found = mounted, kind
-    return found
 
 
 def describe_commit() -> dict[str, object]:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict
 
+from goqueue.cli.bench.report import show as show_float
+
 COLUMNS = ("name", "value", "unit", "baseline", "ratio", "aim")
 
 
@@ -58,9 +60,6 @@ def _table(rows: list[dict[str, object]]) -> str:
 
 
 def show(value: object) -> str:
-    """Three digits that matter: more would pretend a precision that no shared machine has."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if value is None or isinstance(value, float):
+        return show_float(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main, save
-from benchmarks.machine import describe_commit, describe_machine, find_filesystem
+from benchmarks.machine import describe_commit, describe_machine
 from benchmarks.report import Run, check_rows, render, show
+from goqueue.cli.bench.filesystem import find_filesystem
 
 
 def row(name: str, value: float) -> dict[str, object]:
