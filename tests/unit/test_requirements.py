@@ -2,11 +2,14 @@
 
 import re
 import tomllib
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PIN = re.compile(r"([a-z0-9-]+)==[0-9][\w.]*")
 CHOSEN_TOOLS = {"grimp", "hypothesis", "import-linter", "kio", "mypy", "pytest", "pytest-xdist", "ruff", "setuptools"}
 
@@ -20,9 +23,16 @@ def pinned(name: str) -> set[str]:
     return {match[1] for line in requirement_lines(name) if (match := PIN.fullmatch(line))}
 
 
+def names(requirements: Iterable[str]) -> set[str]:
+    return {re.split(r"[<>=]", requirement)[0] for requirement in requirements}
+
+
 def declared() -> set[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
+    return names(PROJECT["dependencies"])
+
+
+def extras() -> set[str]:
+    return names(chain.from_iterable(PROJECT["optional-dependencies"].values()))
 
 
 @pytest.mark.parametrize("name", ["run.txt", "dev.txt"])
@@ -32,10 +42,11 @@ def test_every_requirement_is_pinned(name: str) -> None:
 
 def test_what_the_package_declares_is_what_we_pin() -> None:
     assert declared() <= pinned("run.txt")
+    assert extras() <= pinned("dev.txt")
     assert pinned("run.txt").isdisjoint(pinned("dev.txt"))
     assert CHOSEN_TOOLS <= pinned("run.txt") | pinned("dev.txt")
 
 
 def test_every_choice_has_its_reason() -> None:
     decision = (ROOT / "docs" / "adr" / "0003-dependencies.md").read_text("utf-8")
-    assert [name for name in sorted(declared() | CHOSEN_TOOLS) if f"`{name}`" not in decision] == []
+    assert [name for name in sorted(declared() | extras() | CHOSEN_TOOLS) if f"`{name}`" not in decision] == []

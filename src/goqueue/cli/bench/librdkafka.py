@@ -21,6 +21,7 @@ from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.progress import Progress
 from goqueue.node.values import AddressKind
 
+HELLO_S_MAX = 5
 ANSWER_S_MAX = 15
 FAREWELL_S_MAX = 2
 """For a broker that has just failed: the person who waits wants to know why, soon."""
@@ -44,7 +45,8 @@ class Traffic(NamedTuple):
 class Client:
     """The callbacks of one producer or consumer."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
         self.settings: dict[str, Any] = {
             "bootstrap.servers": address,
             "client.id": "goqueue-bench",
@@ -56,7 +58,7 @@ class Client:
         """Settings for `traffic`. Not for a measurement of single messages: counting is work in their way."""
         self._failure = ""
         self._counts = ""
-        self._progress_s = time.monotonic()
+        self._progress_s = now_s()
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001  that is its public name
@@ -74,7 +76,7 @@ class Client:
         """Call it whenever there was, or could have been, progress."""
         if self._failure:
             raise BenchFailed(self._failure)
-        now_s = time.monotonic()
+        now_s = self._now_s()
         if has_progress:
             self._progress_s = now_s
         elif now_s > self._progress_s + STALL_S_MAX:
@@ -129,7 +131,7 @@ def own_topic(broker: Broker, load: Load, progress: Progress) -> Iterator[Topic]
     name = f"goqueue-bench-{secrets.token_hex(6)}"
     config = {} if load.durability is None else {"durability": load.durability}
     new = NewTopic(name, load.partitions, -1, config=config)
-    _wait(admin.create_topics([new], request_timeout=ANSWER_S_MAX)[name], "the broker refuses the topic")
+    _wait(admin.create_topics([new], request_timeout=ANSWER_S_MAX)[name], "cannot make a topic")
     answer_s_max = FAREWELL_S_MAX
     try:
         yield Topic(name, load.partitions, _durability(admin, name), admin)
@@ -145,12 +147,12 @@ def own_topic(broker: Broker, load: Load, progress: Progress) -> Iterator[Topic]
 def _reach(address: str) -> AdminClient:
     """A plain connection first: it fails at once and says why, where librdkafka would go on trying."""
     try:
-        socket.create_connection(AddressKind().parse(address), timeout=ANSWER_S_MAX).close()
+        socket.create_connection(AddressKind().parse(address), timeout=HELLO_S_MAX).close()
     except OSError as error:
         raise BenchFailed(f"cannot reach a broker at {address}: {error.strerror or error}") from error
     admin = AdminClient({"bootstrap.servers": address, "client.id": "goqueue-bench", "log_level": 0})
     try:
-        admin.list_topics(timeout=ANSWER_S_MAX)
+        admin.list_topics(timeout=HELLO_S_MAX)
     except KafkaException as error:
         raise BenchFailed(f"what listens at {address} does not answer as a Kafka broker would") from error
     return admin
@@ -159,7 +161,7 @@ def _reach(address: str) -> AdminClient:
 def _durability(admin: AdminClient, topic: str) -> str | None:
     resource = ConfigResource(RESOURCE_TOPIC, topic)
     answer = admin.describe_configs([resource], request_timeout=ANSWER_S_MAX)[resource]
-    entry = _wait(answer, "the broker does not describe the topic").get("durability")
+    entry = _wait(answer, "cannot read the options of a topic").get("durability")
     return None if entry is None else str(entry.value)
 
 

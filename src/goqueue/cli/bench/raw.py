@@ -18,7 +18,7 @@ from goqueue.cli.bench.broker import start_python, stopping
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.process import MIB, Process
 
-RECEIVE_BYTES = 256 * 1024
+ECHO_BUFFER_BYTES = 256 * 1024
 """As a connection of the broker receives."""
 ANSWER_S_MAX = 30
 SYNC_FILE_BYTES = 64 * MIB
@@ -37,7 +37,7 @@ class Echo:
         self._process = process
         self._request = bytes(request_bytes)
         self._reply_bytes = reply_bytes
-        self._buffer = bytearray(max(reply_bytes, RECEIVE_BYTES))
+        self._buffer = bytearray(max(reply_bytes, ECHO_BUFFER_BYTES))
 
     def round_trip_s(self) -> float:
         started = time.perf_counter()
@@ -97,7 +97,7 @@ async def _serve_echo(request_bytes: int, reply_bytes: int) -> None:
 
 class _EchoProtocol(asyncio.BufferedProtocol):
     def __init__(self, request_bytes: int, reply_bytes: int, is_over: asyncio.Event) -> None:
-        self._buffer = bytearray(RECEIVE_BYTES)
+        self._buffer = bytearray(ECHO_BUFFER_BYTES)
         self._request_bytes = request_bytes
         self._reply = bytes(reply_bytes)
         self._is_over = is_over

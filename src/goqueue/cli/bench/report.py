@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import NamedTuple
 
 from goqueue.cli.bench.load import Load
@@ -59,6 +60,7 @@ class Report:
     def as_json(self) -> str:
         load = self.load
         document = {
+            "goqueue": version("goqueue"),
             "bench": self.kind,
             "broker": {"kafka": self.broker, "is_own": self.filesystem is not None, "filesystem": self.filesystem},
             "load": {

@@ -156,7 +156,7 @@ def consume(broker: Broker, topic: Topic, load: Load, progress: Progress) -> Spe
         while consumed < load.messages:
             messages = consumer.consume(CONSUME_MAX, timeout=STEP_S)
             client.check(has_progress=bool(messages))
-            _check_order(messages, next_offsets, load.value_bytes)
+            check_order(messages, next_offsets, load.value_bytes)
             consumed += len(messages)
             progress.show("consuming", consumed, load.messages)
         times = stopwatch.stop()
@@ -165,7 +165,7 @@ def consume(broker: Broker, topic: Topic, load: Load, progress: Progress) -> Spe
         consumer.close()
 
 
-def _check_order(messages: list[Message], next_offsets: list[int], value_bytes: int) -> None:
+def check_order(messages: list[Message], next_offsets: list[int], value_bytes: int) -> None:
     for message in messages:
         error = message.error()
         if error is not None:
