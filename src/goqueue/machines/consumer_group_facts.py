@@ -50,8 +50,11 @@ def unpacked(assignment: Iterable[TopicPartitions]) -> set[tuple[bytes, int]]:
 class ConsumerGroupOptions(msgspec.Struct, frozen=True):
     session_ms: int = 30_000
     heartbeat_ms: int = 3_000
-    settling_heartbeat_ms: int = 500
-    """While partitions are on their way: who waits for one hears soon that it is free."""
+    settling_heartbeat_ms: int = 200
+    """For members on their way to their target: who waits for a partition hears soon that it is free. Not much shorter:
+    librdkafka gives up on an answer that takes longer than this, and a sync may take a tenth of a second."""
+    heartbeats_per_second_max: int = 1_000
+    """Of one group: a large one is asked to beat more slowly."""
     size_max: int = 10_000
     regex_chars_max: int = 1_000
     default_assignor: str = UNIFORM
