@@ -111,6 +111,10 @@ class ConfluentConsumer:
             if place.error is not None:
                 raise ClientFailure(place.error.code(), str(place.error))
 
+    def commit_soon(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        places = [ck.TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        _try(self._consumer.commit, offsets=places, asynchronous=True)
+
     def committed(self, topic: str, partition: int) -> int | None:
         (place,) = _try(self._consumer.committed, [ck.TopicPartition(topic, partition)], DEADLINE_S)
         return None if place.offset < 0 else place.offset

@@ -12,9 +12,12 @@ from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
 from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.members import Crowd, Delivery, Stream
-from tests.integration.process import DEADLINE_S, Node
+from tests.integration.process import Node
 
 PARTITIONS = 6
+REBALANCE_S_MAX = 5.0
+"""Generous: the promise is a second, and `test_consumer_group_pace` keeps to it in virtual time. librdkafka joins a
+classic group at most once a second, and a cooperative rebalance takes the newcomer two joins: not before 1.05 s."""
 WAYS: list[tuple[type[Client], str]] = [
     (Confluent, "cooperative-sticky"),
     (KafkaPython, "cooperative-sticky"),
@@ -38,7 +41,7 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
 ) -> None:
     """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong."""
     topic = make_topic(PARTITIONS)
-    with Crowd() as crowd, Stream(Confluent.producer(node.address), topic, PARTITIONS) as stream:
+    with Crowd(waits=False) as crowd, Stream(Confluent.producer(node.address), topic, PARTITIONS) as stream:
 
         def join(name: str) -> float:
             crowd.join(name, lambda: client.member(node.address, group, [topic], assignor))
@@ -65,8 +68,9 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
             assert {one.member for one in late} == {owner}
             offsets = [one.record.offset for one in late]
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))  # each once
+            assert [one for one in late if one.at_s < complete_s], "it received nothing before all was over"
             pauses.append(longest_pause_s(late, began_s, complete_s))
         figures = {"rebalance_s": round(complete_s - began_s, 3), "longest_pause_of_kept_s": round(max(pauses), 3)}
         record_property("figures", json.dumps(figures))
         print(client.name, assignor, figures)
-        assert complete_s - began_s < DEADLINE_S
+        assert complete_s - began_s < REBALANCE_S_MAX
