@@ -56,6 +56,9 @@ class ListedConsumerGroup(ConsumerGroup):
         """When is not kept: offsets of a group without members last as long as their own commits say."""
         return 0 if self.is_empty else None
 
+    def deadline_set_ms(self, fact: Any) -> int | None:
+        return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()
+
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state_name, CONSUMER)
 
@@ -77,7 +80,6 @@ def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
             ConsumerTopicsKnown,
             ConsumerGroupMeasured,
         ),
-        renewals=(),
         opens=lambda command: isinstance(command, ConsumerHeartbeat) and command.member_epoch == JOIN_EPOCH,
         refuse=_refuse,
         refuse_foreign=lambda command: _refuse(command, Code.GROUP_ID_NOT_FOUND),

@@ -113,8 +113,7 @@ class Groups:
         if group is None or group.kind != kind.name:
             group = self._groups[group_id] = kind.make(group_id)
         group.apply(fact)
-        if not isinstance(fact, kind.renewals):
-            self._deadlines.note(group_id)
+        self._deadlines.note(group_id, group.deadline_set_ms(fact))
 
     def forget(self, key: bytes) -> None:
         name, group_id = map(str, key_parts(key)[:2])
@@ -130,7 +129,6 @@ class Groups:
             self._deadlines.drop(group_id)
         else:
             group.forget(key)
-            self._deadlines.note(group_id)
 
     def facts(self) -> Iterator[Fact]:
         for group in self._groups.values():

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.transaction_commands import (
     AddGroup,
@@ -22,7 +23,6 @@ from goqueue.machines.transaction_commands import (
     Partition,
     ProducerReply,
 )
-from goqueue.machines.transaction_deadlines import Deadlines
 from goqueue.machines.transaction_facts import (
     COMPLETE,
     EPOCH_GIVEN_MAX,
