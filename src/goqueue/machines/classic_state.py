@@ -1,6 +1,5 @@
 """What a classic group remembers: the last stable generation is stored, joins under way are in memory only."""
 
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping
 from enum import StrEnum
@@ -8,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from goqueue.machines.classic_payloads import CONSUMER_PROTOCOL_TYPE, topics_of_subscription
 from goqueue.machines.group_commands import CLASSIC, GroupProtocol, JoinGroup, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.machines.overlay import Overlay
@@ -15,8 +15,6 @@ from goqueue.model.codes import Code
 
 V = TypeVar("V")
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-"""Members of this type say in their metadata which topics they subscribe to."""
 NOT_STARTED = 0
 """A session clock that starts at the next tick, as all do after a restart."""
 
@@ -248,24 +246,3 @@ def subscribed_topics(state: ClassicState) -> frozenset[str] | None:
                 return None
             topics.update(named)
     return frozenset(topics)
-
-
-def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """The topics at the head of a consumer's subscription: a 16-bit version, then a 32-bit count of strings with 16-bit
-    lengths. Later versions only append, so what follows does not matter. None: these bytes are something else.
-    """
-    try:
-        _version, count = struct.unpack_from(">hi", metadata)
-        if count < 0:
-            return None
-        at, topics = 6, []
-        for _ in range(count):
-            (length,) = struct.unpack_from(">H", metadata, at)
-            name = metadata[at + 2 : at + 2 + length]
-            if len(name) < length:
-                return None
-            topics.append(name.decode())
-            at += 2 + length
-    except (struct.error, UnicodeDecodeError):
-        return None
-    return topics
