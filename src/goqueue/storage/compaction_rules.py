@@ -5,6 +5,7 @@
   deletion.
 - Records of aborted transactions go. A transaction's marker stays as long as any of its records, then for a day.
 - A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it.
+- Tombstones and markers stay longer if a snapshot beside the log does not know of them.
 """
 
 from bisect import bisect_right
@@ -69,11 +70,14 @@ def _marker_of(span: tuple[int, int]) -> int:
 class Keep:
     """Decides batch by batch, in log order."""
 
-    def __init__(self, survey: Survey, latest: dict[bytes, int], now_ms: int, tombstone_ms: int) -> None:
+    def __init__(
+        self, survey: Survey, latest: dict[bytes, int], now_ms: int, tombstone_ms: int, remembered_from: int | None
+    ) -> None:
         self._survey = survey
         self._latest = latest
         self._now_ms = now_ms
         self._tombstone_ms = tombstone_ms
+        self._remembered_from = FOR_EVER if remembered_from is None else remembered_from
         self._has_records: set[int] = set()
         """Producers whose transaction at this point of the log still has records."""
 
@@ -116,18 +120,19 @@ class Keep:
             return True
         if self._latest.get(record.key, -1) > record.offset:
             return False
-        return record.value is not None or not self._horizon_passed(batch)
+        return record.value is not None or not self._may_go(batch, record.offset)
 
-    def _horizon_passed(self, batch: Batch) -> bool:
+    def _may_go(self, batch: Batch, offset: int) -> bool:
+        """A tombstone or a marker that has been compacted before."""
         horizon = delete_horizon_ms(batch)
-        return horizon is not None and horizon <= self._now_ms
+        return horizon is not None and horizon <= self._now_ms and offset < self._remembered_from
 
     def _rebuild_marker(self, batch: Batch) -> Batch | None:
         if batch.producer_id in self._has_records:
             self._has_records.discard(batch.producer_id)
             return batch
         if delete_horizon_ms(batch) is not None:
-            return None if self._horizon_passed(batch) else batch
+            return None if self._may_go(batch, batch.base_offset) else batch
         try:
             marker = decode(batch)
         except CorruptBatch:
