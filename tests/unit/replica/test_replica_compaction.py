@@ -45,3 +45,16 @@ def test_a_transaction_that_ended_behind_the_last_snapshot_is_over_after_a_crash
     compacted(parts, replica, DAY_MS)
     assert compacted(parts, replica, 3 * DAY_MS) == [1], "only its marker is left"
     assert_nothing_is_open(parts, replica)
+
+
+def test_a_marker_stays_as_long_as_the_header_of_a_batch_that_it_ends() -> None:
+    """A producer says when its records are from, and may say that they are from the future."""
+    parts = Parts()
+    replica = parts.replica(cleanup_policy="compact")
+    append(replica, in_transaction(timestamp=10 * DAY_MS))
+    replica.append_marker(marker(ControlKind.COMMIT), 0, 0)
+    assert compacted(parts, replica, DAY_MS) == [0, 1]
+    assert compacted(parts, replica, 3 * DAY_MS) == [0, 1]
+    assert_nothing_is_open(parts, replica)
+    assert compacted(parts, replica, 12 * DAY_MS) == []
+    assert_nothing_is_open(parts, replica)
