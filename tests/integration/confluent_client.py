@@ -8,9 +8,10 @@ import confluent_kafka as ck
 
 from tests.integration.clients import ClientFailure, Message, Record
 from tests.integration.process import DEADLINE_S, Late
+from tests.integration.topics import NO_REBOOTSTRAP
 
 T = TypeVar("T")
-QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200} | NO_REBOOTSTRAP
 EOF = ck.KafkaError._PARTITION_EOF
 
 
