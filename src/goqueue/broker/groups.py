@@ -37,7 +37,7 @@ class Groups:
         self._of(command.group_id).submit(command, on_reply)
 
     def submit_to_all(self, command: Any, on_replies: Callable[[list[Any]], None]) -> None:
-        """A command that concerns every group: a list, a deleted topic, the end of a transaction."""
+        """A command that concerns every group: a list, a deleted topic."""
         replies: list[Any] = []
 
         def collect(reply: Any) -> None:
@@ -48,8 +48,9 @@ class Groups:
         for coordinator in self._coordinators:
             coordinator.submit(command, collect)
 
-    def end_transaction(self, command: EndTransactionOffsets, on_reply: OnReply) -> None:
-        self.submit_to_all(command, lambda replies: on_reply(replies[0]))
+    def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+        """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
+        self._of(group_id).submit(command, on_reply)
 
     def _of(self, group_id: str) -> Coordinator:
         return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]

@@ -5,7 +5,7 @@ Two phases. The decision to commit or abort is stored (Prepare) and answered; fr
 reported as written (Complete). Until then the producer is asked to wait: CONCURRENT_TRANSACTIONS.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -89,11 +89,15 @@ class TransactionMachine:
     def is_open(self, producer_id: int, epoch: int, topic: str, partition: int) -> bool:
         return self.verify(producer_id, epoch, (topic, partition)) is Code.NONE
 
-    def markers_due(self) -> list[MarkerJob]:
-        """What is still to be written, oldest decision first. The same job is listed until it is reported."""
+    def markers_due(self, names: Iterable[str] | None = None) -> list[MarkerJob]:
+        """What is still to be written for these transactional ids, or for all, oldest decision first. The same job is
+        listed until it is reported.
+        """
         jobs = []
-        for name, places in self._due.items():
-            of = self._transactions[name]
+        for name in list(self._due) if names is None else names:
+            places, of = self._due.get(name), self._transactions.get(name)
+            if places is None or of is None:
+                continue
             jobs.append(
                 MarkerJob(
                     name,
