@@ -22,7 +22,6 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
     MemberState,
-    TopicsChanged,
     changed,
     unpacked,
 )
@@ -30,6 +29,7 @@ from goqueue.machines.consumer_group_reconcile import reconciled
 from goqueue.machines.consumer_group_refusals import malformed, misplaced
 from goqueue.machines.consumer_group_state import ConsumerGroupState
 from goqueue.machines.consumer_group_subscriptions import Subscriptions
+from goqueue.machines.group_commands import TopicsChanged
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

@@ -87,12 +87,6 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
         return self.rebalance_timeout_ms != UNCHANGED and subscribes and self.owned is not None
 
 
-class TopicsChanged(msgspec.Struct, frozen=True):
-    """All topics there are now. A group that does not know any yet asks its members for patience."""
-
-    topics: Mapping[str, Topic]
-
-
 class DescribeConsumerGroup(msgspec.Struct, frozen=True):
     group_id: str
 

@@ -19,10 +19,15 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerRevocationDue,
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
-    TopicsChanged,
     refusal,
 )
-from goqueue.machines.group_commands import CommitOffsets, CommitTransactionOffsets, FetchOffsets, ListedGroup
+from goqueue.machines.group_commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    FetchOffsets,
+    ListedGroup,
+    TopicsChanged,
+)
 from goqueue.machines.group_kinds import GroupKind
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code

@@ -23,6 +23,7 @@ from goqueue.machines.group_commands import (
     ListReply,
     ResetOffsets,
     TopicDeleted,
+    TopicsChanged,
     key_parts,
 )
 from goqueue.machines.group_deadlines import GroupDeadlines
@@ -223,7 +224,8 @@ class Groups:
         refusal = Code.NONE if group is None else group.fetch_refusal(command)
         if refusal is not Code.NONE:
             return [], FetchOffsetsReply(refusal)
-        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command))
+        known = self._announced.get(TopicsChanged)
+        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command, {} if known is None else known.topics))
 
     def _delete_offsets(self, command: DeleteOffsets, _now_ms: int) -> tuple[list[Fact], DeleteOffsetsReply]:
         group_id = command.group_id

@@ -81,7 +81,7 @@ class Assembly:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS),))
             coordinators.append(self._coordinator("__groups", number, machine, GROUP_FACTS))
-        return Groups(coordinators)
+        return Groups(coordinators, self._clock)
 
     def _transactions(self, topics: Topics, groups: Groups) -> Transactions:
         machine = TransactionMachine()
