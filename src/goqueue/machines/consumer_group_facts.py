@@ -170,6 +170,8 @@ class ConsumerGroupKept(Fact, frozen=True):
     assignor: str = UNIFORM
     topics: dict[str, tuple[bytes, int]] = msgspec.field(default_factory=dict)
     """The topics that members subscribe to: id and number of partitions at this epoch."""
+    empty_since_ms: int = 0
+    """When the last member went; 0 while there are members."""
 
     def key(self) -> bytes:
         return ledger_key(CONSUMER, self.group_id)

@@ -58,8 +58,9 @@ class ListedConsumerGroup(ConsumerGroup):
         return self.check_commit(command.member_id, command.member_epoch)
 
     def empty_since_ms(self) -> int | None:
-        """When is not kept: offsets of a group without members last as long as their own commits say."""
-        return 0 if self.is_empty else None
+        if not self.is_empty:
+            return None
+        return self._state.group.empty_since_ms if self._state.group is not None else 0
 
     def deadline_set_ms(self, fact: Any) -> int | None:
         return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()
