@@ -5,6 +5,7 @@ from typing import Any
 
 from goqueue.broker.topics import Topics
 from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.machines.patterns import matcher, regex_problem
 from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_commands import (
     AddGroup,
@@ -30,6 +31,7 @@ from goqueue.telemetry.logs import get_logger
 __all__ = ["AddGroup", "AddPartitions", "EndTransaction", "InitProducer", "ProducerReply", "State", "Transactions"]
 
 RETRY_MS = 1000
+PATTERN_CHARS_MAX = 1000
 
 events = get_logger("broker")
 
@@ -55,6 +57,17 @@ class Transactions:
     def machine(self) -> TransactionMachine:
         """For questions only."""
         return self._machine
+
+    def listing(self, pattern: str, **filters: Any) -> list[TransactionChanged]:
+        """Those whose id matches `pattern` (empty: any) and that pass the filters of the machine. Refused: it is no
+        pattern.
+        """
+        problem = "too long" if len(pattern) > PATTERN_CHARS_MAX else regex_problem(pattern)
+        if problem is not None:
+            raise Refused(Code.INVALID_REGULAR_EXPRESSION, problem)
+        matches = matcher(pattern)
+        found = self._machine.listing(self._clock.now_ms(), **filters)
+        return [one for one in found if not pattern or matches(one.transactional_id)]
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         self._coordinator.submit(command, on_reply)

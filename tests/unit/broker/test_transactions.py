@@ -6,11 +6,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker import transactions as transactions_module
-from goqueue.broker.transactions import EndTransaction
+from goqueue.broker.transactions import EndTransaction, InitProducer
 from goqueue.machines.group_commands import EndTransactionOffsets
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
-from tests.sim.test_transaction_crash_points import ALL, GROUP, NAME, NOTHING, Bank
+from goqueue.model.refusal import Refused
+from tests.sim.test_transaction_crash_points import ALL, GROUP, NAME, NOTHING, TIMEOUT_MS, Bank
 
 
 @pytest.fixture
@@ -90,3 +91,19 @@ def test_a_transaction_of_a_deleted_topic_still_ends(bank: Bank) -> None:
     bank.clock.advance(transactions_module.RETRY_MS)
     bank.commit()
     assert bank.broker.transactions.machine.describe(NAME).state == "CompleteCommit"  # type: ignore[union-attr]
+
+
+def test_transactions_are_listed_by_a_pattern_in_time_that_does_not_explode(bank: Bank) -> None:
+    """A stranger's expression must not stop the node: backtracking would take longer than the universe lasts."""
+    names = [NAME, "x" * 60 + "!", "other"]
+    for name in names:
+        assert bank.ask(bank.broker.transactions.submit, InitProducer(name, TIMEOUT_MS)).code is Code.NONE
+    listing = bank.broker.transactions.listing
+    assert [one.transactional_id for one in listing("(x+x+)+y")] == []
+    assert [one.transactional_id for one in listing("pay.*|o.*")] == [NAME, "other"]
+    assert [one.transactional_id for one in listing("")] == names
+    assert listing("", states=["Ongoing"]) == []
+    for pattern in ("(", "a" * 1001):
+        with pytest.raises(Refused) as refused:
+            listing(pattern)
+        assert refused.value.code is Code.INVALID_REGULAR_EXPRESSION
