@@ -1,4 +1,4 @@
-"""A copy of a compacted partition: what is remembered of producers, though the records that told it are gone."""
+"""What a copy remembers of producers as days go by: no less than it must, and not for ever."""
 
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind
@@ -58,3 +58,17 @@ def test_a_marker_stays_as_long_as_the_header_of_a_batch_that_it_ends() -> None:
     assert_nothing_is_open(parts, replica)
     assert compacted(parts, replica, 12 * DAY_MS) == []
     assert_nothing_is_open(parts, replica)
+
+
+def test_transactions_that_nobody_reads_are_not_remembered_for_ever() -> None:
+    parts = Parts()
+    replica = parts.replica()
+    fields = {"producer_id": PRODUCER, "producer_epoch": 0, "transactional": True}
+    for number in range(100):
+        append(replica, batch(b"x", base_sequence=number, **fields))
+        replica.append_marker(marker(ControlKind.COMMIT), 0, 0)
+    before = len(replica.producers.encode())
+    parts.commit()
+    parts.replicas.maintain(parts.clock.now_ms())
+    assert len(replica.producers.encode()) < before / 2
+    assert replica.last_stable_offset == 200
