@@ -274,8 +274,10 @@ class TransactionMachine:
             case TransactionChanged():
                 self._change(fact)
             case MarkersNoted(name, partitions, groups):
-                done = {*partitions, *groups}
-                self._due[name] = {place: None for place in self._due[name] if place not in done}
+                due = self._due[name]
+                done: tuple[Partition | str, ...] = (*partitions, *groups)
+                for place in done:
+                    due.pop(place, None)
             case ProducerIdTaken(producer_id):
                 self._next_id = producer_id + 1
             case ProducerIdsReserved(end):
