@@ -1,9 +1,13 @@
-"""A group that nobody is in may be joined by members of another protocol, and goes on where the others stopped."""
+"""A group that nobody is in may be joined by members of another protocol, and goes on where the others stopped. And the
+first version of the new protocol, which no client of ours speaks.
+"""
 
 from collections.abc import Sequence
 
 import pytest
 
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from tests.integration.clients import Client, ClientFailure, Message, Record
 from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
@@ -11,6 +15,7 @@ from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.members import Crowd
 from tests.integration.process import Node
 from tests.integration.topics import group_offsets
+from tests.integration.wire import Wire
 
 PARTITIONS = 2
 CLASSIC, CONSUMER = (Confluent, "range"), (Confluent, "consumer")
@@ -80,3 +85,24 @@ def test_who_speaks_another_protocol_does_not_disturb_members(
     stranger.close()
     later = send(node, topic, b"y")
     assert take(node, topic, group, outside, PARTITIONS) == later
+
+
+def test_a_member_of_the_first_version_is_given_its_id(node: Node, make_topic: CreateTopic, group: str) -> None:
+    """As Java clients up to 3.9 join; from version 1 on a member brings its own."""
+    topic = make_topic(PARTITIONS)
+    join = ConsumerGroupHeartbeatRequest(
+        group_id=group, rebalance_timeout_ms=10_000, subscribed_topic_names=[topic], topic_partitions=[]
+    )
+    with Wire(node) as wire:
+        refused = wire.call(join, 1, ConsumerGroupHeartbeatResponse)
+        assert Code(refused.error_code) is Code.INVALID_REQUEST
+        joined = wire.call(join, 0, ConsumerGroupHeartbeatResponse)
+        assert Code(joined.error_code) is Code.NONE
+        assert joined.member_id
+        assert joined.assignment is not None
+        (assigned,) = joined.assignment.topic_partitions
+        assert assigned.partitions == list(range(PARTITIONS))
+        known = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=joined.member_id, member_epoch=joined.member_epoch
+        )
+        assert Code(wire.call(known, 0, ConsumerGroupHeartbeatResponse).error_code) is Code.NONE
