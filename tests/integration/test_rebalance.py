@@ -17,7 +17,8 @@ from tests.integration.process import Node
 PARTITIONS = 6
 REBALANCE_S_MAX = 5.0
 """Generous: the promise is a second, and `test_consumer_group_pace` keeps to it in virtual time. librdkafka joins a
-classic group at most once a second, and a cooperative rebalance takes the newcomer two joins: not before 1.05 s."""
+classic group once a second unless new metadata comes in between, and a cooperative rebalance takes the newcomer two
+joins: mostly a little over a second."""
 WAYS: list[tuple[type[Client], str]] = [
     (Confluent, "cooperative-sticky"),
     (KafkaPython, "cooperative-sticky"),
