@@ -18,8 +18,8 @@ PARTITIONS = 5
 """Three and two: when a third member comes, one of the two gives up one, and the other keeps all it has."""
 REBALANCE_S_MAX = 5.0
 """Generous: the promise is a second, and `test_consumer_group_pace` keeps to it in virtual time. librdkafka joins a
-classic group once a second unless new metadata comes in between, and a cooperative rebalance takes the newcomer two
-joins: mostly a little over a second."""
+classic group once a second unless new metadata comes in between, and a cooperative rebalance takes two joins: one to
+two seconds."""
 CONSUMER = "consumer"
 WAYS: list[tuple[type[Client], str]] = [
     (Confluent, "cooperative-sticky"),
