@@ -121,6 +121,9 @@ class AioKafkaConsumer:
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         run(self._consumer.commit({TopicPartition(*place): offset for place, offset in offsets.items()}))
 
+    def commit_soon(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        raise NotImplementedError("aiokafka has no commit but the one that is awaited")
+
     def committed(self, topic: str, partition: int) -> int | None:
         found: int | None = run(self._consumer.committed(TopicPartition(topic, partition)))
         return found

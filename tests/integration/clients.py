@@ -62,6 +62,9 @@ class Consumer(Protocol):
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None: ...
 
+    def commit_soon(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Without waiting for the answer, and without hearing of it."""
+
     def committed(self, topic: str, partition: int) -> int | None: ...
 
     def close(self) -> None: ...

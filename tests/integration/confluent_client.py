@@ -8,9 +8,10 @@ import confluent_kafka as ck
 
 from tests.integration.clients import ClientFailure, Message, Record
 from tests.integration.process import DEADLINE_S, Late
+from tests.integration.topics import NO_REBOOTSTRAP
 
 T = TypeVar("T")
-QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200} | NO_REBOOTSTRAP
 EOF = ck.KafkaError._PARTITION_EOF
 
 
@@ -110,6 +111,10 @@ class ConfluentConsumer:
         for place in done or ():
             if place.error is not None:
                 raise ClientFailure(place.error.code(), str(place.error))
+
+    def commit_soon(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        places = [ck.TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        _try(self._consumer.commit, offsets=places, asynchronous=True)
 
     def committed(self, topic: str, partition: int) -> int | None:
         (place,) = _try(self._consumer.committed, [ck.TopicPartition(topic, partition)], DEADLINE_S)

@@ -115,6 +115,10 @@ class KafkaPythonConsumer:
         places = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
         _try(self._consumer.commit, places)
 
+    def commit_soon(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        places = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
+        _try(self._consumer.commit_async, places)
+
     def committed(self, topic: str, partition: int) -> int | None:
         found: int | None = _try(self._consumer.committed, TopicPartition(topic, partition))
         return found

@@ -27,12 +27,13 @@ class Ownership(NamedTuple):
 
 
 class Member:
-    def __init__(self, crowd: "Crowd", name: str, make: Callable[[], Consumer]) -> None:
+    def __init__(self, crowd: "Crowd", name: str, make: Callable[[], Consumer], *, waits: bool) -> None:
         self.name = name
         self.owned: frozenset[Place] = frozenset()
         self.is_over = False
         self._crowd = crowd
         self._make = make
+        self._waits = waits
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
@@ -59,14 +60,22 @@ class Member:
     def _commit(self, consumer: Consumer, records: Iterable[Record]) -> None:
         offsets = {(record.topic, record.partition): record.offset + 1 for record in records}
         try:
-            consumer.commit(offsets)
+            if self._waits:
+                consumer.commit(offsets)
+            else:
+                consumer.commit_soon(offsets)
         except ClientFailure as failure:
             if failure.code not in MOVED_ON and not any(word in str(failure) for word in MOVED_ON_WORDS):
                 raise
 
 
 class Crowd:
-    def __init__(self) -> None:
+    """`waits`: for each commit, as a careful application does. While a classic group rebalances a commit stands behind
+    the join on the member's connection, so who waits for it pauses, and not because of the group.
+    """
+
+    def __init__(self, *, waits: bool = True) -> None:
+        self._waits = waits
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
         self._failures: list[BaseException] = []
@@ -81,7 +90,7 @@ class Crowd:
             self.leave(name)
 
     def join(self, name: str, make: Callable[[], Consumer]) -> None:
-        self._members[name] = Member(self, name, make)
+        self._members[name] = Member(self, name, make, waits=self._waits)
 
     def leave(self, name: str) -> None:
         self._members.pop(name).leave()

@@ -12,13 +12,19 @@ from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
 from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.members import Crowd, Delivery, Stream
-from tests.integration.process import DEADLINE_S, Node
+from tests.integration.process import Node
 
-PARTITIONS = 6
+PARTITIONS = 5
+"""Three and two: when a third member comes, one of the two gives up one, and the other keeps all it has."""
+REBALANCE_S_MAX = 5.0
+"""Generous: the promise is a second, and `test_consumer_group_pace` keeps to it in virtual time. librdkafka joins a
+classic group once a second unless new metadata comes in between, and a cooperative rebalance takes two joins: one to
+two seconds."""
+CONSUMER = "consumer"
 WAYS: list[tuple[type[Client], str]] = [
     (Confluent, "cooperative-sticky"),
     (KafkaPython, "cooperative-sticky"),
-    (Confluent, "consumer"),
+    (Confluent, CONSUMER),
 ]
 
 
@@ -36,9 +42,13 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
     assignor: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong."""
+    """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong.
+
+    Who gives up a partition is paused by its own client: librdkafka stops fetching for that moment, and may notice only
+    up to a second later that it may go on. In the classic protocol that goes for all, since all join again.
+    """
     topic = make_topic(PARTITIONS)
-    with Crowd() as crowd, Stream(Confluent.producer(node.address), topic, PARTITIONS) as stream:
+    with Crowd(waits=False) as crowd, Stream(Confluent.producer(node.address), topic, PARTITIONS) as stream:
 
         def join(name: str) -> float:
             crowd.join(name, lambda: client.member(node.address, group, [topic], assignor))
@@ -59,14 +69,22 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
         for one in crowd.ownerships[told:]:
             lost = {place for place, owner in kept.items() if owner == one.member} - one.places
             assert lost == set(), f"{one.member} was without {lost} for a while"
-        pauses = []
+        unmoved = {name for name, places in before.items() if places == crowd.owned(name)}
+        assert len(unmoved) == 1
+        pauses: dict[bool, list[float]] = {True: [], False: []}
         for (_, partition), owner in kept.items():
             late = [one for one in crowd.deliveries if one.record.partition == partition and one.at_s >= began_s]
             assert {one.member for one in late} == {owner}
             offsets = [one.record.offset for one in late]
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))  # each once
-            pauses.append(longest_pause_s(late, began_s, complete_s))
-        figures = {"rebalance_s": round(complete_s - began_s, 3), "longest_pause_of_kept_s": round(max(pauses), 3)}
+            if owner in unmoved and assignor == CONSUMER:
+                assert [one for one in late if one.at_s < complete_s], "it received nothing before all was over"
+            pauses[owner in unmoved].append(longest_pause_s(late, began_s, complete_s))
+        figures = {
+            "rebalance_s": round(complete_s - began_s, 3),
+            "longest_pause_s_of_who_keeps_all": round(max(pauses[True]), 3),
+            "longest_pause_s_of_who_gives_up": round(max(pauses[False]), 3),
+        }
         record_property("figures", json.dumps(figures))
         print(client.name, assignor, figures)
-        assert complete_s - began_s < DEADLINE_S
+        assert complete_s - began_s < REBALANCE_S_MAX

@@ -17,11 +17,14 @@ from tests.integration.process import DEADLINE_S, Node
 from tests.integration.wire import Wire
 
 LATEST = -1
+NO_REBOOTSTRAP = {"metadata.recovery.strategy": "none"}
+"""For librdkafka clients that live longer than a node (docs/kafka.md): when it bootstraps anew it forgets the node's
+connection, but not that it was some group's coordinator, and asks that one for ever."""
 
 
 @cache
 def admin_client(address: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": address, "log_level": 0})
+    return AdminClient({"bootstrap.servers": address, "log_level": 0, **NO_REBOOTSTRAP})
 
 
 def create_topic(address: str, name: str, partitions: int = 3, options: Mapping[str, str] | None = None) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
+from goqueue.broker.lag import Lag
 from goqueue.broker.publish import Publisher
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
@@ -28,6 +29,7 @@ class Broker:
     publisher: Publisher
     fetcher: Fetcher
     groups: Groups
+    lag: Lag
     transactions: Transactions
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True

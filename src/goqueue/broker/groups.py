@@ -8,8 +8,12 @@ from zlib import crc32
 from goqueue.machines import consumer_group_facts as consumer_commands
 from goqueue.machines import group_commands as commands
 from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
+from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+
+RETRY_MS = 1000
 
 __all__ = ["Groups", "commands", "consumer_commands", "new_member_id"]
 
@@ -20,24 +24,39 @@ class HasGroup(Protocol):
 
 
 class Groups:
-    def __init__(self, coordinators: Sequence[Coordinator]) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock) -> None:
         self._coordinators = coordinators
+        self._clock = clock
         self._topics: Mapping[str, Topic] = {}
 
     def topics_changed(self, image: Image) -> None:
         """Groups hear of new partitions at once, and forget what they committed to topics that are gone."""
         gone = [topic for topic in self._topics.values() if image.by_id(topic.id) is None]
         self._topics = image.topics
-        for topic in gone:
-            self.submit_to_all(commands.TopicDeleted(topic.name, topic.id), lambda replies: None)
-        self.submit_to_all(consumer_commands.TopicsChanged(image.topics), lambda replies: None)
+        for coordinator in self._coordinators:
+            for topic in gone:
+                self._tell(coordinator, commands.TopicDeleted(topic.name, topic.id))
+            self._tell(coordinator, commands.TopicsChanged(image.topics))
+
+    def _tell(self, coordinator: Coordinator, news: commands.TopicDeleted | commands.TopicsChanged) -> None:
+        """News must not be lost for want of room on the disk; but older ones need not be told after newer ones."""
+
+        def again() -> None:
+            if isinstance(news, commands.TopicDeleted) or news.topics is self._topics:
+                self._tell(coordinator, news)
+
+        def answered(reply: Any) -> None:
+            if isinstance(reply, GoQueueError) and reply.retriable:
+                self._clock.call_after(RETRY_MS, again)
+
+        coordinator.submit(news, answered)
 
     def submit(self, command: HasGroup, on_reply: OnReply) -> None:
         """Commands of the groups machine."""
         self._of(command.group_id).submit(command, on_reply)
 
     def submit_to_all(self, command: Any, on_replies: Callable[[list[Any]], None]) -> None:
-        """A command that concerns every group: a list, a deleted topic, the end of a transaction."""
+        """A command that concerns every group: a list of them."""
         replies: list[Any] = []
 
         def collect(reply: Any) -> None:
@@ -48,8 +67,9 @@ class Groups:
         for coordinator in self._coordinators:
             coordinator.submit(command, collect)
 
-    def end_transaction(self, command: EndTransactionOffsets, on_reply: OnReply) -> None:
-        self.submit_to_all(command, lambda replies: on_reply(replies[0]))
+    def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+        """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
+        self._of(group_id).submit(command, on_reply)
 
     def _of(self, group_id: str) -> Coordinator:
         return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]

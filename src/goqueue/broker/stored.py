@@ -18,8 +18,9 @@ __all__ = [
     "consumer_kind",
 ]
 
-CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=500)
-"""Members hear of a revocation with their next heartbeat, so this is what a rebalance waits for."""
+CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=400)
+"""Members hear of a revocation with their next heartbeat, and who waits for the partition with its own: a rebalance
+takes at most this and `settling_heartbeat_ms` together."""
 GROUP_FACTS: tuple[type[Fact], ...] = (
     ClassicGeneration,
     ConsumerGroupKept,

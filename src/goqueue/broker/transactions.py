@@ -1,10 +1,11 @@
 """Transactions: what the coordinator decided is written into every partition and told to every group that took part."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from goqueue.broker.topics import Topics
 from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.machines.patterns import matcher, regex_problem
 from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_commands import (
     AddGroup,
@@ -16,7 +17,7 @@ from goqueue.machines.transaction_commands import (
     Partition,
     ProducerReply,
 )
-from goqueue.machines.transaction_facts import State
+from goqueue.machines.transaction_facts import State, TransactionChanged
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -24,11 +25,13 @@ from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.ledger import Fact
 from goqueue.telemetry.logs import get_logger
 
 __all__ = ["AddGroup", "AddPartitions", "EndTransaction", "InitProducer", "ProducerReply", "State", "Transactions"]
 
 RETRY_MS = 1000
+PATTERN_CHARS_MAX = 1000
 
 events = get_logger("broker")
 
@@ -40,7 +43,7 @@ class Transactions:
         coordinator: Coordinator,
         topics: Topics,
         clock: Clock,
-        end_offsets: Callable[[EndTransactionOffsets, OnReply], None],
+        end_offsets: Callable[[str, EndTransactionOffsets, OnReply], None],
     ) -> None:
         self._machine = machine
         self._coordinator = coordinator
@@ -48,12 +51,23 @@ class Transactions:
         self._clock = clock
         self._end_offsets = end_offsets
         self._under_way: set[tuple[str, int, Partition | str]] = set()
-        coordinator.after_apply = self._write_markers
+        coordinator.after_apply = self._applied
 
     @property
     def machine(self) -> TransactionMachine:
         """For questions only."""
         return self._machine
+
+    def listing(self, pattern: str, **filters: Any) -> list[TransactionChanged]:
+        """Those whose id matches `pattern` (empty: any) and that pass the filters of the machine. Refused: it is no
+        pattern.
+        """
+        problem = "too long" if len(pattern) > PATTERN_CHARS_MAX else regex_problem(pattern)
+        if problem is not None:
+            raise Refused(Code.INVALID_REGULAR_EXPRESSION, problem)
+        matches = matcher(pattern)
+        found = self._machine.listing(self._clock.now_ms(), **filters)
+        return [one for one in found if not pattern or matches(one.transactional_id)]
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         self._coordinator.submit(command, on_reply)
@@ -62,8 +76,14 @@ class Transactions:
         """May a transactional batch go into this partition?"""
         return self._machine.verify(batch.producer_id, batch.producer_epoch, (topic, partition))
 
-    def _write_markers(self) -> None:
-        for job in self._machine.markers_due():
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
+        names = [fact.transactional_id for fact in facts if isinstance(fact, TransactionChanged) and fact.is_prepared]
+        if names:
+            self._coordinator.when_durable(lambda: self._write_markers(names))
+
+    def _write_markers(self, names: Iterable[str]) -> None:
+        for job in self._machine.markers_due(names):
             places: list[Partition | str] = [*job.partitions, *job.groups]
             for place in places:
                 key = (job.transactional_id, job.serial, place)
@@ -71,18 +91,22 @@ class Transactions:
                     self._under_way.add(key)
                     self._write(job, place, key)
 
-    def _retry_if_failed(self, reply: Any) -> None:
-        if isinstance(reply, GoQueueError):
-            self._clock.call_after(RETRY_MS, self._write_markers)
+    def _write_later(self, name: str) -> None:
+        """They are still due."""
+        self._clock.call_after(RETRY_MS, lambda: self._write_markers([name]))
 
     def _write(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
+        def noted(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                self._write_later(job.transactional_id)
+
         def done(reply: Any = None) -> None:
             self._under_way.discard(key)
             if isinstance(reply, GoQueueError):
                 events.error(
                     "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
                 )
-                self._clock.call_after(RETRY_MS, self._write_markers)  # it is still due
+                self._write_later(job.transactional_id)
                 return
             is_group = isinstance(place, str)
             self._coordinator.submit(
@@ -93,11 +117,11 @@ class Transactions:
                     () if is_group else (place,),  # type: ignore[arg-type]
                     (place,) if is_group else (),  # type: ignore[arg-type]
                 ),
-                self._retry_if_failed,
+                noted,
             )
 
         if isinstance(place, str):
-            self._end_offsets(EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
+            self._end_offsets(place, EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
             return
         try:
             replica = self._topics.replica(*place)

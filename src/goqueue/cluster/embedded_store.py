@@ -24,7 +24,7 @@ class EmbeddedStore:
         """Topics whose logs have still to be removed."""
         coordinator.after_apply = self._applied
 
-    def _applied(self) -> None:
+    def _applied(self, _facts: object) -> None:
         image, deleting = self._controller.image, self._controller.deleting()
 
         def is_durable() -> None:

@@ -13,7 +13,6 @@ from goqueue.machines.classic_state import (
     ClassicGeneration,
     ClassicState,
     Phase,
-    chosen_protocol,
     restored,
     subscribed_topics,
 )
@@ -81,7 +80,7 @@ class ClassicGroup:
             case ClassicGeneration():
                 self._state = restored(fact)
             case ClassicChanged():
-                self._state = fact.state
+                self._state = fact.state.merged()
             case _:
                 raise TypeError(f"no fact about a classic group: {fact!r}")
 
@@ -95,7 +94,15 @@ class ClassicGroup:
             yield self._state.stored
 
     def next_deadline_ms(self) -> int | None:
-        return min(self._state.deadlines(), default=None)
+        return self._state.deadline_ms()
+
+    def deadline_set_ms(self, fact: Any) -> int | None:
+        match fact:
+            case SessionRenewed():
+                return None  # only moves away, and so often that it must cost nothing
+            case ClassicChanged():
+                return fact.state.deadline_ms()
+        return self.next_deadline_ms()
 
     # Join
 
@@ -149,7 +156,7 @@ class ClassicGroup:
         state, new_id = draft.state, command.new_member_id
         old_leader = state.leader
         draft.replace_static(command, state.instances[command.instance_id], new_id)
-        if state.phase is not Phase.STABLE or chosen_protocol(state.seats) != state.protocol:
+        if state.phase is not Phase.STABLE or state.chosen_protocol() != state.protocol:
             draft.await_join(new_id, ticket)
             return draft.outcome()
         if command.knows_skip_assignment:

@@ -1,5 +1,5 @@
 """How a classic group changes: one event (a join, a removal, a deadline) may end the rebalance that it starts, so a
-decision is drafted on a copy of the group, step by step. It becomes one volatile fact, and a durable one if the ledger
+decision is drafted over the group, step by step. It becomes one volatile fact, and a durable one if the ledger
 must know.
 """
 
@@ -14,7 +14,6 @@ from goqueue.machines.classic_state import (
     ClassicState,
     Phase,
     Seat,
-    chosen_protocol,
     member_of,
 )
 from goqueue.machines.group_commands import GroupOptions, JoinedMember, JoinGroup, JoinReply, SyncReply
@@ -23,7 +22,7 @@ from goqueue.model.codes import Code
 
 
 class ClassicChanged(Fact, frozen=True):
-    """What the group is now, with all that a restart may forget. Applying it hands the state over."""
+    """A draft of what the group is now, with all that a restart may forget. Applying it merges that."""
 
     durable: ClassVar[bool] = False
     group_id: str
@@ -32,7 +31,7 @@ class ClassicChanged(Fact, frozen=True):
 
 class Draft:
     def __init__(self, group_id: str, state: ClassicState, options: GroupOptions, now_ms: int) -> None:
-        self.state = state.copy()
+        self.state = state.draft()
         self._group_id = group_id
         self._options = options
         self._now_ms = now_ms
@@ -78,9 +77,8 @@ class Draft:
             state.protocol_type = command.protocol_type
             state.leader = member_id
         deadline_ms = self._now_ms + self._options.new_member_join_ms
-        state.seats[member_id] = Seat(
-            member_of(command, member_id), deadline_ms, join_ticket=ticket, is_new=True, has_synced=False
-        )
+        member = member_of(command, member_id)
+        state.put(member_id, Seat(member, deadline_ms, join_ticket=ticket, is_new=True, has_synced=False))
         if command.instance_id is not None:
             state.instances[command.instance_id] = member_id
         state.has_grown = state.initial_until_ms is not None
@@ -108,18 +106,19 @@ class Draft:
         self._restore_under_new_id(old_id, new_id)
 
     def await_join(self, member_id: str, ticket: int) -> None:
-        self.state.seats[member_id] = replace(self.state.seats[member_id], join_ticket=ticket)
+        self.state.put(member_id, replace(self.state.seats[member_id], join_ticket=ticket))
         self.rebalance()
 
     def _reseat(self, command: JoinGroup, seat: Seat, member_id: str, join_ticket: int | None) -> None:
         member = member_of(command, member_id, seat.member.assignment)
-        self.state.seats[member_id] = replace(
+        reseated = replace(
             seat,
             member=replace(member, instance_id=seat.member.instance_id),
             deadline_ms=seat.deadline_ms if seat.is_new else self._now_ms + member.session_timeout_ms,
             join_ticket=join_ticket,
             sync_ticket=None,
         )
+        self.state.put(member_id, reseated)
 
     def _restore_under_new_id(self, old_id: str, new_id: str) -> None:
         """Else a restart in the midst of a rebalance would bring the old id back, to fence the living member."""
@@ -135,12 +134,12 @@ class Draft:
     def remove(self, member_id: str) -> None:
         """The caller goes on without them when all who go are gone."""
         state = self.state
-        seat = state.seats.pop(member_id)
+        seat = state.drop(member_id)
         self._has_lost_members = True
         if seat.member.instance_id is not None:
             del state.instances[seat.member.instance_id]
         if state.leader == member_id:
-            state.leader = next(iter(state.seats), "")
+            state.leader = ""  # the next generation has one, found once for all who go
         self._answer_waiting(seat, Code.UNKNOWN_MEMBER_ID)
 
     def _answer_waiting(self, seat: Seat, code: Code) -> None:
@@ -176,9 +175,8 @@ class Draft:
         for member_id, seat in state.seats.items():
             if seat.sync_ticket is not None:
                 self._replies.append((seat.sync_ticket, SyncReply(Code.REBALANCE_IN_PROGRESS)))
-                state.seats[member_id] = replace(
-                    seat, sync_ticket=None, deadline_ms=self._now_ms + seat.member.session_timeout_ms
-                )
+                deadline_ms = self._now_ms + seat.member.session_timeout_ms
+                state.put(member_id, replace(seat, sync_ticket=None, deadline_ms=deadline_ms))
         state.sync_deadline_ms = None
         delay_ms = min(self._options.initial_rebalance_delay_ms, state.rebalance_ms())
         state.join_deadline_ms = self._now_ms + state.rebalance_ms()
@@ -207,9 +205,9 @@ class Draft:
             state.protocol = ""
             self._store_generation()
             return
-        if state.seats[state.leader].join_ticket is None:
+        if not state.leader or state.seats[state.leader].join_ticket is None:
             state.leader = next(key for key, seat in state.seats.items() if seat.join_ticket is not None)
-        state.protocol = chosen_protocol(state.seats)
+        state.protocol = state.chosen_protocol()
         state.phase = Phase.COMPLETING
         state.sync_deadline_ms = self._now_ms + state.rebalance_ms()
         self._announce_generation()
@@ -219,27 +217,28 @@ class Draft:
         for member_id, seat in state.seats.items():
             if seat.join_ticket is not None:
                 self._replies.append((seat.join_ticket, join_reply(state, member_id)))
-            state.seats[member_id] = replace(
+            told = replace(
                 seat,
                 deadline_ms=self._now_ms + seat.member.session_timeout_ms,
                 join_ticket=None,
                 is_new=False,
                 has_synced=False,
             )
+            state.put(member_id, told)
 
     # The sync phase
 
     def await_sync(self, member_id: str, ticket: int) -> None:
         seat = self.state.seats[member_id]
         self._answer_waiting(seat, Code.REBALANCE_IN_PROGRESS)
-        self.state.seats[member_id] = replace(seat, sync_ticket=ticket)
+        self.state.put(member_id, replace(seat, sync_ticket=ticket))
         self.mark_synced(member_id)
 
     def mark_synced(self, member_id: str) -> None:
         state = self.state
         seat = state.seats[member_id]
         deadline_ms = self._now_ms + seat.member.session_timeout_ms
-        state.seats[member_id] = replace(seat, has_synced=True, deadline_ms=deadline_ms)
+        state.put(member_id, replace(seat, has_synced=True, deadline_ms=deadline_ms))
 
     def assign(self, assignments: Mapping[str, bytes]) -> None:
         """The leader has assigned: the generation is stable, and all who wait are told theirs."""
@@ -250,9 +249,9 @@ class Draft:
             if seat.sync_ticket is not None:
                 self._replies.append((seat.sync_ticket, sync_reply(state, member.assignment)))
                 deadline_ms = self._now_ms + member.session_timeout_ms
-                state.seats[member_id] = replace(seat, member=member, sync_ticket=None, deadline_ms=deadline_ms)
+                state.put(member_id, replace(seat, member=member, sync_ticket=None, deadline_ms=deadline_ms))
             else:
-                state.seats[member_id] = replace(seat, member=member)
+                state.put(member_id, replace(seat, member=member))
         self._store_generation()
 
     # Deadlines
@@ -261,11 +260,15 @@ class Draft:
         state, now_ms = self.state, self._now_ms
         for member_id, seat in state.seats.items():
             if seat.deadline_ms == NOT_STARTED:
-                state.seats[member_id] = replace(seat, deadline_ms=now_ms + seat.member.session_timeout_ms)
-        overdue = [key for key, seat in state.seats.items() if _is_past(seat.expires_ms(), now_ms)]
-        if _is_past(state.sync_deadline_ms, now_ms):
+                state.put(member_id, replace(seat, deadline_ms=now_ms + seat.member.session_timeout_ms))
+        is_sync_over = _is_past(state.sync_deadline_ms, now_ms)
+        if is_sync_over:
             state.sync_deadline_ms = None
-            overdue = [key for key, seat in state.seats.items() if key in overdue or not seat.has_synced]
+        overdue = [
+            key
+            for key, seat in state.seats.items()
+            if _is_past(seat.expires_ms(), now_ms) or (is_sync_over and not seat.has_synced)
+        ]
         for member_id in overdue:
             self.remove(member_id)
         void = [member_id for member_id, void_ms in state.pending.items() if void_ms <= now_ms]

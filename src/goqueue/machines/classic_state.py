@@ -1,19 +1,20 @@
 """What a classic group remembers: the last stable generation is stored, joins under way are in memory only."""
 
-import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, MutableMapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from goqueue.machines.classic_payloads import CONSUMER_PROTOCOL_TYPE, topics_of_subscription
 from goqueue.machines.group_commands import CLASSIC, GroupProtocol, JoinGroup, ledger_key
 from goqueue.machines.machine import Fact
+from goqueue.machines.overlay import Overlay
 from goqueue.model.codes import Code
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-"""Members of this type say in their metadata which topics they subscribe to."""
+V = TypeVar("V")
+
 NOT_STARTED = 0
 """A session clock that starts at the next tick, as all do after a restart."""
 
@@ -36,6 +37,9 @@ class ClassicMember(msgspec.Struct, frozen=True):
     rebalance_timeout_ms: int
     protocols: tuple[GroupProtocol, ...]
     assignment: bytes = b""
+
+    def protocol_names(self) -> set[str]:
+        return {offer.name for offer in self.protocols}
 
     def metadata(self, protocol: str) -> bytes:
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
@@ -86,6 +90,8 @@ class ClassicState(msgspec.Struct):
     Invariant: seats hold join tickets only while PREPARING, sync tickets only while COMPLETING; each of the two phases
     has its deadline, so every ticket is answered some day.
     Invariant: `stored` is what the ledger holds under this group's key.
+    Invariant: `joined` and `offers` are counted in `put` and `drop`, which alone change who has a seat or a ticket. So
+    a member that joins costs the same in a group of any size.
     """
 
     phase: Phase = Phase.EMPTY
@@ -93,10 +99,14 @@ class ClassicState(msgspec.Struct):
     protocol_type: str = ""
     protocol: str = ""
     leader: str = ""
-    seats: dict[str, Seat] = {}
-    instances: dict[str, str] = {}
+    seats: MutableMapping[str, Seat] = msgspec.field(default_factory=dict)
+    joined: int = 0
+    """Seats with a join ticket."""
+    offers: MutableMapping[str, int] = msgspec.field(default_factory=dict)
+    """Protocol -> how many members offer it."""
+    instances: MutableMapping[str, str] = msgspec.field(default_factory=dict)
     """Static members: instance id -> member id."""
-    pending: dict[str, int] = {}
+    pending: MutableMapping[str, int] = msgspec.field(default_factory=dict)
     """Ids given out and not yet joined with -> when they are void."""
     join_deadline_ms: int | None = None
     initial_until_ms: int | None = None
@@ -107,16 +117,50 @@ class ClassicState(msgspec.Struct):
     """When members that have not fetched their assignment are given up."""
     stored: ClassicGeneration | None = None
 
-    def copy(self) -> "ClassicState":
+    def draft(self) -> "ClassicState":
+        """One that may be changed while this one stays as it is."""
+        return self._with_mappings(Overlay)
+
+    def merged(self) -> "ClassicState":
+        """The state that this draft has come to; the one that it was drafted on is no more."""
+        return self._with_mappings(lambda mapping: mapping.merge() if isinstance(mapping, Overlay) else mapping)
+
+    def _with_mappings(self, change: Callable[[Any], Any]) -> "ClassicState":
         return msgspec.structs.replace(
-            self, seats=dict(self.seats), instances=dict(self.instances), pending=dict(self.pending)
+            self,
+            seats=change(self.seats),
+            offers=change(self.offers),
+            instances=change(self.instances),
+            pending=change(self.pending),
         )
 
+    def put(self, member_id: str, seat: Seat) -> None:
+        before = self.seats.get(member_id)
+        self.seats[member_id] = seat
+        self._count(before, seat)
+
+    def drop(self, member_id: str) -> Seat:
+        seat = self.seats.pop(member_id)
+        self._count(seat, None)
+        return seat
+
+    def _count(self, before: Seat | None, after: Seat | None) -> None:
+        for seat, change in ((before, -1), (after, 1)):
+            if seat is not None and seat.join_ticket is not None:
+                self.joined += change
+        if before is not None and after is not None and before.member.protocols is after.member.protocols:
+            return
+        for seat, change in ((before, -1), (after, 1)):
+            for name in seat.member.protocol_names() if seat is not None else ():
+                count = self.offers.pop(name, 0) + change
+                if count:
+                    self.offers[name] = count
+
     def awaiting_join(self) -> bool:
-        return any(seat.join_ticket is not None for seat in self.seats.values())
+        return self.joined > 0
 
     def all_joined(self) -> bool:
-        return not self.pending and all(seat.join_ticket is not None for seat in self.seats.values())
+        return not self.pending and self.joined == len(self.seats)
 
     def rebalance_ms(self) -> int:
         return max((seat.member.rebalance_timeout_ms for seat in self.seats.values()), default=0)
@@ -136,31 +180,44 @@ class ClassicState(msgspec.Struct):
         names = {offer.name for offer in protocols}
         if not self.seats:
             return bool(protocol_type and names)
-        return protocol_type == self.protocol_type and not names.isdisjoint(common_protocols(self.seats))
+        return protocol_type == self.protocol_type and not names.isdisjoint(self.common_protocols())
 
-    def deadlines(self) -> Iterable[int]:
-        yield from self.pending.values()
-        for deadline_ms in (self.join_deadline_ms, self.sync_deadline_ms):
-            if deadline_ms is not None:
-                yield deadline_ms
-        for seat in self.seats.values():
-            expires_ms = seat.expires_ms()
-            if expires_ms is not None:
-                yield expires_ms
+    def common_protocols(self) -> set[str]:
+        return {name for name, count in self.offers.items() if count == len(self.seats)}
+
+    def chosen_protocol(self) -> str:
+        """Every member votes for the first of its protocols that all support; equal votes go to the one named first."""
+        common = self.common_protocols()
+        votes = Counter(
+            next(offer.name for offer in seat.member.protocols if offer.name in common) for seat in self.seats.values()
+        )
+        return votes.most_common(1)[0][0]
+
+    def deadline_ms(self) -> int | None:
+        """The first of all; of a draft, the first of those that are new, or earlier."""
+        dues = [self.join_deadline_ms, self.sync_deadline_ms, *_set_in(self.pending)]
+        dues += [seat.expires_ms() for seat in _set_in(self.seats)]
+        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
 
 
 def restored(fact: ClassicGeneration) -> ClassicState:
     """The state in which the fact leaves a group that nothing is under way in."""
-    return ClassicState(
+    state = ClassicState(
         phase=Phase.STABLE if fact.members else Phase.EMPTY,
         generation=fact.generation,
         protocol_type=fact.protocol_type,
         protocol=fact.protocol,
         leader=fact.leader,
-        seats={member.member_id: Seat(member) for member in fact.members},
         instances={member.instance_id: member.member_id for member in fact.members if member.instance_id is not None},
         stored=fact,
     )
+    for member in fact.members:
+        state.put(member.member_id, Seat(member))
+    return state
+
+
+def _set_in(mapping: MutableMapping[str, V]) -> Iterable[V]:
+    return mapping.changed() if isinstance(mapping, Overlay) else mapping.values()
 
 
 def member_of(command: JoinGroup, member_id: str, assignment: bytes = b"") -> ClassicMember:
@@ -177,20 +234,6 @@ def member_of(command: JoinGroup, member_id: str, assignment: bytes = b"") -> Cl
     )
 
 
-def common_protocols(seats: Mapping[str, Seat]) -> set[str]:
-    offered = [{offer.name for offer in seat.member.protocols} for seat in seats.values()]
-    return set.intersection(*offered)
-
-
-def chosen_protocol(seats: Mapping[str, Seat]) -> str:
-    """Every member votes for the first of its protocols that all support; equal votes go to the one named first."""
-    common = common_protocols(seats)
-    votes = Counter(
-        next(offer.name for offer in seat.member.protocols if offer.name in common) for seat in seats.values()
-    )
-    return votes.most_common(1)[0][0]
-
-
 def subscribed_topics(state: ClassicState) -> frozenset[str] | None:
     """What the members consume; None if that cannot be told."""
     if state.seats and state.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -203,24 +246,3 @@ def subscribed_topics(state: ClassicState) -> frozenset[str] | None:
                 return None
             topics.update(named)
     return frozenset(topics)
-
-
-def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """The topics at the head of a consumer's subscription: a 16-bit version, then a 32-bit count of strings with 16-bit
-    lengths. Later versions only append, so what follows does not matter. None: these bytes are something else.
-    """
-    try:
-        _version, count = struct.unpack_from(">hi", metadata)
-        if count < 0:
-            return None
-        at, topics = 6, []
-        for _ in range(count):
-            (length,) = struct.unpack_from(">H", metadata, at)
-            name = metadata[at + 2 : at + 2 + length]
-            if len(name) < length:
-                return None
-            topics.append(name.decode())
-            at += 2 + length
-    except (struct.error, UnicodeDecodeError):
-        return None
-    return topics

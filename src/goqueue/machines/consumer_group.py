@@ -22,7 +22,6 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
     MemberState,
-    TopicsChanged,
     changed,
     unpacked,
 )
@@ -30,6 +29,7 @@ from goqueue.machines.consumer_group_reconcile import reconciled
 from goqueue.machines.consumer_group_refusals import malformed, misplaced
 from goqueue.machines.consumer_group_state import ConsumerGroupState
 from goqueue.machines.consumer_group_subscriptions import Subscriptions
+from goqueue.machines.group_commands import TopicsChanged
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -145,14 +145,25 @@ class ConsumerGroup:
         draft.put(member)
         missed_something = is_join or command.is_full or command.member_epoch != known.epoch
         is_told = missed_something or member.assigned != known.assigned
-        is_settling = self._state.unsettled or not member.is_settled
         reply = ConsumerHeartbeatReply(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=(self._options.settling_heartbeat_ms if is_settling else self._options.heartbeat_ms),
+            heartbeat_interval_ms=self._interval_ms(member),
             assignment=member.assigned if is_told else None,
         )
         return [*draft.facts(), draft.heard(member.member_id)], reply
+
+    def _interval_ms(self, member: ConsumerMember) -> int:
+        """Members that have what they shall have are not hurried by others that have not."""
+        options = self._options
+
+        def affordable_ms(beating: int) -> int:
+            return beating * 1000 // options.heartbeats_per_second_max
+
+        calm_ms = max(options.heartbeat_ms, affordable_ms(len(self._state.members)))
+        if member.is_settled:
+            return calm_ms
+        return min(calm_ms, max(options.settling_heartbeat_ms, affordable_ms(len(self._state.unsettled))))
 
     def _predecessor(self, command: ConsumerHeartbeat) -> ConsumerMember | None:
         """Whom this member continues: itself, or the one that released the same instance id."""

@@ -70,9 +70,13 @@ class Draft:
 
     def look_again(self, is_due: bool) -> None:
         """Begin a new epoch if `is_due`, or if the topics that members mean have changed."""
-        used = self._subscriptions.used(self.members())
-        if is_due or used != self._group.topics:
-            self._group = msgspec.structs.replace(self._group, epoch=self._group.epoch + 1, topics=used)
+        members, group = self.members(), self._group
+        used = self._subscriptions.used(members)
+        if is_due or used != group.topics:
+            empty_since_ms = 0 if members else group.empty_since_ms or self._now_ms
+            self._group = msgspec.structs.replace(
+                group, epoch=group.epoch + 1, topics=used, empty_since_ms=empty_since_ms
+            )
             self._rebalances = 1
 
     def wanted_assignor(self) -> str:

@@ -50,8 +50,11 @@ def unpacked(assignment: Iterable[TopicPartitions]) -> set[tuple[bytes, int]]:
 class ConsumerGroupOptions(msgspec.Struct, frozen=True):
     session_ms: int = 30_000
     heartbeat_ms: int = 3_000
-    settling_heartbeat_ms: int = 500
-    """While partitions are on their way: who waits for one hears soon that it is free."""
+    settling_heartbeat_ms: int = 200
+    """For members on their way to their target: who waits for a partition hears soon that it is free. Not much shorter:
+    librdkafka gives up on an answer that takes longer than this, and a sync may take a tenth of a second."""
+    heartbeats_per_second_max: int = 1_000
+    """Of one group: a large one is asked to beat more slowly."""
     size_max: int = 10_000
     regex_chars_max: int = 1_000
     default_assignor: str = UNIFORM
@@ -82,12 +85,6 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
         """All is said again: the member does not know what of it has been heard, or what it was answered."""
         subscribes = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
         return self.rebalance_timeout_ms != UNCHANGED and subscribes and self.owned is not None
-
-
-class TopicsChanged(msgspec.Struct, frozen=True):
-    """All topics there are now. A group that does not know any yet asks its members for patience."""
-
-    topics: Mapping[str, Topic]
 
 
 class DescribeConsumerGroup(msgspec.Struct, frozen=True):
@@ -173,6 +170,8 @@ class ConsumerGroupKept(Fact, frozen=True):
     assignor: str = UNIFORM
     topics: dict[str, tuple[bytes, int]] = msgspec.field(default_factory=dict)
     """The topics that members subscribe to: id and number of partitions at this epoch."""
+    empty_since_ms: int = 0
+    """When the last member went; 0 while there are members."""
 
     def key(self) -> bytes:
         return ledger_key(CONSUMER, self.group_id)

@@ -19,10 +19,15 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerRevocationDue,
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
-    TopicsChanged,
     refusal,
 )
-from goqueue.machines.group_commands import CommitOffsets, CommitTransactionOffsets, FetchOffsets, ListedGroup
+from goqueue.machines.group_commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    FetchOffsets,
+    ListedGroup,
+    TopicsChanged,
+)
 from goqueue.machines.group_kinds import GroupKind
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
@@ -53,8 +58,12 @@ class ListedConsumerGroup(ConsumerGroup):
         return self.check_commit(command.member_id, command.member_epoch)
 
     def empty_since_ms(self) -> int | None:
-        """When is not kept: offsets of a group without members last as long as their own commits say."""
-        return 0 if self.is_empty else None
+        if not self.is_empty:
+            return None
+        return self._state.group.empty_since_ms if self._state.group is not None else 0
+
+    def deadline_set_ms(self, fact: Any) -> int | None:
+        return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()
 
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state_name, CONSUMER)
@@ -77,7 +86,6 @@ def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
             ConsumerTopicsKnown,
             ConsumerGroupMeasured,
         ),
-        renewals=(),
         opens=lambda command: isinstance(command, ConsumerHeartbeat) and command.member_epoch == JOIN_EPOCH,
         refuse=_refuse,
         refuse_foreign=lambda command: _refuse(command, Code.GROUP_ID_NOT_FOUND),

@@ -14,7 +14,7 @@ from goqueue.machines.consumer_group_facts import (
     unpacked,
 )
 from goqueue.machines.consumer_group_state import ConsumerGroupState
-from goqueue.machines.consumer_group_subscriptions import regex_problem
+from goqueue.machines.patterns import regex_problem
 from goqueue.model.codes import Code
 
 

@@ -3,11 +3,13 @@
 Which version of a protocol a client speaks is the door's business; a command carries what follows from it, by name.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
@@ -226,6 +228,12 @@ class TopicDeleted(msgspec.Struct, frozen=True):
     topic: str
     topic_id: bytes | None = None
     """If given, offsets committed to another topic of that name stay."""
+
+
+class TopicsChanged(msgspec.Struct, frozen=True):
+    """All topics there are now. A group that assigns them and does not know any yet asks its members for patience."""
+
+    topics: Mapping[str, Topic]
 
 
 class DescribeGroup(msgspec.Struct, frozen=True):

@@ -2,45 +2,39 @@
 time noted for a group has come.
 """
 
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Callable
+
+from goqueue.machines.deadlines import Deadlines
+
+_DUE_MAX = 1000  # per tick: what is left is due at once in the next
 
 
 class GroupDeadlines:
-    """Invariant: every group with a deadline is noted, for that time or an earlier one; a group that is gone is not.
-    Invariant: each noted time is in the heap; whatever else is there is outdated and costs one needless look.
-    """
+    """Invariant: every group with a deadline is noted, for that time or an earlier one; a group that is gone is not."""
 
     def __init__(self, actual_ms: Callable[[str], int | None]) -> None:
         self._actual_ms = actual_ms
-        self._noted: dict[str, int] = {}
-        self._heap: list[tuple[int, str]] = []
+        self._noted = Deadlines()
 
-    def note(self, group_id: str) -> None:
-        """Something happened in the group that may have brought a deadline nearer."""
-        deadline_ms = self._actual_ms(group_id)
-        if deadline_ms is not None and deadline_ms < self._noted.get(group_id, deadline_ms + 1):
-            self._noted[group_id] = deadline_ms
-            heappush(self._heap, (deadline_ms, group_id))
+    def note(self, group_id: str, deadline_ms: int | None) -> None:
+        """Something happened in the group that came with a deadline."""
+        noted_ms = self._noted.get(group_id)
+        if deadline_ms is not None and (noted_ms is None or deadline_ms < noted_ms):
+            self._noted.set(group_id, deadline_ms)
 
     def drop(self, group_id: str) -> None:
         """The group is gone."""
-        self._noted.pop(group_id, None)
+        self._noted.clear(group_id)
 
     def earliest_ms(self) -> int | None:
-        return self._heap[0][0] if self._heap else None
+        return self._noted.earliest_ms()
 
-    def due(self, now_ms: int) -> Iterator[str]:
+    def due(self, now_ms: int) -> list[str]:
         """Groups whose time may have come."""
-        return (group_id for group_id, noted_ms in self._noted.items() if noted_ms <= now_ms)
+        return self._noted.due(now_ms, _DUE_MAX)
 
     def pass_until(self, now_ms: int) -> None:
-        """The groups that were due have been looked at."""
-        come: set[str] = set()
-        while self._heap and self._heap[0][0] <= now_ms:
-            noted_ms, group_id = heappop(self._heap)
-            if self._noted.get(group_id) == noted_ms:
-                del self._noted[group_id]
-                come.add(group_id)
-        for group_id in sorted(come):
-            self.note(group_id)
+        """The groups that were due have been looked at. Whoever was not, or is due again, will be."""
+        for group_id in self.due(now_ms):
+            self._noted.clear(group_id)
+            self.note(group_id, self._actual_ms(group_id))

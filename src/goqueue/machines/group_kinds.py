@@ -42,6 +42,11 @@ class OneGroup(Protocol):
 
     def next_deadline_ms(self) -> int | None: ...
 
+    def deadline_set_ms(self, fact: Any) -> int | None:
+        """The earliest deadline that came with this fact, which was just applied; perhaps too early, never too late.
+        Unlike the next of all, it must not cost a look at every member.
+        """
+
     def admit_commit(self, command: CommitOffsets | CommitTransactionOffsets, now_ms: int) -> tuple[Code, list[Fact]]:
         """Whether this member may commit now, and facts that follow from its having spoken."""
 
@@ -69,8 +74,6 @@ class GroupKind(NamedTuple):
     """To one group: they have a field `group_id`."""
     facts: tuple[type[Fact], ...]
     """Without the tombstones, which are found by their keys."""
-    renewals: tuple[type[Fact], ...]
-    """Those of the facts that only move a deadline away: so frequent that they must cost no search for the next one."""
     opens: Callable[[Any], bool]
     """Whether this command may turn an empty group of another kind into one of this kind."""
     refuse: Callable[[Any, Code], Any]
@@ -89,7 +92,6 @@ def classic_kind(options: GroupOptions) -> GroupKind:
         make=lambda group_id: ClassicGroup(group_id, options),
         commands=(JoinGroup, SyncGroup, Heartbeat, LeaveGroup),
         facts=(ClassicGeneration, ClassicChanged, SessionRenewed),
-        renewals=(SessionRenewed,),
         opens=lambda command: isinstance(command, JoinGroup) and not command.member_id,
         refuse=_refuse,
         refuse_foreign=_refuse_foreign,

@@ -3,7 +3,7 @@
 Who may commit is decided by the group; here it is decided what may be committed, and what becomes of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from goqueue.machines.group_commands import (
@@ -20,6 +20,7 @@ from goqueue.machines.group_commands import (
 )
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
 
 OFFSET = "offset"
 PENDING = "pending"
@@ -196,16 +197,23 @@ class GroupOffsets:
 
     # Fetch
 
-    def fetched(self, command: FetchOffsets) -> tuple[FetchedOffset, ...]:
-        places = command.partitions
+    def fetched(self, command: FetchOffsets, topics: Mapping[str, Topic]) -> tuple[FetchedOffset, ...]:
+        """`topics`: those there are. What was committed to another one of that name, whose end a crash kept from us,
+        is nowhere in this one.
+        """
+        committed = self._committed.get(command.group_id, {})
+        places: Iterable[TopicPartition] | None = command.partitions
         if places is None:
-            places = tuple(self._committed.get(command.group_id, {}))
-        return tuple(self._fetched(command, place) for place in places)
+            places = (place for place, fact in committed.items() if not _is_of_another(fact, topics))
+        found = ((place, committed.get(place)) for place in places)
+        return tuple(
+            self._fetched(command, place, None if fact is None or _is_of_another(fact, topics) else fact)
+            for place, fact in found
+        )
 
-    def _fetched(self, command: FetchOffsets, place: TopicPartition) -> FetchedOffset:
+    def _fetched(self, command: FetchOffsets, place: TopicPartition, fact: OffsetCommitted | None) -> FetchedOffset:
         if command.require_stable and place in self._pending.get(command.group_id, {}):
             return FetchedOffset(*place, code=Code.UNSTABLE_OFFSET_COMMIT)
-        fact = self._committed.get(command.group_id, {}).get(place)
         if fact is None:
             return FetchedOffset(*place)
         return FetchedOffset(fact.topic, fact.partition, fact.offset, fact.leader_epoch, fact.metadata, fact.topic_id)
@@ -260,6 +268,11 @@ class GroupOffsets:
 def _tombstone(pending: OffsetPending) -> Fact:
     commit = pending.commit
     return PendingForgotten(commit.group_id, commit.topic, commit.partition, pending.producer_id)
+
+
+def _is_of_another(fact: OffsetCommitted, topics: Mapping[str, Topic]) -> bool:
+    topic = topics.get(fact.topic)
+    return topic is not None and fact.topic_id is not None and topic.id != fact.topic_id
 
 
 def _drop(outer: dict[Any, dict[Any, Any]], first: Any, second: Any) -> None:

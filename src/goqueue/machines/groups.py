@@ -23,6 +23,7 @@ from goqueue.machines.group_commands import (
     ListReply,
     ResetOffsets,
     TopicDeleted,
+    TopicsChanged,
     key_parts,
 )
 from goqueue.machines.group_deadlines import GroupDeadlines
@@ -113,8 +114,7 @@ class Groups:
         if group is None or group.kind != kind.name:
             group = self._groups[group_id] = kind.make(group_id)
         group.apply(fact)
-        if not isinstance(fact, kind.renewals):
-            self._deadlines.note(group_id)
+        self._deadlines.note(group_id, group.deadline_set_ms(fact))
 
     def forget(self, key: bytes) -> None:
         name, group_id = map(str, key_parts(key)[:2])
@@ -130,7 +130,6 @@ class Groups:
             self._deadlines.drop(group_id)
         else:
             group.forget(key)
-            self._deadlines.note(group_id)
 
     def facts(self) -> Iterator[Fact]:
         for group in self._groups.values():
@@ -225,7 +224,8 @@ class Groups:
         refusal = Code.NONE if group is None else group.fetch_refusal(command)
         if refusal is not Code.NONE:
             return [], FetchOffsetsReply(refusal)
-        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command))
+        known = self._announced.get(TopicsChanged)
+        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command, {} if known is None else known.topics))
 
     def _delete_offsets(self, command: DeleteOffsets, _now_ms: int) -> tuple[list[Fact], DeleteOffsetsReply]:
         group_id = command.group_id

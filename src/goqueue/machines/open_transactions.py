@@ -90,15 +90,18 @@ class OpenTransactions:
 
         A marker above the high watermark could still be lost with its leader, so it decides nothing yet.
         """
-        decided = self._decided
-        while decided and decided[0][0] < high_watermark:
-            decided.popleft()
+        self.forget_decided(high_watermark)
         stable = high_watermark
         if self._open and self._earliest < stable:
             stable = self._earliest
-        for _, first in decided:
+        for _, first in self._decided:
             stable = min(stable, first)
         return max(stable, self._log_start)
+
+    def forget_decided(self, high_watermark: int) -> None:
+        """What was decided below it is decided for good. To be called now and then, should nobody be reading."""
+        while self._decided and self._decided[0][0] < high_watermark:
+            self._decided.popleft()
 
     def aborted_in(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of every aborted transaction with a record or its marker in the range."""

@@ -5,11 +5,12 @@ Two phases. The decision to commit or abort is stored (Prepare) and answered; fr
 reported as written (Complete). Until then the producer is asked to wait: CONCURRENT_TRANSACTIONS.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.transaction_commands import (
     AddGroup,
@@ -22,7 +23,6 @@ from goqueue.machines.transaction_commands import (
     Partition,
     ProducerReply,
 )
-from goqueue.machines.transaction_deadlines import Deadlines
 from goqueue.machines.transaction_facts import (
     COMPLETE,
     EPOCH_GIVEN_MAX,
@@ -89,11 +89,15 @@ class TransactionMachine:
     def is_open(self, producer_id: int, epoch: int, topic: str, partition: int) -> bool:
         return self.verify(producer_id, epoch, (topic, partition)) is Code.NONE
 
-    def markers_due(self) -> list[MarkerJob]:
-        """What is still to be written, oldest decision first. The same job is listed until it is reported."""
+    def markers_due(self, names: Iterable[str] | None = None) -> list[MarkerJob]:
+        """What is still to be written for these transactional ids, or for all, oldest decision first. The same job is
+        listed until it is reported.
+        """
         jobs = []
-        for name, places in self._due.items():
-            of = self._transactions[name]
+        for name in list(self._due) if names is None else names:
+            places, of = self._due.get(name), self._transactions.get(name)
+            if places is None or of is None:
+                continue
             jobs.append(
                 MarkerJob(
                     name,
@@ -270,8 +274,10 @@ class TransactionMachine:
             case TransactionChanged():
                 self._change(fact)
             case MarkersNoted(name, partitions, groups):
-                done = {*partitions, *groups}
-                self._due[name] = {place: None for place in self._due[name] if place not in done}
+                due = self._due[name]
+                done: tuple[Partition | str, ...] = (*partitions, *groups)
+                for place in done:
+                    due.pop(place, None)
             case ProducerIdTaken(producer_id):
                 self._next_id = producer_id + 1
             case ProducerIdsReserved(end):

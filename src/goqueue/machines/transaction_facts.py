@@ -90,6 +90,11 @@ class TransactionChanged(Fact, frozen=True):
         return transaction_key(self.transactional_id)
 
     @property
+    def is_prepared(self) -> bool:
+        """Decided, and its markers are to be written."""
+        return self.state in PREPARED
+
+    @property
     def identity(self) -> Identity:
         """Who the producer is: the one identity that may act."""
         if self.next_producer_id != NO_PRODUCER:

@@ -6,6 +6,7 @@ from base64 import urlsafe_b64encode
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
+from goqueue.broker.lag import Lag
 from goqueue.broker.publish import Publisher
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
@@ -50,6 +51,7 @@ class Assembly:
             publisher=Publisher(topics, clock, transactions.verify),
             fetcher=Fetcher(topics, clock),
             groups=groups,
+            lag=Lag(groups, topics, clock),
             transactions=transactions,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
@@ -79,7 +81,7 @@ class Assembly:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS),))
             coordinators.append(self._coordinator("__groups", number, machine, GROUP_FACTS))
-        return Groups(coordinators)
+        return Groups(coordinators, self._clock)
 
     def _transactions(self, topics: Topics, groups: Groups) -> Transactions:
         machine = TransactionMachine()

@@ -88,6 +88,7 @@ class Replicas:
         for replica in self._replicas.values():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
+            replica.producers.open_transactions.forget_decided(replica.high_watermark)
 
     def sync(self) -> None:
         """So that whoever waits for an acknowledgement gets it."""

@@ -2,10 +2,10 @@
 durable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from goqueue.machines.machine import Machine, Outcome, Tick
+from goqueue.machines.machine import Fact, Machine, Outcome, Tick
 from goqueue.model.errors import GoQueueError
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.ledger import Ledger
@@ -34,14 +34,15 @@ class Coordinator:
         self._failure: GoQueueError | None = None
         self._busy = False
         self._inbox: list[tuple[Any, OnReply | None]] = []
-        self.after_apply: Callable[[], None] = lambda: None
-        """Called when facts were applied, before anybody is told: something may have to be done about them outside."""
+        self.after_apply: Callable[[Iterable[Fact]], None] = lambda facts: None
+        """Called with facts that were applied, before anybody is told: something may have to be done about them
+        outside, perhaps not before they are durable. After a replay, with those that a snapshot would hold."""
 
     def load(self) -> None:
         """Rebuild the machine from its ledger; before anything else."""
         self._ledger.replay(self.machine, self._clock.now_ms())
         self._set_timer()
-        self.after_apply()
+        self.after_apply(self.machine.facts())
 
     def submit(self, command: Any, on_reply: OnReply | None = None) -> None:
         """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
@@ -79,7 +80,7 @@ class Coordinator:
         if on_reply is not None:
             self._waiting[ticket] = on_reply
         if outcome.facts:
-            self.after_apply()
+            self.after_apply(outcome.facts)
         self._give(outcome)
         self._set_timer()
         if outcome.facts:

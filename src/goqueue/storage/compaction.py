@@ -17,6 +17,7 @@ from goqueue.storage.disk import Disk
 from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.log import NO_ROOM, Log
 from goqueue.storage.segment import Segment
+from goqueue.storage.snapshots import oldest_offset
 from goqueue.storage.swap import CLEANED_NAME, Manifest, Replacement
 from goqueue.storage.walk import Expected
 
@@ -46,6 +47,9 @@ class Plan:
     segment_bytes: int
     index_interval_bytes: int
     tombstone_ms: int
+    remembered_from: int | None
+    """Deletions and markers at or behind it stay, whatever their age: the oldest snapshot beside the log does not know
+    of them, and a restart that has to begin with it must hear of them. None: there is no snapshot."""
     now_ms: int
     truncations: int
     """Of the log when this was planned: another number means another history."""
@@ -76,6 +80,7 @@ def plan(log: Log, now_ms: int, limit_offset: int | None = None) -> Plan | None:
         segment_bytes=log.options.segment_bytes,
         index_interval_bytes=log.options.index_interval_bytes,
         tombstone_ms=log.options.tombstone_ms,
+        remembered_from=oldest_offset(log.disk, log.directory),
         now_ms=now_ms,
         truncations=log.truncations,
     )
@@ -101,7 +106,7 @@ def _compact(disk: Disk, plan: Plan) -> Manifest | None:
     latest, segments = _latest_offsets(segments, plan.first_dirty, survey)
     if not segments or segments[-1].base_offset < plan.first_dirty:
         return None
-    keep = Keep(survey, latest, plan.now_ms, plan.tombstone_ms)
+    keep = Keep(survey, latest, plan.now_ms, plan.tombstone_ms, plan.remembered_from)
     if not disk.exists(plan.directory):
         return None  # deleted meanwhile; making a folder in it would bring it back
     disk.make_directory(f"{plan.directory}/{CLEANED_NAME}")

@@ -4,7 +4,9 @@
 - A tombstone (no value) stays readable for a day after its first compaction, so that slow readers learn of the
   deletion.
 - Records of aborted transactions go. A transaction's marker stays as long as any of its records, then for a day.
-- A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it.
+- A producer's last batch leaves at least its header for a day, because its sequence numbers are judged by it; the
+  marker that ends it stays as long.
+- Tombstones and markers stay longer if a snapshot beside the log does not know of them.
 """
 
 from bisect import bisect_right
@@ -69,13 +71,19 @@ def _marker_of(span: tuple[int, int]) -> int:
 class Keep:
     """Decides batch by batch, in log order."""
 
-    def __init__(self, survey: Survey, latest: dict[bytes, int], now_ms: int, tombstone_ms: int) -> None:
+    def __init__(
+        self, survey: Survey, latest: dict[bytes, int], now_ms: int, tombstone_ms: int, remembered_from: int | None
+    ) -> None:
         self._survey = survey
         self._latest = latest
         self._now_ms = now_ms
         self._tombstone_ms = tombstone_ms
+        self._remembered_from = FOR_EVER if remembered_from is None else remembered_from
         self._has_records: set[int] = set()
         """Producers whose transaction at this point of the log still has records."""
+        self._has_header: set[int] = set()
+        """Those of which it has a batch without records: whoever reads that takes the transaction for open until the
+        marker comes."""
 
     def rebuild(self, batch: Batch, records: list[DecodedRecord] | None) -> Batch | None:
         """What is left of a batch: itself, a smaller one, or None."""
@@ -91,7 +99,7 @@ class Keep:
             is_needed = (
                 self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
             )
-            return _checked(rebuild_batch(batch, [])) if is_needed else None
+            return self._header(batch) if is_needed else None
         wants_horizon = delete_horizon_ms(batch) is None and any(record.value is None for record in kept)
         if records is not None and len(kept) == len(records) and not wants_horizon:
             return self._note(batch)
@@ -103,8 +111,14 @@ class Keep:
         for batch in batches:
             if batch.is_control:
                 self._has_records.discard(batch.producer_id)
+                self._has_header.discard(batch.producer_id)
             else:
                 self._note(batch)
+
+    def _header(self, batch: Batch) -> Batch:
+        if batch.is_transactional:
+            self._has_header.add(batch.producer_id)
+        return _checked(rebuild_batch(batch, []))
 
     def _note(self, batch: Batch) -> Batch:
         if batch.is_transactional:
@@ -116,18 +130,21 @@ class Keep:
             return True
         if self._latest.get(record.key, -1) > record.offset:
             return False
-        return record.value is not None or not self._horizon_passed(batch)
+        return record.value is not None or not self._may_go(batch, record.offset)
 
-    def _horizon_passed(self, batch: Batch) -> bool:
+    def _may_go(self, batch: Batch, offset: int) -> bool:
+        """A tombstone or a marker that has been compacted before."""
         horizon = delete_horizon_ms(batch)
-        return horizon is not None and horizon <= self._now_ms
+        return horizon is not None and horizon <= self._now_ms and offset < self._remembered_from
 
     def _rebuild_marker(self, batch: Batch) -> Batch | None:
+        has_header = batch.producer_id in self._has_header
+        self._has_header.discard(batch.producer_id)
         if batch.producer_id in self._has_records:
             self._has_records.discard(batch.producer_id)
             return batch
         if delete_horizon_ms(batch) is not None:
-            return None if self._horizon_passed(batch) else batch
+            return None if self._may_go(batch, batch.base_offset) and not has_header else batch
         try:
             marker = decode(batch)
         except CorruptBatch:

@@ -23,6 +23,7 @@ VERSION = 1
 HEADER = Struct("<2sHIqqq")
 LENGTH = Struct("<I")
 KEPT = 3
+ANY_NAME = re.compile(r"snapshot-.+-(?P<offset>\d+)-\d+\.bin")
 
 events = get_logger("storage")
 
@@ -91,6 +92,14 @@ class SnapshotFiles:
         if magic != MAGIC or version != VERSION or crc32c(memoryview(data)[8:]) != crc:
             raise DamagedFile("wrong checksum")
         return Snapshot(offset, _entries(data, count))
+
+
+def oldest_offset(disk: Disk, directory: str) -> int | None:
+    """From where on a restart may read the log in `directory`, should it have to use the oldest snapshot there, sound
+    or not; None: there is none.
+    """
+    found = (ANY_NAME.fullmatch(name) for name in disk.list(directory))
+    return min((int(name["offset"]) for name in found if name is not None), default=None)
 
 
 def _entries(data: bytes, count: int) -> list[tuple[bytes, bytes]]:

@@ -12,10 +12,10 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerHeartbeatReply,
     ConsumerMember,
     StoredConsumerFact,
-    TopicsChanged,
     packed,
     unpacked,
 )
+from goqueue.machines.group_commands import TopicsChanged
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

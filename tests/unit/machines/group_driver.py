@@ -1,5 +1,6 @@
 """Plays the coordinator of the groups: a ledger in memory, a clock that is told, decisions that only read."""
 
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 
 from goqueue.machines.classic_group import ClassicGroup
 from goqueue.machines.classic_state import ClassicGeneration
+from goqueue.machines.consumer_group import ConsumerGroup
 from goqueue.machines.group_commands import (
     CommitOffsets,
     DescribedGroup,
@@ -65,12 +67,23 @@ def at(topic: str, partition: int, offset: int, end_offset: int | None = 100, **
 def state_of(machine: Groups) -> Any:
     """All that a decision might have changed by mistake."""
     groups = {
-        group_id: group._state if isinstance(group, ClassicGroup) else vars(group)
+        group_id: vars(group._state) if isinstance(group, ConsumerGroup) else getattr(group, "_state", vars(group))
         for group_id, group in machine._groups.items()
     }
     offsets = {name: value for name, value in vars(machine._offsets).items() if name != "_options"}
-    noted = (machine._deadlines._noted, machine._deadlines._heap, machine._next_expiry_ms, machine._announced)
+    noted = (machine._deadlines._noted._due_ms, machine._next_expiry_ms, machine._announced)
     return deepcopy((groups, offsets, noted))
+
+
+def check_counts(machine: Groups) -> None:
+    """What is counted along the way is what a count would give."""
+    for group in machine._groups.values():
+        if isinstance(group, ClassicGroup):
+            state = group._state
+            assert state.joined == sum(seat.join_ticket is not None for seat in state.seats.values())
+            offered = Counter(name for seat in state.seats.values() for name in seat.member.protocol_names())
+            assert state.offers == offered
+            assert type(state.seats) is dict, "a draft was kept"
 
 
 class Driver:
@@ -102,6 +115,7 @@ class Driver:
         for fact in outcome.facts:
             self._store(fact)
             self.machine.apply(fact)
+        check_counts(self.machine)
         for answered, reply in outcome.replies:
             assert answered not in self.replies, f"ticket {answered} is answered twice"
             assert 0 < answered <= self._tickets

@@ -82,6 +82,9 @@ class OtherGroup:
     def next_deadline_ms(self) -> int | None:
         return None
 
+    def deadline_set_ms(self, fact: Greeted) -> int | None:
+        return None
+
     def admit_commit(self, command: CommitOffsets | CommitTransactionOffsets, now_ms: int) -> tuple[Code, list[Fact]]:
         return (Code.NONE if command.generation == self.members else Code.STALE_MEMBER_EPOCH), []
 
@@ -106,7 +109,6 @@ OTHER = GroupKind(
     make=OtherGroup,
     commands=(Hello,),
     facts=(Greeted,),
-    renewals=(),
     opens=lambda command: not command.is_goodbye,
     refuse=lambda command, code: (code, ""),
     refuse_foreign=lambda command: (Code.GROUP_ID_NOT_FOUND, ""),
@@ -310,7 +312,7 @@ def test_heartbeats_cost_no_search_for_the_next_deadline(driver: Driver, monkeyp
             driver.advance(100)
             driver.heartbeat("a", generation)
             assert driver.machine.next_deadline_ms() == noted_ms, "the old time stands for the new until it comes"
-    assert len(driver.machine._deadlines._heap) <= 3
+    assert len(driver.machine._deadlines._noted._heap) <= 3
     driver.advance(SESSION_MS - 5_000)
     assert driver.machine.next_deadline_ms() == driver.now_ms + 5_000
 

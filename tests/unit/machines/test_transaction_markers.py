@@ -2,10 +2,10 @@
 
 import pytest
 
+from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.machine import Tick
 from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_commands import AddPartitions, MarkersWritten
-from goqueue.machines.transaction_deadlines import Deadlines
 from goqueue.machines.transaction_facts import State
 from tests.unit.machines.transaction_samples import MINUTE_MS, Bench, identity_of, replayed, restored
 

@@ -76,7 +76,7 @@ def test_a_command_submitted_while_facts_are_acted_upon_is_decided_after_them() 
     library = Library()
     seen: list[dict[str, int]] = []
 
-    def act() -> None:
+    def act(_facts: object) -> None:
         seen.append(library.shelf.plain)
         if library.shelf.plain == {"a": 1}:
             library.coordinator.submit(Drop("a"))

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from goqueue.records.decode import decode
 from goqueue.runtime.ledger import SNAPSHOT_EVERY_MS, SNAPSHOT_EVERY_RECORDS
 from goqueue.storage.compaction import compact, install, plan
+from goqueue.storage.options import DAY_MS
 from tests.sim.crashes import Trace, images
 from tests.unit.runtime.shelf import Drop, Library, Put, Shelf, Stored, WaitFor
 
@@ -159,3 +161,70 @@ def test_replaying_twice_gives_the_same_machine() -> None:
             shelf.apply(fact)
         shelf.forget(b"b")
         assert shelf.plain == {"a": 3}
+
+
+def compacted(library: Library) -> None:
+    """Seal the ledger and compact it, after enough was written to make that worth its work."""
+    for number in range(500):
+        library.submit(Put("filler", number))
+    library.commit()
+    log = library.ledger_replica.log
+    log.roll(library.clock.now_ms())
+    log.sync()
+    work = plan(log, library.clock.now_ms())
+    assert work is not None
+    manifest = compact(library.disk, work)
+    assert manifest is not None
+    assert install(log, manifest)
+
+
+def tombstones(library: Library) -> set[bytes | None]:
+    batches = library.ledger_replica.batches_from(0)
+    return {record.key for batch in batches for record in decode(batch) if record.value is None}
+
+
+def test_what_was_dropped_stays_so_when_a_restart_must_use_an_older_snapshot() -> None:
+    """The older one still has it, so the ledger must not forget that it was dropped, however long ago."""
+    library = Library()
+    library.submit(Put("gone", 1))
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
+    library.submit(Drop("gone"))
+    compacted(library)
+    library.clock.advance(2 * DAY_MS)
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
+    compacted(library)
+    assert library.again().shelf.plain == {"filler": 499}
+    library.disk.flip_bit(f"logs/__shelf/0/{library.snapshots()[-1]}", 300)
+    assert library.again().shelf.plain == {"filler": 499}
+
+
+def test_what_was_dropped_stays_so_when_no_snapshot_could_be_saved_for_days() -> None:
+    library = Library()
+    library.submit(Put("gone", 1))
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
+    library.disk.faults.add("create", errno.EIO, suffix=".bin.tmp", forever=True)
+    library.submit(Drop("gone"))
+    compacted(library)
+    library.clock.advance(2 * DAY_MS)
+    compacted(library)
+    assert len(library.snapshots()) == 1
+    assert library.again().shelf.plain == {"filler": 499}
+
+
+def test_once_every_snapshot_knows_of_it_a_tombstone_goes() -> None:
+    library = Library()
+    library.submit(Put("gone", 1))
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
+    library.submit(Drop("gone"))
+    compacted(library)
+    library.clock.advance(2 * DAY_MS)
+    for _ in range(3):
+        assert tombstones(library) == {b"gone"}
+        library.submit(Put("a", 1))
+        library.ledger.snapshot(library.shelf, library.clock.now_ms())
+    compacted(library)
+    assert tombstones(library) == set()
+    for name in library.snapshots():
+        assert library.again().shelf.plain == {"filler": 499, "a": 1}
+        library.disk.flip_bit(f"logs/__shelf/0/{name}", 300)
+    assert library.again().shelf.plain == {"filler": 499, "a": 1}

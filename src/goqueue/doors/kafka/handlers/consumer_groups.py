@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from goqueue.broker.groups import consumer_commands
+from goqueue.broker.groups import consumer_commands, new_member_id
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import consumer_groups as wire
 
 CONSUMER_MEMBER_TYPE = 1
+OWN_MEMBER_ID_FROM = 1
+"""Versions from which a member brings its id; before, it was given one when it joined (Java clients up to 3.9)."""
 
 
 def handle_heartbeat(request: Request) -> None:
@@ -17,10 +19,13 @@ def handle_heartbeat(request: Request) -> None:
         owned = tuple(
             consumer_commands.TopicPartitions(one.topic_id, tuple(one.partitions)) for one in message.topic_partitions
         )
-    names = message.subscribed_topic_names
+    names, member_id = message.subscribed_topic_names, message.member_id
+    is_join = message.member_epoch == consumer_commands.JOIN_EPOCH
+    if not member_id and is_join and request.version < OWN_MEMBER_ID_FROM:
+        member_id = new_member_id(request.header.client_id or "")
     command = consumer_commands.ConsumerHeartbeat(
         group_id=message.group_id,
-        member_id=message.member_id,
+        member_id=member_id,
         member_epoch=message.member_epoch,
         instance_id=message.instance_id,
         rack_id=message.rack_id,

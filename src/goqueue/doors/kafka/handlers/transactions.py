@@ -2,7 +2,6 @@
 them.
 """
 
-import re
 from typing import Any
 
 from goqueue.broker.topics import code_of
@@ -10,6 +9,7 @@ from goqueue.broker.transactions import AddGroup, AddPartitions, EndTransaction,
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages import describe_transactions as wire_describe
 from goqueue.wire.kafka.messages import transactions as wire
 
@@ -145,24 +145,20 @@ def handle_describe_transactions(request: Request) -> None:
 
 def handle_list_transactions(request: Request) -> None:
     message: wire_describe.ListTransactionsRequest = request.message
-    machine = request.broker.transactions.machine
     response = wire_describe.ListTransactionsResponse()
     try:
-        pattern = re.compile(message.transactional_id_pattern or "")
-    except re.error:
-        request.answer(wire_describe.ListTransactionsResponse(error_code=Code.INVALID_REGULAR_EXPRESSION))
+        found = request.broker.transactions.listing(
+            message.transactional_id_pattern or "",
+            states=message.state_filters,
+            producer_ids=message.producer_id_filters,
+            longer_than_ms=message.duration_filter,
+        )
+    except Refused as refused:
+        request.answer(wire_describe.ListTransactionsResponse(error_code=refused.code))
         return
     known = {state.value for state in State}
     response.unknown_state_filters = [state for state in message.state_filters if state not in known]
-    found = machine.listing(
-        request.broker.clock.now_ms(),
-        states=message.state_filters,
-        producer_ids=message.producer_id_filters,
-        longer_than_ms=message.duration_filter,
-    )
     response.transaction_states = [
-        wire_describe.ListedTransaction(one.transactional_id, one.producer_id, one.state.value)
-        for one in found
-        if not message.transactional_id_pattern or pattern.fullmatch(one.transactional_id)
+        wire_describe.ListedTransaction(one.transactional_id, one.producer_id, one.state.value) for one in found
     ]
     request.answer(response)

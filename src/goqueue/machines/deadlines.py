@@ -24,6 +24,9 @@ class Deadlines:
             self._heap = [(due, each) for each, due in self._due_ms.items()]
             heapify(self._heap)
 
+    def get(self, name: str) -> int | None:
+        return self._due_ms.get(name)
+
     def clear(self, name: str) -> None:
         self._due_ms.pop(name, None)
 

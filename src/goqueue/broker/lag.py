@@ -1,0 +1,155 @@
+"""How far groups are behind: what they have committed, against where each partition ends now, and whose it is."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from goqueue.broker.groups import Groups, commands, consumer_commands
+from goqueue.broker.topics import Topics
+from goqueue.machines.classic_payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
+from goqueue.machines.group_commands import TopicPartition
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.runtime.clock import Clock
+
+GROUPS_PER_TURN = 50
+"""Of the event loop, when all groups are asked: others want to be served in between."""
+
+
+class Owner(NamedTuple):
+    """The member that a partition is assigned to."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+
+
+class PartitionLag(NamedTuple):
+    topic: str
+    partition: int
+    committed: int | None
+    """The offset that the group goes on from; None: it has committed none."""
+    end: int | None
+    """The high watermark; None: the partition is out of service."""
+    lag: int | None
+    """What is there to be read, as far as that can be told: from the committed offset, or from the start of the log if
+    there is none or the records before it are gone."""
+    owner: Owner | None
+    """None: nobody's, or that cannot be told, as while a classic group rebalances."""
+
+
+class GroupLag(NamedTuple):
+    group_id: str
+    type: str
+    state: str
+    partitions: tuple[PartitionLag, ...]
+    """Those with a commit or an owner, by topic and number."""
+
+    @property
+    def lag(self) -> int:
+        return sum(one.lag or 0 for one in self.partitions)
+
+
+class Lag:
+    def __init__(self, groups: Groups, topics: Topics, clock: Clock) -> None:
+        self._groups = groups
+        self._topics = topics
+        self._clock = clock
+
+    def of_group(self, group_id: str, on_reply: Callable[[GroupLag | GoQueueError], None]) -> None:
+        """Refused with GROUP_ID_NOT_FOUND: there is no such group."""
+        questions = (
+            commands.FetchOffsets(group_id, None),
+            commands.DescribeGroup(group_id),
+            consumer_commands.DescribeConsumerGroup(group_id),
+        )
+        replies: list[Any] = []
+
+        def collect(reply: Any) -> None:
+            replies.append(reply)
+            if len(replies) == len(questions):
+                failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
+                on_reply(failure or self._measure(*replies))
+
+        for question in questions:
+            self._groups.submit(question, collect)
+
+    def of_all(self, on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
+        """Of every group, by name. A group that goes meanwhile is left out."""
+
+        def listed(replies: list[Any]) -> None:
+            failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
+            if failure is not None:
+                on_reply(failure)
+            else:
+                self._in_turns(sorted(group.group_id for reply in replies for group in reply.groups), [], on_reply)
+
+        self._groups.submit_to_all(commands.ListGroups(), listed)
+
+    def _in_turns(
+        self, group_ids: list[str], found: list[GroupLag], on_reply: Callable[[list[GroupLag] | GoQueueError], None]
+    ) -> None:
+        now, later = group_ids[:GROUPS_PER_TURN], group_ids[GROUPS_PER_TURN:]
+        replies: list[GroupLag | GoQueueError] = []
+
+        def collect(reply: GroupLag | GoQueueError) -> None:
+            replies.append(reply)
+            if len(replies) < len(now):
+                return
+            failures = [one for one in replies if isinstance(one, GoQueueError) and not _is_gone(one)]
+            if failures:
+                on_reply(failures[0])
+                return
+            found.extend(one for one in replies if isinstance(one, GroupLag))
+            self._clock.call_soon(lambda: self._in_turns(later, found, on_reply))
+
+        if not now:
+            on_reply(sorted(found, key=lambda one: one.group_id))
+        for group_id in now:
+            self.of_group(group_id, collect)
+
+    def _measure(self, offsets: Any, classic: Any, consumer: Any) -> GroupLag | Refused:
+        if consumer.epoch:
+            kind, state = consumer_commands.CONSUMER, consumer.state
+            owners = dict(self._consumer_owners(consumer.members))
+        elif classic.code is Code.NONE:
+            kind, state = commands.CLASSIC, classic.state
+            owners = dict(_classic_owners(classic))
+        else:
+            return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {classic.group_id!r}")
+        committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets}
+        places = sorted(committed.keys() | owners.keys())
+        partitions = (self._partition(place, committed.get(place), owners.get(place)) for place in places)
+        return GroupLag(classic.group_id, kind, state, tuple(partitions))
+
+    def _partition(self, place: TopicPartition, committed: int | None, owner: Owner | None) -> PartitionLag:
+        try:
+            replica = self._topics.replica(*place)
+        except Refused:
+            return PartitionLag(*place, committed, None, None, owner)
+        start, end = replica.start_offset, replica.high_watermark
+        first = start if committed is None else max(committed, start)
+        return PartitionLag(*place, committed, end, max(0, end - first), owner)
+
+    def _consumer_owners(
+        self, members: Iterable[consumer_commands.ConsumerMember]
+    ) -> Iterator[tuple[TopicPartition, Owner]]:
+        for member in members:
+            owner = Owner(member.member_id, member.client_id, member.client_host)
+            for topic_id, number in consumer_commands.unpacked(member.assigned):
+                topic = self._topics.image.by_id(topic_id)
+                if topic is not None:
+                    yield TopicPartition(topic.name, number), owner
+
+
+def _classic_owners(group: commands.DescribedGroup) -> Iterator[tuple[TopicPartition, Owner]]:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return
+    for member in group.members:
+        owner = Owner(member.member_id, member.client_id, member.client_host)
+        for place in partitions_of_assignment(member.assignment) or ():
+            yield place, owner
+
+
+def _is_gone(error: GoQueueError) -> bool:
+    return isinstance(error, Refused) and error.code is Code.GROUP_ID_NOT_FOUND
