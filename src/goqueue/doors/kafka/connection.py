@@ -9,6 +9,7 @@ there.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Protocol, cast
 
 LENGTH_BYTES = 4
@@ -20,6 +21,8 @@ FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
 
 Buffer = bytes | bytearray | memoryview
+
+_unpack_length = Struct(">i").unpack_from
 
 
 class Timer(Protocol):
@@ -45,12 +48,13 @@ class Limits(Protocol):
 
 
 class Reply:
-    """The place of one reply in the order of its connection."""
+    """The place of one reply, or of several in a row, in the order of its connection."""
 
-    __slots__ = ("_connection", "buffers", "on_lost")
+    __slots__ = ("_connection", "buffers", "on_lost", "requests")
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", requests: int) -> None:
         self._connection = connection
+        self.requests = requests
         self.buffers: Sequence[Buffer] | None = None
         self.on_lost: Callable[[], None] | None = None
         """What waits on behalf of this reply need wait no longer."""
@@ -61,27 +65,50 @@ class Reply:
         self._connection.reply_ready()
 
 
-HandleFrame = Callable[["Connection", memoryview], None]
+class Owner(Protocol):
+    """Who gets what comes in."""
+
+    def handle(self, connection: "Connection", frame: memoryview) -> None:
+        """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
+        `read_ended`."""
+
+    def read_ended(self) -> None:
+        """All frames of one read have been handled."""
+
+    def complain(self, connection: "Connection", why: str) -> None:
+        """What came makes no sense; close it."""
+
+    def lost(self, connection: "Connection", why: str) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`handle` gets each frame, without its length, and calls `expect_reply` for the place of its answer."""
+    __slots__ = (
+        "_clock",
+        "_filled",
+        "_flush_is_due",
+        "_frame",
+        "_frame_bytes",
+        "_frame_timer",
+        "_head",
+        "_is_closing",
+        "_is_full",
+        "_is_reading",
+        "_is_stopping",
+        "_limits",
+        "_owner",
+        "_replies",
+        "_shared",
+        "_transport",
+        "_waiting",
+        "_why",
+        "peer",
+    )
 
-    def __init__(
-        self,
-        shared: bytearray,
-        limits: Limits,
-        clock: Clock,
-        handle: HandleFrame,
-        complain: Callable[["Connection", str], None],
-        on_lost: Callable[["Connection", str], None],
-    ) -> None:
-        self._shared = memoryview(shared)
+    def __init__(self, shared: memoryview, limits: Limits, clock: Clock, owner: Owner) -> None:
+        self._shared = shared
         self._limits = limits
         self._clock = clock
-        self._handle = handle
-        self._complain = complain
-        self._on_lost = on_lost
+        self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
         self._head = b""
@@ -90,6 +117,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_bytes = 0
         self._filled = 0
         self._replies: deque[Reply] = deque()
+        self._waiting = 0
+        """Requests that have not been answered."""
         self._flush_is_due = False
         self._is_full = False
         self._is_reading = True
@@ -118,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         for reply in replies:
             if reply.on_lost is not None:
                 reply.on_lost()
-        self._on_lost(self, self._why)
+        self._owner.lost(self, self._why)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
         if self._frame is not None:
@@ -126,6 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
         try:
             if self._frame is not None:
                 self._fill_frame(nbytes)
@@ -133,11 +163,12 @@ class Connection(asyncio.BufferedProtocol):
                 data = self._shared[:nbytes]
                 self._take(memoryview(bytearray(self._head) + data) if self._head else data)
         except BadFrame as error:
-            self._complain(self, str(error))
-        if self._frame is None and not self._head:
+            self._owner.complain(self, str(error))
+        finally:
+            self._owner.read_ended()
+        if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
-        if self._replies and self._replies[0].buffers is not None:
-            self._flush()
+        self._flush()
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -152,29 +183,31 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, data: memoryview) -> None:
         position, end = 0, len(data)
         self._head = b""
+        handle = self._owner.handle
+        length_max = self._limits.frame_bytes_max
         while end - position >= LENGTH_BYTES:
-            length = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
-            self._check_length(length, data[position:])
+            (length,) = _unpack_length(data, position)
+            if not 0 < length <= length_max:
+                self._refuse_length(length, data[position:])
             start = position + LENGTH_BYTES
-            if start + length > end:
+            position = start + length
+            if position > end:
                 self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, end - start)))
                 self._frame_bytes = length
                 self._filled = end - start
                 self._frame[: self._filled] = data[start:end]
                 self._start_frame_timer()
                 return
-            self._stop_frame_timer()
-            self._handle(self, data[start : start + length])
+            if self._frame_timer is not None:
+                self._stop_frame_timer()
+            handle(self, data[start:position])
             if self._is_closing or self._transport is None:
                 return
-            position = start + length
         if position < end:
             self._head = bytes(data[position:end])
             self._start_frame_timer()
 
-    def _check_length(self, length: int, data: memoryview) -> None:
-        if 0 < length <= self._limits.frame_bytes_max:
-            return
+    def _refuse_length(self, length: int, data: memoryview) -> None:
         start = bytes(data[:8])
         if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI"):
             raise BadFrame("HTTP was spoken to the Kafka port")
@@ -194,13 +227,13 @@ class Connection(asyncio.BufferedProtocol):
         else:
             frame, self._frame = self._frame, None
             self._stop_frame_timer()
-            self._handle(self, memoryview(frame))
+            self._owner.handle(self, memoryview(frame))
 
     def _start_frame_timer(self) -> None:
         """A client that sends a byte now and then must not hold a place for ever."""
         if self._frame_timer is None:
             self._frame_timer = self._clock.call_after(
-                self._limits.frame_ms_max, lambda: self._complain(self, "a request took too long to arrive")
+                self._limits.frame_ms_max, lambda: self._owner.complain(self, "a request took too long to arrive")
             )
 
     def _stop_frame_timer(self) -> None:
@@ -210,11 +243,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- replies
 
-    def expect_reply(self) -> Reply:
-        reply = Reply(self)
+    def expect_reply(self, requests: int = 1) -> Reply:
+        """The place of the answer to the next request, or to so many of them. For use while a frame is handled."""
+        reply = Reply(self, requests)
         self._replies.append(reply)
-        if len(self._replies) >= self._limits.pending_max:
-            self._update_reading()
+        self._waiting += requests
         return reply
 
     def reply_ready(self) -> None:
@@ -227,24 +260,28 @@ class Connection(asyncio.BufferedProtocol):
         self._flush_is_due = False
         if self._transport is None:
             return
-        ready: list[Buffer] = []
-        size = 0
-        while self._replies and self._replies[0].buffers is not None:
-            for buffer in self._replies.popleft().buffers or ():
-                ready.append(buffer)
-                size += len(buffer)
-        if not ready:
-            pass
-        elif size <= JOIN_BYTES_MAX or len(ready) == 1:
-            self._transport.write(b"".join(ready) if len(ready) > 1 else ready[0])
-        else:
-            self._transport.writelines(ready)
+        replies = self._replies
+        if replies and replies[0].buffers is not None:
+            ready: list[Buffer] = []
+            while replies and (buffers := replies[0].buffers) is not None:
+                self._waiting -= replies.popleft().requests
+                ready += buffers
+            if ready:
+                self._write(self._transport, ready)
         self._update_reading()
+
+    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
+        if len(ready) == 1:
+            transport.write(ready[0])
+        elif sum(map(len, ready)) <= JOIN_BYTES_MAX:
+            transport.write(b"".join(ready))
+        else:
+            transport.writelines(ready)
 
     def _update_reading(self) -> None:
         if self._transport is None:
             return
-        wants_more = not self._is_full and not self._is_stopping and len(self._replies) < self._limits.pending_max
+        wants_more = not self._is_full and not self._is_stopping and self._waiting < self._limits.pending_max
         if wants_more != self._is_reading:
             self._is_reading = wants_more
             if wants_more:

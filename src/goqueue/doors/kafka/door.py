@@ -35,7 +35,7 @@ class KafkaDoor:
     def __init__(self, broker: Broker, limits: KafkaLimits | None = None) -> None:
         self._broker = broker
         self._limits = limits or KafkaLimits()
-        self._shared = bytearray(RECEIVE_BYTES)
+        self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._server: asyncio.Server | None = None
         self._endpoint = Endpoint("", 0)
         self.connections: set[Connection] = set()
@@ -53,18 +53,16 @@ class KafkaDoor:
         return real
 
     def _connect(self) -> Connection:
-        connection = Connection(
-            self._shared, self._limits, self._broker.clock, self._handle, self._complain, self._lost
-        )
+        connection = Connection(self._shared, self._limits, self._broker.clock, self)
         self.connections.add(connection)
         if len(self.connections) > self._limits.connections_max:
             connection.close("too many connections")
         return connection
 
-    def _lost(self, connection: Connection, _why: str) -> None:
+    def lost(self, connection: Connection, _why: str) -> None:
         self.connections.discard(connection)
 
-    def _handle(self, connection: Connection, frame: memoryview) -> None:
+    def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
         try:
             header = read_request_header(frame)
@@ -74,7 +72,7 @@ class KafkaDoor:
                 return
             message, _ = decode_request(header, frame)
         except MalformedRequest as error:
-            self._complain(connection, str(error))
+            self.complain(connection, str(error))
             return
         try:
             handler(Request(self._broker, self._endpoint, connection, header, message))
@@ -82,15 +80,18 @@ class KafkaDoor:
             events.error("request failed", api=api.name, version=header.api_version, exc_info=error)
             connection.close("a fault of the broker")
 
+    def read_ended(self) -> None:
+        """Every request is handled when it comes."""
+
     def _refuse(self, connection: Connection, header: RequestHeader) -> None:
         """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""
         if header.api_key != API_VERSIONS:
-            self._complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
+            self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
             return
         response = api_versions(Code.UNSUPPORTED_VERSION)
         connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]
 
-    def _complain(self, connection: Connection, why: str) -> None:
+    def complain(self, connection: Connection, why: str) -> None:
         """Counted always, logged within reason: a babbler must not fill the disk."""
         self.malformed += 1
         if self._complaints < COMPLAINTS_PER_MINUTE:

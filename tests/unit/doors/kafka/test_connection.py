@@ -24,30 +24,32 @@ class Line:
         self.frames: list[bytes] = []
         self.replies: list[Reply] = []
         self.complaints: list[str] = []
-        self.lost: list[str] = []
+        self.farewells: list[str] = []
         self._answers = answers
-        self.connection = Connection(
-            bytearray(receive_bytes), SmallLimits(), self.clock, self._handle, self._complain, self._lose
-        )
+        self.reads = 0
+        self.connection = Connection(memoryview(bytearray(receive_bytes)), SmallLimits(), self.clock, self)
         self.transport = FakeTransport()
         self.connection.connection_made(self.transport)
 
     def is_reading(self) -> bool:
         return self.transport.is_reading_now
 
-    def _handle(self, connection: Connection, frame: memoryview) -> None:
+    def handle(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
         reply = connection.expect_reply()
         self.replies.append(reply)
         if self._answers:
             reply.send([b"<", bytes(frame)[:5], b">"])
 
-    def _complain(self, connection: Connection, why: str) -> None:
+    def read_ended(self) -> None:
+        self.reads += 1
+
+    def complain(self, connection: Connection, why: str) -> None:
         self.complaints.append(why)
         connection.close(why)
 
-    def _lose(self, connection: Connection, why: str) -> None:
-        self.lost.append(why)
+    def lost(self, connection: Connection, why: str) -> None:
+        self.farewells.append(why)
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -145,6 +147,28 @@ def test_a_client_with_too_many_open_requests_is_not_read_until_some_are_answere
     assert line.is_reading()
 
 
+def test_replies_that_share_a_place_count_as_many() -> None:
+    line = Line()
+    replies = [line.connection.expect_reply(2), line.connection.expect_reply(2)]
+    feed(line.connection, b"\0")
+    assert not line.is_reading()
+    replies[0].send([b"A", b"B"])
+    line.clock.run()
+    assert bytes(line.transport.written) == b"AB"
+    assert line.is_reading()
+
+
+def test_the_end_of_a_read_is_told_however_it_went() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(b"a", b"b"))
+    feed(line.connection, b"\0\0\0")
+    feed(line.connection, b"\x02xy")
+    assert line.reads == 3
+    feed(line.connection, b"\xff" * 4)
+    assert line.reads == 4
+    assert len(line.complaints) == 1
+
+
 def test_a_client_that_does_not_read_is_not_read() -> None:
     line = Line(answers=True)
     line.connection.pause_writing()
@@ -238,7 +262,7 @@ def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
     feed(line.connection, b"\0")
     line.connection.connection_lost(None)
     assert told == ["b"], "what was answered waits for nothing"
-    assert line.lost == ["closed by the client"]
+    assert line.farewells == ["closed by the client"]
     line.replies[1].send([b"B"])
     line.clock.advance(10_000)
     assert bytes(line.transport.written) == b"A"
@@ -247,7 +271,7 @@ def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
 
 def test_a_connection_that_is_refused_before_it_is_made_is_closed() -> None:
     line = Line()
-    late = Connection(bytearray(10), SmallLimits(), line.clock, line._handle, line._complain, line._lose)
+    late = Connection(memoryview(bytearray(10)), SmallLimits(), line.clock, line)
     late.close("too many")
     transport = FakeTransport()
     late.connection_made(transport)
