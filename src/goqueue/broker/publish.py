@@ -11,7 +11,7 @@ from goqueue.records.decode import decode
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 
-__all__ = ["Appended", "Publisher", "Replica"]
+__all__ = ["Appended", "Batch", "Publisher", "Replica"]
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
 

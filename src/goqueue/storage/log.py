@@ -83,12 +83,13 @@ class Log:
     @property
     def acknowledged_offset(self) -> int:
         """Appends below it may be acknowledged."""
-        return self.synced_offset if self.options.durability is Durability.DISK else self.end_offset
+        return self.synced_offset if self._waits_for_disk else self.end_offset
 
     def set_options(self, options: LogOptions) -> None:
         """For what is written from now on."""
         self.options = options
         self.compacts = options.compacts
+        self._waits_for_disk = options.durability is Durability.DISK
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
         self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
 

@@ -72,7 +72,7 @@ class Owner(Protocol):
         """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
         `read_ended`."""
 
-    def read_ended(self) -> None:
+    def read_ended(self, connection: "Connection") -> None:
         """All frames of one read have been handled."""
 
     def complain(self, connection: "Connection", why: str) -> None:
@@ -101,6 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_waiting",
         "_why",
+        "key_sizes",
         "peer",
     )
 
@@ -111,6 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
+        self.key_sizes: tuple[int, ...] = ()
+        """For `Routes`: where in a frame it may find what it knows."""
         self._head = b""
         """The first bytes of a frame of which not even the length has come."""
         self._frame: bytearray | None = None
@@ -165,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
         except BadFrame as error:
             self._owner.complain(self, str(error))
         finally:
-            self._owner.read_ended()
+            self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
         self._flush()
@@ -258,7 +261,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._flush_is_due = False
-        if self._transport is None:
+        transport = self._transport
+        if transport is None:
             return
         replies = self._replies
         if replies and replies[0].buffers is not None:
@@ -266,17 +270,12 @@ class Connection(asyncio.BufferedProtocol):
             while replies and (buffers := replies[0].buffers) is not None:
                 self._waiting -= replies.popleft().requests
                 ready += buffers
-            if ready:
-                self._write(self._transport, ready)
-        self._update_reading()
-
-    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
-        if len(ready) == 1:
-            transport.write(ready[0])
-        elif sum(map(len, ready)) <= JOIN_BYTES_MAX:
-            transport.write(b"".join(ready))
-        else:
-            transport.writelines(ready)
+            if len(ready) == 1:
+                transport.write(ready[0])
+            elif ready:
+                _write(transport, ready)
+        if not self._is_reading or self._waiting >= self._limits.pending_max:
+            self._update_reading()
 
     def _update_reading(self) -> None:
         if self._transport is None:
@@ -299,3 +298,10 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
+
+
+def _write(transport: asyncio.Transport, ready: list[Buffer]) -> None:
+    if sum(map(len, ready)) <= JOIN_BYTES_MAX:
+        transport.write(b"".join(ready))
+    else:
+        transport.writelines(ready)

@@ -8,15 +8,17 @@ from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS
+from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
+from goqueue.doors.kafka.routes import Routes
 from goqueue.model.codes import Code
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest
 from goqueue.wire.kafka.frames import RequestHeader, decode_request, read_request_header, response_frame
+from goqueue.wire.kafka.messages.produce import ProduceRequest
 
 API_VERSIONS = 18
-PRODUCE = 0
 BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10
 
@@ -38,6 +40,8 @@ class KafkaDoor:
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._server: asyncio.Server | None = None
         self._endpoint = Endpoint("", 0)
+        self._routes = Routes(broker.topics)
+        self._run = ProduceRun(broker.publisher, self._routes)
         self.connections: set[Connection] = set()
         self.requests = 0
         self.malformed = 0
@@ -65,23 +69,32 @@ class KafkaDoor:
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
         try:
+            if self._run.take(connection, frame):
+                return
+            self._run.finish(connection)
             header = read_request_header(frame)
             api, handler = APIS.get(header.api_key), HANDLERS.get(header.api_key)
             if api is None or handler is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
             message, _ = decode_request(header, frame)
+            if isinstance(message, ProduceRequest):
+                self._routes.learn(connection, frame, header, message)
+            handler(Request(self._broker, self._endpoint, connection, header, message))
         except MalformedRequest as error:
             self.complain(connection, str(error))
-            return
-        try:
-            handler(Request(self._broker, self._endpoint, connection, header, message))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
-            events.error("request failed", api=api.name, version=header.api_version, exc_info=error)
-            connection.close("a fault of the broker")
+            self._fail(connection, error)
 
-    def read_ended(self) -> None:
-        """Every request is handled when it comes."""
+    def read_ended(self, connection: Connection) -> None:
+        try:
+            self._run.finish(connection)
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(connection, error)
+
+    def _fail(self, connection: Connection, error: Exception) -> None:
+        events.error("request failed", peer=connection.peer, exc_info=error)
+        connection.close("a fault of the broker")
 
     def _refuse(self, connection: Connection, header: RequestHeader) -> None:
         """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""

@@ -41,7 +41,7 @@ class Line:
         if self._answers:
             reply.send([b"<", bytes(frame)[:5], b">"])
 
-    def read_ended(self) -> None:
+    def read_ended(self, connection: Connection) -> None:
         self.reads += 1
 
     def complain(self, connection: Connection, why: str) -> None:
