@@ -2,8 +2,8 @@
 while idle.
 
 All connections receive into one shared buffer: the event loop fills it and a request is handled before the next
-read. Only a frame that does not fit into one read gets memory of its own, and the rest of it is received right
-there.
+read. The piece of a frame at the end of a read is kept and put before the next one, so that a read brings as many
+requests as there are; only the rest of a large frame is received into memory of its own.
 """
 
 import asyncio
@@ -14,6 +14,8 @@ from typing import Protocol, cast
 
 LENGTH_BYTES = 4
 RECEIVE_BYTES = 256 * 1024
+HEAD_BYTES_MAX = RECEIVE_BYTES // 2
+"""Frames up to this size are completed in the shared buffer: what has come of them is copied, at each read."""
 JOIN_BYTES_MAX = 64 * 1024
 """Replies up to this size are joined into one write; larger ones are handed on piece by piece."""
 
@@ -115,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self.key_sizes: tuple[int, ...] = ()
         """For `Routes`: where in a frame it may find what it knows."""
         self._head = b""
-        """The first bytes of a frame of which not even the length has come."""
+        """What has come of a small frame, or of the length of any."""
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
@@ -155,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
-        return self._shared
+        return self._shared[len(self._head) :] if self._head else self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
         self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
@@ -163,8 +165,10 @@ class Connection(asyncio.BufferedProtocol):
             if self._frame is not None:
                 self._fill_frame(nbytes)
             else:
-                data = self._shared[:nbytes]
-                self._take(memoryview(bytearray(self._head) + data) if self._head else data)
+                if self._head:
+                    self._shared[: len(self._head)] = self._head
+                    nbytes += len(self._head)
+                self._take(self._shared[:nbytes])
         except BadFrame as error:
             self._owner.complain(self, str(error))
         finally:
@@ -193,22 +197,28 @@ class Connection(asyncio.BufferedProtocol):
             if not 0 < length <= length_max:
                 self._refuse_length(length, data[position:])
             start = position + LENGTH_BYTES
-            position = start + length
-            if position > end:
-                self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, end - start)))
-                self._frame_bytes = length
-                self._filled = end - start
-                self._frame[: self._filled] = data[start:end]
-                self._start_frame_timer()
-                return
+            stop = start + length
+            if stop > end:
+                if stop - position > min(HEAD_BYTES_MAX, len(self._shared)):
+                    self._begin_frame(length, data[start:])
+                    return
+                break
             if self._frame_timer is not None:
                 self._stop_frame_timer()
-            handle(self, data[start:position])
+            handle(self, data[start:stop])
             if self._is_closing or self._transport is None:
                 return
+            position = stop
         if position < end:
-            self._head = bytes(data[position:end])
+            self._head = bytes(data[position:])
             self._start_frame_timer()
+
+    def _begin_frame(self, length: int, data: memoryview) -> None:
+        self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, len(data))))
+        self._frame_bytes = length
+        self._filled = len(data)
+        self._frame[: self._filled] = data
+        self._start_frame_timer()
 
     def _refuse_length(self, length: int, data: memoryview) -> None:
         start = bytes(data[:8])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, RECEIVE_BYTES, Connection, Reply
+from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, HEAD_BYTES_MAX, RECEIVE_BYTES, Connection, Reply
 from goqueue.testing import VirtualClock
 from tests.unit.doors.kafka.transports import FakeTransport, feed
 
@@ -84,6 +84,27 @@ def test_many_frames_of_one_read_are_answered_in_one_write() -> None:
     assert line.frames == bodies
     assert bytes(line.transport.written) == b"".join(b"<%s>" % body for body in bodies)
     assert line.transport.writes == 1
+
+
+@pytest.mark.parametrize("size", [1, 1000, HEAD_BYTES_MAX - 4])
+def test_the_rest_of_a_frame_and_what_follows_are_one_read(size: int) -> None:
+    line = Line(answers=True)
+    stream = framed(b"a", bytes(size), b"b", b"c")
+    feed(line.connection, stream[: 5 + 4 + size // 2])
+    feed(line.connection, stream[5 + 4 + size // 2 :])
+    assert line.frames == [b"a", bytes(size), b"b", b"c"]
+    assert (line.reads, line.transport.writes) == (2, 2)
+
+
+def test_a_piece_of_a_frame_outlives_what_others_receive() -> None:
+    """They share the buffer."""
+    line = Line()
+    other = Connection(line.connection._shared, SmallLimits(), line.clock, Line())
+    other.connection_made(FakeTransport())
+    feed(line.connection, framed(b"first", b"second")[:-3])
+    feed(other, framed(b"x" * 100))
+    feed(line.connection, b"ond")
+    assert line.frames == [b"first", b"second"]
 
 
 @pytest.mark.parametrize("size", [RECEIVE_BYTES - 4, RECEIVE_BYTES, FRAME_BYTES_FIRST, FRAME_BYTES_FIRST + 1, 5 << 20])
@@ -190,12 +211,14 @@ def test_both_reasons_must_end_before_reading_goes_on() -> None:
     assert line.is_reading()
 
 
-@pytest.mark.parametrize("start", [b"\0", b"\0\0\0", b"\0\0\0\x09abc"])
+@pytest.mark.parametrize("start", [b"\0", b"\0\0\0", b"\0\0\0\x09abc", b"\0\x08\0\0abc"])
 def test_a_frame_that_takes_too_long_costs_its_client_the_connection(start: bytes) -> None:
     line = Line()
     feed(line.connection, start)
-    for _ in range(9):  # a byte now and then is no excuse; the last of them would complete nothing
+    for _ in range(9):  # a byte now and then is no excuse
         line.clock.advance(100)
+        if len(start) > 4:
+            feed(line.connection, b"x" if len(line.connection._head) < 12 else b"")
     assert not line.transport.closed
     line.clock.advance(100)
     assert line.complaints == ["a request took too long to arrive"]
