@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -11,7 +12,7 @@ from goqueue.records.decode import decode
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 
-__all__ = ["Appended", "Batch", "Publisher", "Replica"]
+__all__ = ["Acknowledgements", "Appended", "Batch", "Publisher", "Replica"]
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
 
@@ -21,13 +22,14 @@ class Publisher:
         self._topics = topics
         self._clock = clock
         self._verify_transaction = verify_transaction
+        self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
 
     def publish(self, topic: str, partition: int, data: memoryview) -> tuple[Replica, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
-        Acknowledge when the replica's high watermark has reached `next_offset`.
+        `acknowledgements` tells when the replica's high watermark has reached `next_offset`.
         """
         replica = self._topics.replica(topic, partition)
         (result,) = self.append(replica, (self.admit(replica, topic, partition, data),))

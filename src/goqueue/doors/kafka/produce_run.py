@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from goqueue.broker.publish import Appended, Batch, Publisher
+from goqueue.broker.publish import Acknowledgements, Appended, Batch, Publisher
 from goqueue.doors.kafka.connection import Connection, Reply
 from goqueue.doors.kafka.routes import Route, Routes
 from goqueue.model.codes import Code
@@ -46,14 +46,13 @@ class RunReply:
         self._order = order
         self._waiting = 0
 
-    def wait(self, share: Share) -> None:
+    def wait(self, share: Share, acknowledgements: Acknowledgements) -> None:
         self._waiting += 1
-        replica = share.route.replica
-        replica.when_reached(replica.end_offset, partial(self._reached, share))
+        route = share.route
+        acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
 
-    def _reached(self, share: Share) -> None:
-        if share.route.replica.failure is not None:
-            share.code = Code.KAFKA_STORAGE_ERROR
+    def _ended(self, share: Share, code: Code) -> None:
+        share.code = code
         self._waiting -= 1
         if not self._waiting:
             self._reply.send(_answers(self._shares, self._order))
@@ -114,4 +113,4 @@ class ProduceRun:
             return
         pending = RunReply(reply, shares, order)
         for share in waiting:
-            pending.wait(share)
+            pending.wait(share, self._publisher.acknowledgements)

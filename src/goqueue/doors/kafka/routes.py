@@ -51,7 +51,18 @@ Found = tuple["Route", int, memoryview]
 class Route:
     """One partition as one client asks for it in one version."""
 
-    __slots__ = ("_asked", "_frame_bytes", "_pack", "_prefix", "_suffix", "_version", "index", "replica", "topic")
+    __slots__ = (
+        "_asked",
+        "_frame_bytes",
+        "_pack",
+        "_prefix",
+        "_suffix",
+        "_version",
+        "index",
+        "replica",
+        "timeout_ms",
+        "topic",
+    )
 
     def __init__(self, replica: Replica, topic: str, version: int, message: ProduceRequest) -> None:
         (asked,) = message.topic_data
@@ -59,6 +70,7 @@ class Route:
         self.replica = replica
         self.topic = topic
         self.index = data.index
+        self.timeout_ms = message.timeout_ms
         self._version = version
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)
         frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2))

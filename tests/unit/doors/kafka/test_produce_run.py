@@ -245,6 +245,22 @@ def test_nothing_is_acknowledged_before_it_is_durable() -> None:
     assert len(results(guest)) == 2
 
 
+@pytest.mark.parametrize("is_general", [True, False])
+def test_what_is_not_acknowledged_in_time_is_said_to_have_timed_out(is_general: bool) -> None:
+    made = House()
+    guest = learned(made)
+    with the_general_way(is_general):
+        guest.send(ask(1) + ask(2))
+    made.broker.clock.advance(999)
+    assert guest.replies() == []
+    made.broker.clock.advance(201)
+    expected = [(number, Code.REQUEST_TIMED_OUT, -1) for number in (1, 2)]
+    assert [(number, one.error_code, one.base_offset) for number, one in results(guest)] == expected
+    made.broker.commit()
+    assert len(guest.replies()) == 2, "the acknowledgement comes too late to be told"
+    assert made.broker.broker.topics.replica("orders", 0).high_watermark == 5
+
+
 def test_replies_keep_their_order_among_other_requests() -> None:
     made = House()
     guest = learned(made)
