@@ -148,8 +148,9 @@ class Replica:
         verdict = ACCEPT if batch.producer_id == NO_PRODUCER else self.producers.check(batch)
         if verdict is ACCEPT:
             return None
-        if isinstance(verdict, Duplicate):
-            return Appended(verdict.base_offset, verdict.last_offset + 1, NO_TIMESTAMP)
+        if isinstance(verdict, Duplicate):  # where records are stamped, its highest timestamp is when it was appended
+            append_time = verdict.timestamp if self.stamps_time else NO_TIMESTAMP
+            return Appended(verdict.base_offset, verdict.last_offset + 1, append_time)
         return Refused(verdict)
 
     def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
