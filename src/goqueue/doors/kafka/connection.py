@@ -13,6 +13,8 @@ from struct import Struct
 from typing import Protocol, cast
 
 LENGTH_BYTES = 4
+API_KEY_BYTES = 2
+PRODUCE_KEY = b"\0\0"
 RECEIVE_BYTES = 256 * 1024
 HEAD_BYTES_MAX = RECEIVE_BYTES // 2
 """Frames up to this size are completed in the shared buffer: what has come of them is copied, at each read."""
@@ -43,10 +45,14 @@ class BadFrame(Exception):
 
 class Limits(Protocol):
     frame_bytes_max: int
+    produce_bytes_max: int
+    """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
     pending_max: int
     """Requests of one connection that may wait for their replies; more are not read."""
     frame_ms_max: int
     """How long a frame may take to arrive once it has begun."""
+    write_ms_max: int
+    """How long a client may take no byte of the replies that wait for it."""
 
 
 class Reply:
@@ -103,6 +109,8 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_waiting",
         "_why",
+        "_write_timer",
+        "_written_bytes",
         "key_sizes",
         "peer",
     )
@@ -129,6 +137,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_stopping = False
         self._frame_timer: Timer | None = None
+        self._write_timer: Timer | None = None
+        self._written_bytes = 0
         self._why = "closed by the client"
         self._is_closing = False
 
@@ -148,6 +158,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
         self._stop_frame_timer()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             if reply.on_lost is not None:
@@ -180,10 +192,14 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._is_full = True
         self._update_reading()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
         self._is_full = False
         self._update_reading()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     # -- frames
 
@@ -194,8 +210,8 @@ class Connection(asyncio.BufferedProtocol):
         length_max = self._limits.frame_bytes_max
         while end - position >= LENGTH_BYTES:
             (length,) = _unpack_length(data, position)
-            if not 0 < length <= length_max:
-                self._refuse_length(length, data[position:])
+            if not 0 < length <= length_max and not self._may_be_large(length, data[position:]):
+                break
             start = position + LENGTH_BYTES
             stop = start + length
             if stop > end:
@@ -220,13 +236,23 @@ class Connection(asyncio.BufferedProtocol):
         self._frame[: self._filled] = data
         self._start_frame_timer()
 
-    def _refuse_length(self, length: int, data: memoryview) -> None:
-        start = bytes(data[:8])
+    def _may_be_large(self, length: int, data: memoryview) -> bool:
+        """False: not enough has come to tell. Nothing is kept of a frame that will not be taken."""
+        start = bytes(data[: LENGTH_BYTES + API_KEY_BYTES])
         if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI"):
             raise BadFrame("HTTP was spoken to the Kafka port")
-        if start[0] == 0x16 and start[1:2] == b"\x03":
+        if start[0] == 0x16 and start[1] == 0x03:
             raise BadFrame("TLS was spoken to the plain Kafka port")
-        raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.frame_bytes_max} are taken")
+        if not 0 < length <= self._limits.produce_bytes_max:
+            raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.produce_bytes_max} are taken")
+        if len(start) < LENGTH_BYTES + API_KEY_BYTES:
+            return False
+        if start[LENGTH_BYTES:] != PRODUCE_KEY:
+            api_key = int.from_bytes(start[LENGTH_BYTES:], "big", signed=True)
+            raise BadFrame(
+                f"{length} bytes for API {api_key}; only Produce may have over {self._limits.frame_bytes_max}"
+            )
+        return True
 
     def _fill_frame(self, nbytes: int) -> None:
         assert self._frame is not None
@@ -281,11 +307,37 @@ class Connection(asyncio.BufferedProtocol):
                 self._waiting -= replies.popleft().requests
                 ready += buffers
             if len(ready) == 1:
+                self._written_bytes += len(ready[0])
                 transport.write(ready[0])
             elif ready:
-                _write(transport, ready)
+                self._write(transport, ready)
         if not self._is_reading or self._waiting >= self._limits.pending_max:
             self._update_reading()
+
+    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
+        size = sum(map(len, ready))
+        self._written_bytes += size
+        if size <= JOIN_BYTES_MAX:
+            transport.write(b"".join(ready))
+        else:
+            transport.writelines(ready)
+
+    def _start_write_timer(self) -> None:
+        """A client that does not read holds memory, and would hold up the end of the node."""
+        if self._write_timer is None and self._transport is not None:
+            taken = self._written_bytes - self._transport.get_write_buffer_size()
+            if taken < self._written_bytes:
+                self._write_timer = self._clock.call_after(self._limits.write_ms_max, lambda: self._check_taken(taken))
+
+    def _check_taken(self, taken_before: int) -> None:
+        self._write_timer = None
+        if self._transport is None:
+            return
+        if self._written_bytes - self._transport.get_write_buffer_size() == taken_before:
+            self._owner.complain(self, "the client does not read its replies")
+            self._transport.abort()
+        else:
+            self._start_write_timer()
 
     def _update_reading(self) -> None:
         if self._transport is None:
@@ -304,14 +356,16 @@ class Connection(asyncio.BufferedProtocol):
         self._update_reading()
 
     def close(self, why: str) -> None:
+        """What was written may still leave, if the client takes it."""
         self._why = why
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
+            self._start_write_timer()
 
-
-def _write(transport: asyncio.Transport, ready: list[Buffer]) -> None:
-    if sum(map(len, ready)) <= JOIN_BYTES_MAX:
-        transport.write(b"".join(ready))
-    else:
-        transport.writelines(ready)
+    def abort(self, why: str) -> None:
+        """Whatever is still to be sent is given up."""
+        self._why = why
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()

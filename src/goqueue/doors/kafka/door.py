@@ -27,9 +27,13 @@ events = get_logger("kafka door")
 
 @dataclass
 class KafkaLimits:
-    frame_bytes_max: int = 100 * 1024 * 1024
+    frame_bytes_max: int = 8 * 1024 * 1024
+    produce_bytes_max: int = 100 * 1024 * 1024
     pending_max: int = 200
     frame_ms_max: int = 60_000
+    write_ms_max: int = 60_000
+    drain_ms_max: int = 2_000
+    """How long a node that stops waits for its clients to take their last replies."""
     connections_max: int = 20_000
 
 
@@ -43,6 +47,8 @@ class KafkaDoor:
         self._routes = Routes(broker.topics)
         self._run = ProduceRun(broker.publisher, self._routes)
         self.connections: set[Connection] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
         self.requests = 0
         self.malformed = 0
         self._complaints = 0
@@ -59,12 +65,15 @@ class KafkaDoor:
     def _connect(self) -> Connection:
         connection = Connection(self._shared, self._limits, self._broker.clock, self)
         self.connections.add(connection)
+        self._is_empty.clear()
         if len(self.connections) > self._limits.connections_max:
             connection.close("too many connections")
         return connection
 
     def lost(self, connection: Connection, _why: str) -> None:
         self.connections.discard(connection)
+        if not self.connections:
+            self._is_empty.set()
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
@@ -125,12 +134,21 @@ class KafkaDoor:
                 connection.stop_reading()
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for connection in list(self.connections):
-                connection.close("the node stops")
-            await self._server.wait_closed()
-            self._server = None
+        """Returns when no connection is left. One whose client does not take its replies is cut off."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self.connections):
+            connection.close("the node stops")
+        drain = self._broker.clock.call_after(self._limits.drain_ms_max, self._abort)
+        await self._is_empty.wait()
+        drain.cancel()
+        await self._server.wait_closed()
+        self._server = None
+
+    def _abort(self) -> None:
+        for connection in list(self.connections):
+            connection.abort("the node stops")
 
 
 Handler = Callable[[Request], None]

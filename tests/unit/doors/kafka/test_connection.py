@@ -11,9 +11,11 @@ from tests.unit.doors.kafka.transports import FakeTransport, feed
 
 @dataclass
 class SmallLimits:
-    frame_bytes_max: int = 8 * 1024 * 1024
+    frame_bytes_max: int = 1024 * 1024
+    produce_bytes_max: int = 8 * 1024 * 1024
     pending_max: int = 3
     frame_ms_max: int = 1000
+    write_ms_max: int = 1000
 
 
 class Line:
@@ -110,7 +112,8 @@ def test_a_piece_of_a_frame_outlives_what_others_receive() -> None:
 @pytest.mark.parametrize("size", [RECEIVE_BYTES - 4, RECEIVE_BYTES, FRAME_BYTES_FIRST, FRAME_BYTES_FIRST + 1, 5 << 20])
 def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int) -> None:
     line = Line()
-    body = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
+    body = b"\0" + bytes(range(256)) * (size // 256) + b"z" * (size % 256 - 1)
+    body = body[:size]
     feed(line.connection, framed(b"before", body, b"behind"), 100_000)
     assert [len(frame) for frame in line.frames] == [6, size, 6]
     assert line.frames[1] == body
@@ -118,7 +121,7 @@ def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int)
 
 def test_the_announcement_of_a_large_frame_alone_costs_little_memory() -> None:
     line = Line()
-    feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"x")
+    feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"\0\0x")
     assert line.connection._frame is not None
     assert len(line.connection._frame) <= FRAME_BYTES_FIRST
 
@@ -266,12 +269,80 @@ def test_what_is_no_frame_is_named_and_ends_the_connection(hello: bytes, what: s
     assert line.transport.closed
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 4, 5, 6, 100])
+@pytest.mark.parametrize("api_key", [1, 3, 256, -1])
+def test_only_produce_may_send_large_frames(chunk: int, api_key: int) -> None:
+    line = Line()
+    large = 1024 * 1024 + 1
+    feed(line.connection, framed(b"\0\0" + bytes(large - 2)), 60_000)
+    assert [len(frame) for frame in line.frames] == [large]
+    feed(line.connection, large.to_bytes(4, "big") + api_key.to_bytes(2, "big", signed=True), chunk)
+    assert line.complaints == [f"{large} bytes for API {api_key}; only Produce may have over {large - 1}"]
+    assert line.transport.closed
+    assert line.connection._frame is None
+
+
 def test_what_follows_a_bad_frame_is_not_handled() -> None:
     line = Line()
     feed(line.connection, framed(b"fine"))
     line.connection.close("enough")
     feed(line.connection, framed(b"a", b"b"))
     assert line.frames[1:] in ([], [b"a"])
+
+
+def unread(line: Line) -> None:
+    """Replies wait for a client that does not take them."""
+    feed(line.connection, framed(b"a", b"b"))
+    line.replies[0].send([bytes(100_000)])
+    line.clock.run()
+    line.transport.unsent = 90_000
+    line.connection.pause_writing()
+
+
+def test_a_client_that_takes_no_byte_of_its_replies_is_cut_off() -> None:
+    line = Line()
+    unread(line)
+    line.clock.advance(999)
+    assert not line.transport.closed
+    line.clock.advance(1)
+    assert line.complaints == ["the client does not read its replies"]
+    assert line.transport.aborted
+    line.connection.connection_lost(None)
+    assert line.clock.timers == 0
+
+
+def test_a_slow_client_is_waited_for_though_more_is_written_than_it_takes() -> None:
+    line = Line()
+    unread(line)
+    line.replies[1].send([bytes(50_000)])
+    line.clock.run()
+    line.transport.unsent += 50_000
+    for _ in range(10):
+        line.transport.unsent -= 1
+        line.clock.advance(1000)
+    assert not line.transport.closed
+    line.connection.resume_writing()
+    assert line.clock.timers == 0
+    line.clock.advance(10_000)
+    assert line.complaints == []
+
+
+def test_a_closed_connection_does_not_wait_for_ever_for_its_client() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a"))
+    line.replies[0].send([bytes(100)])
+    line.clock.run()
+    line.transport.unsent = 100
+    line.connection.close("enough")
+    assert not line.transport.aborted
+    line.clock.advance(1000)
+    assert line.transport.aborted
+
+
+def test_a_connection_with_nothing_to_send_is_closed_without_a_timer() -> None:
+    line = Line()
+    line.connection.close("enough")
+    assert line.clock.timers == 0
 
 
 def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
