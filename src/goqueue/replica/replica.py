@@ -105,26 +105,35 @@ class Replica:
 
     def append(self, batch: Batch, now_ms: int) -> Appended:
         """Refused: what its producer may not do. A repeated batch is answered with where it already stands."""
-        (result,) = self.append_all((batch,), now_ms)
-        if isinstance(result, GoQueueError):
-            raise result
-        return result
+        append_time = NO_TIMESTAMP
+        if self.stamps_time:
+            append_time = now_ms
+            batch = stamp_append_time(batch, now_ms)
+        if batch.producer_id != NO_PRODUCER:
+            known = self._recognize(batch)
+            if isinstance(known, Refused):
+                raise known
+            if known is not None:
+                return known
+        base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
+        if batch.producer_id != NO_PRODUCER:
+            self.producers.record(batch, base_offset, now_ms)
+        self._stored(1, batch.length + LENGTH_END)
+        return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
 
     def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
         """Many, one after the other, but in one write: for each what `append` returns or raises."""
         try:
             self.log.reserve(batches, self.leader_epoch, now_ms)
-        except GoQueueError as error:
-            if len(batches) == 1:
-                return [self._recognize(batches[0]) or error]  # a full disk need not turn away what it holds already
-            return [result for batch in batches for result in self.append_all((batch,), now_ms)]
+        except GoQueueError:
+            return [self._try(batch, now_ms) for batch in batches]  # some may be refused, and some are here already
         append_time = NO_TIMESTAMP
         if self.stamps_time:
             append_time = now_ms
             batches = [stamp_append_time(batch, now_ms) for batch in batches]
         results: list[Appended | GoQueueError] = []
         accepted = []
-        offset = self.log.end_offset
+        offset, size = self.log.end_offset, 0
         for batch in batches:
             if batch.producer_id != NO_PRODUCER:
                 known = self._recognize(batch)
@@ -137,15 +146,24 @@ class Replica:
             accepted.append(batch)
             results.append(_new_tuple(Appended, (offset, next_offset, append_time)))
             offset = next_offset
-        try:
-            self._store(accepted)
-        except GoQueueError as error:
-            return [error] * len(batches)
+            size += batch.length
+        if accepted:
+            try:
+                self.log.write(accepted, self.leader_epoch)
+            except GoQueueError as error:
+                return [error] * len(batches)
+            self._stored(len(accepted), size + len(accepted) * LENGTH_END)
         return results
+
+    def _try(self, batch: Batch, now_ms: int) -> Appended | GoQueueError:
+        try:
+            return self.append(batch, now_ms)
+        except GoQueueError as error:
+            return error
 
     def _recognize(self, batch: Batch) -> Appended | Refused | None:
         """None: a batch that its producer may send and that was not here before."""
-        verdict = ACCEPT if batch.producer_id == NO_PRODUCER else self.producers.check(batch)
+        verdict = self.producers.check(batch)
         if verdict is ACCEPT:
             return None
         if isinstance(verdict, Duplicate):  # where records are stamped, its highest timestamp is when it was appended
@@ -160,20 +178,13 @@ class Replica:
             return None
         if verdict is not ACCEPT:
             raise Refused(verdict)
-        self.log.reserve((batch,), self.leader_epoch, now_ms)
-        base_offset = self.log.end_offset
+        base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
         self.producers.record(batch, base_offset, now_ms)
-        self._store((batch,))
+        self._stored(1, batch.size)
         return Appended(base_offset, self.log.end_offset, NO_TIMESTAMP)
 
-    def _store(self, batches: Sequence[Batch]) -> None:
-        if not batches:
-            return
-        self.log.write(batches, self.leader_epoch)
-        size = len(batches) * LENGTH_END
-        for batch in batches:
-            size += batch.length
-        self.appended_batches += len(batches)
+    def _stored(self, batches: int, size: int) -> None:
+        self.appended_batches += batches
         self.appended_bytes += size
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
