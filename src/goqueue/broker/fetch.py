@@ -1,7 +1,9 @@
 """Stream reads: whole batches as bytes, from many partitions at once, parked without a task until enough is there."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
@@ -11,9 +13,10 @@ from goqueue.replica.replica import Replica, Slice
 from goqueue.runtime.clock import Clock, Timer
 
 NO_EPOCH = -1
+_NONE: Final = Code.NONE  # looking up enum members costs
 
 
-class Want(NamedTuple):
+class Want(msgspec.Struct, frozen=True, gc=False):
     """One partition of a read."""
 
     topic: str
@@ -23,18 +26,16 @@ class Want(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
-class Got(NamedTuple):
+class Got(msgspec.Struct, frozen=True, gc=False):
     code: Code
     high_watermark: int = -1
     last_stable_offset: int = -1
     start_offset: int = -1
     piece: Slice | None = None
+    size: int = 0
+    """In bytes, of the piece."""
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of transactions whose records in `piece` must not be shown."""
-
-    @property
-    def size(self) -> int:
-        return 0 if self.piece is None else self.piece.length
 
 
 class Limits(NamedTuple):
@@ -55,19 +56,24 @@ class Fetcher:
     def fetch(self, wants: Sequence[Want], limits: Limits, on_got: OnGot) -> "ParkedFetch | None":
         """Answer at once, or later: then what is returned can be cancelled."""
         got = self.gather(wants, limits)
-        if is_enough(got, limits) or limits.max_wait_ms <= 0:
+        if limits.max_wait_ms <= 0 or is_enough(got, limits):
             on_got(got)
             return None
-        return ParkedFetch(self, self._topics, self._clock, wants, limits, on_got)
+        return ParkedFetch(self, self._topics, self._clock, wants, limits, got, on_got)
 
-    def gather(self, wants: Sequence[Want], limits: Limits) -> list[Got]:
+    def gather(self, wants: Sequence[Want], limits: Limits, known: Sequence[Got | None] = ()) -> list[Got]:
+        """`known`: what was got before, where it would be the same again."""
         room = limits.max_bytes
         found = []
-        for want in wants:
-            got = self._read(want, limits, room)
-            if got.size > room < limits.max_bytes:  # only the first batch of all may be larger than asked for
-                got, room = got._replace(piece=None, aborted=()), 0
-            room = max(0, room - got.size)
+        for number, want in enumerate(wants):
+            got = known[number] if known else None
+            if got is None:
+                got = self._read(want, limits, room)
+            if got.size:
+                if got.size > room < limits.max_bytes:  # only the first batch of all may be larger than asked for
+                    got = msgspec.structs.replace(got, piece=None, size=0, aborted=())
+                    room = 0
+                room = max(0, room - got.size)
             found.append(got)
         return found
 
@@ -75,19 +81,23 @@ class Fetcher:
         """At least one batch: a reader must get past a batch larger than its limits."""
         try:
             replica = self._topics.replica(want.topic, want.partition)
-            check_epoch(replica, want.leader_epoch)
-            limit = replica.last_stable_offset if limits.is_read_committed else replica.high_watermark
-            piece = None
-            if not replica.start_offset <= want.offset <= replica.high_watermark:
+            if want.leader_epoch != NO_EPOCH:
+                check_epoch(replica, want.leader_epoch)
+            offset, start, high = want.offset, replica.start_offset, replica.high_watermark
+            if not start <= offset <= high:
                 raise Refused(Code.OFFSET_OUT_OF_RANGE)
-            if room > 0 and want.offset < limit:
-                piece = replica.read(want.offset, min(want.max_bytes, room), limit)
+            transactions = replica.producers.open_transactions
+            stable = transactions.last_stable_offset(high)
+            limit = stable if limits.is_read_committed else high
+            piece = replica.read(offset, min(want.max_bytes, room), limit) if room > 0 and offset < limit else None
         except GoQueueError as error:
             return Got(code_of(error))
+        if piece is None:
+            return Got(_NONE, high, stable, start)
         aborted: Sequence[tuple[int, int]] = ()
-        if limits.is_read_committed and piece is not None:
-            aborted = replica.producers.open_transactions.aborted_in(piece.first_offset, piece.next_offset - 1)
-        return Got(Code.NONE, replica.high_watermark, replica.last_stable_offset, replica.start_offset, piece, aborted)
+        if limits.is_read_committed:
+            aborted = transactions.aborted_in(piece.first_offset, piece.next_offset - 1)
+        return Got(_NONE, high, stable, start, piece, piece.length, aborted)
 
 
 def check_epoch(replica: Replica, leader_epoch: int) -> None:
@@ -100,11 +110,18 @@ def check_epoch(replica: Replica, leader_epoch: int) -> None:
 
 
 def is_enough(got: Sequence[Got], limits: Limits) -> bool:
-    return sum(one.size for one in got) >= limits.min_bytes or any(one.code is not Code.NONE for one in got)
+    missing = limits.min_bytes
+    for one in got:
+        if one.code is not _NONE:
+            return True
+        missing -= one.size
+    return missing <= 0
 
 
 class ParkedFetch:
     """A read that waits: an entry in the partitions it watches and one timer, no task."""
+
+    __slots__ = ("_fetcher", "_got", "_limits", "_on_got", "_replicas", "_timer", "_wants")
 
     def __init__(
         self,
@@ -113,19 +130,33 @@ class ParkedFetch:
         clock: Clock,
         wants: Sequence[Want],
         limits: Limits,
+        got: Sequence[Got],
         on_got: OnGot,
     ) -> None:
         self._fetcher = fetcher
         self._wants = wants
         self._limits = limits
+        self._got = got
         self._on_got = on_got
         self._replicas = [topics.replica(want.topic, want.partition) for want in wants]
         self._timer: Timer | None = clock.call_after(limits.max_wait_ms, self._finish)
         for replica in self._replicas:
             replica.watch(self, self._look_again)
 
+    def _gather(self) -> list[Got]:
+        """Of many partitions mostly one has changed."""
+        known = [
+            got
+            if replica.high_watermark == got.high_watermark
+            and replica.start_offset == got.start_offset
+            and replica.failure is None
+            else None
+            for replica, got in zip(self._replicas, self._got)
+        ]
+        return self._fetcher.gather(self._wants, self._limits, known)
+
     def _look_again(self) -> None:
-        got = self._fetcher.gather(self._wants, self._limits)
+        got = self._gather()
         if is_enough(got, self._limits):
             self._finish(got)
 
@@ -133,7 +164,7 @@ class ParkedFetch:
         if self._timer is None:
             return
         self.cancel()
-        self._on_got(self._fetcher.gather(self._wants, self._limits) if got is None else got)
+        self._on_got(self._gather() if got is None else got)
 
     def cancel(self) -> None:
         """Its connection is gone."""

@@ -19,7 +19,7 @@ from goqueue.broker.stored import (
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
-from goqueue.model.errors import LogPoisoned
+from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
@@ -43,7 +43,9 @@ class Assembly:
         groups = self._groups()
         topics.on_change.append(groups.topics_changed)
         transactions = self._transactions(topics, groups)
-        self._load(store, topics)
+        self._load()
+        self._name_cluster(controller, store)
+        topics.reconcile()
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
@@ -57,14 +59,19 @@ class Assembly:
             creates_topics=creates_topics,
         )
 
-    def _load(self, store: EmbeddedStore, topics: Topics) -> None:
+    def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which transactions write.
         metadata, *groups, transactions = self._coordinators
         for coordinator in (*groups, metadata, transactions):
             coordinator.load()
+
+    def _name_cluster(self, controller: Controller, store: EmbeddedStore) -> None:
+        """A node must not serve under a name that it could not store: clients that remember it would not come back."""
         new_id = urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
-        store.submit(NameCluster(new_id), lambda reply: None)
-        topics.reconcile()
+        replies: list[object] = []
+        store.submit(NameCluster(new_id), replies.append)
+        if not controller.cluster_id:
+            raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
     def _coordinator(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
         topic = Topic(ledger, ledger.encode().ljust(16, b"\0")[:16], partition + 1, LEDGER_OPTIONS)

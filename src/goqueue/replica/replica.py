@@ -3,14 +3,14 @@ what all in-sync copies hold. Whoever waits for it, waits here.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import Refused
-from goqueue.records.batch import NO_EPOCH, NO_PRODUCER, Batch, split
+from goqueue.records.batch import LENGTH_END, NO_EPOCH, NO_PRODUCER, Batch, split
 from goqueue.records.rewrite import stamp_append_time
 from goqueue.storage.log import Log
 from goqueue.storage.segment_reads import Slice
@@ -26,6 +26,8 @@ READ_BYTES = 1024 * 1024
 SNAPSHOT_BYTES = 64 * 1024 * 1024
 """How much log may come behind the last saved producer state: what a start must walk over."""
 NO_TIMESTAMP = -1
+
+_new_tuple = tuple.__new__
 
 Defer = Callable[[Callable[[], None]], object]
 """Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
@@ -55,7 +57,9 @@ class Replica:
         self._wake_is_due = False
         self._snapshots = self.snapshots("producers")
         self._snapshot_offset = log.start_offset
-        self._unsaved_bytes = 0
+        self._snapshot_due_at = SNAPSHOT_BYTES
+        self.appended_batches = 0
+        self.appended_bytes = 0
         log.on_synced = lambda log: self._wake_soon()
         self._recover(now_ms)
 
@@ -101,15 +105,71 @@ class Replica:
 
     def append(self, batch: Batch, now_ms: int) -> Appended:
         """Refused: what its producer may not do. A repeated batch is answered with where it already stands."""
+        append_time = NO_TIMESTAMP
         if self.stamps_time:
+            append_time = now_ms
             batch = stamp_append_time(batch, now_ms)
         if batch.producer_id != NO_PRODUCER:
-            verdict = self.producers.check(batch)
-            if isinstance(verdict, Duplicate):
-                return Appended(verdict.base_offset, verdict.last_offset + 1, NO_TIMESTAMP)
-            if verdict is not ACCEPT:
-                raise Refused(verdict)
-        return self._store(batch, now_ms)
+            known = self._recognize(batch)
+            if isinstance(known, Refused):
+                raise known
+            if known is not None:
+                return known
+        base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
+        if batch.producer_id != NO_PRODUCER:
+            self.producers.record(batch, base_offset, now_ms)
+        self._stored(1, batch.length + LENGTH_END)
+        return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
+
+    def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
+        """Many, one after the other, but in one write: for each what `append` returns or raises."""
+        try:
+            self.log.reserve(batches, self.leader_epoch, now_ms)
+        except GoQueueError:
+            return [self._try(batch, now_ms) for batch in batches]  # some may be refused, and some are here already
+        append_time = NO_TIMESTAMP
+        if self.stamps_time:
+            append_time = now_ms
+            batches = [stamp_append_time(batch, now_ms) for batch in batches]
+        results: list[Appended | GoQueueError] = []
+        accepted = []
+        offset, size = self.log.end_offset, 0
+        for batch in batches:
+            if batch.producer_id != NO_PRODUCER:
+                known = self._recognize(batch)
+                if known is not None:
+                    results.append(known)
+                    continue
+                # Before the write, since the next may be of the same producer: a write that fails ends the service.
+                self.producers.record(batch, offset, now_ms)
+            next_offset = offset + batch.last_offset_delta + 1
+            accepted.append(batch)
+            results.append(_new_tuple(Appended, (offset, next_offset, append_time)))
+            offset = next_offset
+            size += batch.length
+        if accepted:
+            try:
+                self.log.write(accepted, self.leader_epoch)
+            except GoQueueError as error:
+                return [error] * len(batches)
+            self._stored(len(accepted), size + len(accepted) * LENGTH_END)
+        return results
+
+    def _try(self, batch: Batch, now_ms: int) -> Appended | GoQueueError:
+        try:
+            return self.append(batch, now_ms)
+        except GoQueueError as error:
+            return error
+
+    def _recognize(self, batch: Batch) -> Appended | Refused | None:
+        """None: a batch that its producer may send and that was not here before."""
+        verdict = self.producers.check(batch)
+        if verdict is ACCEPT:
+            return None
+        if isinstance(verdict, Duplicate):  # where records are stamped, its highest timestamp is when it was appended
+            append_time = verdict.timestamp if self.stamps_time else NO_TIMESTAMP
+            return Appended(verdict.base_offset, verdict.last_offset + 1, append_time)
+        return Refused(verdict)
 
     def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
         """End a transaction. None: it was over already, its marker stands in the log."""
@@ -118,19 +178,19 @@ class Replica:
             return None
         if verdict is not ACCEPT:
             raise Refused(verdict)
-        return self._store(batch, now_ms)
-
-    def _store(self, batch: Batch, now_ms: int) -> Appended:
         base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
-        if batch.producer_id != NO_PRODUCER:
-            self.producers.record(batch, base_offset, now_ms)
-        self._unsaved_bytes += batch.size
-        if self._unsaved_bytes > SNAPSHOT_BYTES:
+        self.producers.record(batch, base_offset, now_ms)
+        self._stored(1, batch.size)
+        return Appended(base_offset, self.log.end_offset, NO_TIMESTAMP)
+
+    def _stored(self, batches: int, size: int) -> None:
+        self.appended_batches += batches
+        self.appended_bytes += size
+        if self.appended_bytes > self._snapshot_due_at:
+            self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
             self._defer(self.save_producers)
-            self._unsaved_bytes = 0
         if self.log.acknowledged_offset == self.log.end_offset:
             self._wake_soon()
-        return Appended(base_offset, self.log.end_offset, now_ms if self.stamps_time else NO_TIMESTAMP)
 
     def save_producers(self) -> None:
         """Synced first: a snapshot must not know what the log could still lose."""

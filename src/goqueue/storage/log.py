@@ -33,7 +33,6 @@ class Log:
     def __init__(self, disk: Disk, directory: str, options: LogOptions, recovered: Recovered) -> None:
         self.disk = disk
         self.directory = directory
-        self.options = options
         self.state = recovered.state
         self.report: RecoveryReport = recovered.report
         self.segments = SegmentList(disk, directory, options, recovered.segments, self._report_damage)
@@ -53,8 +52,7 @@ class Log:
         self._failure: GoQueueError | None = None
         self._epoch = self.state.epochs.latest
         self._active = self.segments.active  # for append alone: each step to it costs as much as half its work
-        self._batch_length_max = options.batch_bytes_max - LENGTH_END
-        self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
+        self.set_options(options)
         self._roll_at_offset = self.segments.active.base_offset + OFFSETS_PER_SEGMENT_MAX
 
     @classmethod
@@ -85,11 +83,13 @@ class Log:
     @property
     def acknowledged_offset(self) -> int:
         """Appends below it may be acknowledged."""
-        return self.synced_offset if self.options.durability is Durability.DISK else self.end_offset
+        return self.synced_offset if self._waits_for_disk else self.end_offset
 
     def set_options(self, options: LogOptions) -> None:
         """For what is written from now on."""
         self.options = options
+        self.compacts = options.compacts
+        self._waits_for_disk = options.durability is Durability.DISK
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
         self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
 
@@ -107,6 +107,12 @@ class Log:
     def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> int:
         """Append all batches or none, in one write. Returns the first offset. The batches' memory is written to: it
         gets offsets and epoch. Acknowledge when `acknowledged_offset` has passed."""
+        self.reserve(batches, leader_epoch, now_ms)
+        return self.write(batches, leader_epoch)
+
+    def reserve(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> None:
+        """Make sure that these batches, or some of them, can be written next: raises whatever stands against it while
+        nothing is written yet."""
         if self._failure is not None:
             raise self._failure
         segment = self._active
@@ -121,10 +127,13 @@ class Log:
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch)
         if end > segment.allocated or now_ms >= self._roll_at_ms or end_offset > self._roll_at_offset:
-            segment = self._make_room(segment, end - segment.size, end_offset, now_ms)
+            self._make_room(segment, end - segment.size, end_offset, now_ms)
+
+    def write(self, batches: Sequence[Batch], leader_epoch: int) -> int:
+        """Write what was reserved for. Only a disk that fails can stop it, and then the log is poisoned."""
         first_offset = self.end_offset
         try:
-            self.end_offset = segment.append(batches, leader_epoch)
+            self.end_offset = self._active.append(batches, leader_epoch)
         except OSError as error:
             raise self.poison("write", error) from error
         if not self._dirty:
@@ -132,7 +141,7 @@ class Log:
             self.on_dirty(self)
         return first_offset
 
-    def _make_room(self, segment: Segment, more_bytes: int, end_offset: int, now_ms: int) -> Segment:
+    def _make_room(self, segment: Segment, more_bytes: int, end_offset: int, now_ms: int) -> None:
         """Roll if the segment is full or old, and allocate. Raises before anything is written."""
         if end_offset - self.end_offset > OFFSETS_PER_SEGMENT_MAX:
             raise BatchTooLarge(f"{end_offset - self.end_offset} offsets, at most {OFFSETS_PER_SEGMENT_MAX} at once")
@@ -146,7 +155,6 @@ class Log:
             segment.reserve(segment.size + more_bytes, self.options.segment_bytes, self._room_bytes)
         except OSError as error:
             raise self._no_room_or_poison("append", error) from error
-        return segment
 
     def _room_bytes(self) -> int:
         return self.disk.free_bytes() - self.options.disk_reserve_bytes

@@ -20,7 +20,7 @@ LOG_SUFFIX = ".log"
 ALLOCATION_BYTES_MIN = 64 * KIB
 ALLOCATION_BYTES_MAX = 8 * MIB
 
-NOWHERE = (-1, -1)
+BOUNDARIES_MAX = 64
 
 _pack_prefix = PREFIX.pack_into
 
@@ -56,8 +56,9 @@ class Segment:
         self._time_index: TimeIndex | None = TimeIndex()
         self._checked = bytearray()
         """One flag per block. Invariant: blocks this process wrote or walked over are flagged."""
-        self.resume_at = NOWHERE
-        """(offset, position) where the last read ended: a sequential reader asks for just that next."""
+        self.boundaries: dict[int, int] = {}
+        """Offset to position, where the last writes and reads ended: just there readers begin, and those that must not
+        go beyond what is acknowledged end."""
 
     # -- making and loading
 
@@ -134,7 +135,13 @@ class Segment:
         self.max_timestamp = highest
         self.size = position
         self.next_offset = offset
+        self.note_boundary(offset, position)
         return offset
+
+    def note_boundary(self, offset: int, position: int) -> None:
+        if len(self.boundaries) >= BOUNDARIES_MAX:
+            self.boundaries.clear()
+        self.boundaries[offset] = position
 
     def append_placed(self, batches: Sequence[Batch]) -> None:
         """Write batches that already carry their offsets and epochs."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from goqueue.model.errors import ReadFailed
 from goqueue.records.batch import LENGTH_END, Batch, check_batch
 from goqueue.storage.disk import File
-from goqueue.storage.segment import NOWHERE, Segment
+from goqueue.storage.segment import Segment
 
 HEAD = Struct(">qi11xi8xq")
 """Of a batch header: base offset, length, last offset delta, max timestamp."""
@@ -64,16 +64,18 @@ def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Sl
         end, next_offset = _cut(segment, position, position + max_bytes)
     end, next_offset = _stop_at_damage(segment, position, end, next_offset)
     if end == position:  # a resumed read ran into damage that nobody had seen yet
-        segment.resume_at = NOWHERE
+        segment.boundaries.clear()
         return read(segment, offset, max_bytes, limit_offset)
-    segment.resume_at = NOWHERE if end in segment.damage else (next_offset, end)
+    if end not in segment.damage:
+        segment.note_boundary(next_offset, end)
     return Slice(segment.file, position, end - position, first_offset, next_offset)
 
 
 def locate(segment: Segment, offset: int) -> tuple[int, int]:
     """(position, base offset) of the batch that holds `offset`, or of the first one behind it; the end if none."""
-    if segment.resume_at[0] == offset:
-        return segment.resume_at[1], offset
+    known = segment.boundaries.get(offset)
+    if known is not None:
+        return known, offset
     index, _ = segment.indexes()
     for head in _heads(segment, index.block_of_offset(offset)):
         if head.next_offset > offset:

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.topics import CreateTopic
-from goqueue.model.errors import DataDirectoryLocked, LogPoisoned
+from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.node import Compact, Node
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
@@ -99,6 +99,29 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
         await first.close()
 
     asyncio.run(open_both())
+
+
+def test_a_first_start_on_a_full_disk_is_refused_and_the_next_one_with_room_is_not() -> None:
+    disk = MemoryDisk()
+    full = Settings(kafka=ANY_PORT, disk_reserve_bytes=1 << 60)
+
+    async def open_both() -> None:
+        with pytest.raises(DiskFull, match=r"new and cannot store the id of its cluster: .*held in reserve"):
+            await Node(full, disk, compact=never).open()
+        node = Node(QUIET, disk, compact=never)
+        await node.open()
+        assert node._assembly is not None
+        name = node._assembly.broker.identity.cluster_id
+        assert len(name) == 22
+        await node.close()
+        again = Node(full, disk, compact=never)  # one that has a name needs no room for it
+        await again.open()
+        assert again._assembly is not None
+        assert again._assembly.broker.identity.cluster_id == name
+        await again.close()
+
+    with capture_logs():
+        asyncio.run(open_both())
 
 
 def test_a_topic_that_was_made_is_there_after_a_restart() -> None:

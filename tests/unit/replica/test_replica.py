@@ -203,6 +203,20 @@ def test_a_topic_may_stamp_records_itself() -> None:
     assert parts.replica("plain").append(batch(timestamp=5), 4000).append_time == NO_TIMESTAMP
 
 
+def test_a_repeated_batch_is_told_when_it_was_first_appended() -> None:
+    parts = Parts()
+    replica = parts.replica("stamped", message_timestamp_type="LogAppendTime")
+    first = replica.append(produced(0), 4000)
+    replica.append(produced(1), 5000)
+    assert replica.append(produced(0), 6000) == first == (0, 1, 4000)
+    replica.close()
+    again = Parts(parts.disk.crashed()).replica("stamped", message_timestamp_type="LogAppendTime")
+    assert again.append(produced(0), 7000) == first
+    plain = parts.replica("plain")
+    plain.append(produced(0), 4000)
+    assert plain.append(produced(0), 6000).append_time == NO_TIMESTAMP
+
+
 def test_a_marker_asked_for_again_is_written_once() -> None:
     replica = Parts().replica()
     append(replica, produced(0, in_transaction=True))

@@ -82,6 +82,21 @@ def test_a_reader_at_a_damaged_offset_goes_on_behind_it() -> None:
     assert before.next_offset == 25
 
 
+def test_a_reader_that_was_just_before_new_damage_goes_on_behind_it() -> None:
+    """Where its last read ended is remembered; what stands there is checked again."""
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for number in range(6):
+        append(log, batch(b"%d" % number))
+    segment = log.segments.active
+    disk.flip_bit(FIRST, 8 * (segment.boundaries[3] + 65))
+    segment.expect(segment.expected)
+    assert [offset for offset, _ in stored(log)] == [0, 1, 2, 4, 5]
+    for limit in (4, 5):
+        piece = log.read(3, 1000, limit)
+        assert piece is None if limit == 4 else (piece is not None and piece.first_offset == 4)
+
+
 def test_damage_at_the_very_end_leaves_the_end_where_it_was() -> None:
     disk = closed_log(cleanly=True)
     disk.flip_bit(FIRST, disk.open(FIRST).size() * 8 - 20)

@@ -1,5 +1,6 @@
 """What a log promises to whoever appends and reads."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from goqueue.model.errors import BatchTooLarge, LogClosed, OffsetOutOfRange, Sta
 from goqueue.records.batch import Codec, check_batch, split
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
+from goqueue.storage import segment_reads
 from goqueue.storage.log import Log
 from goqueue.storage.options import MIB, LogOptions
 from goqueue.storage.real_disk import RealDisk
+from goqueue.storage.segment import Segment
 from goqueue.testing.memory_disk import MemoryDisk
 from tests.logs import DIRECTORY, SMALL, append, batch, numbered, open_log, stored
 
@@ -81,6 +84,27 @@ def test_a_read_stops_below_the_limit_offset() -> None:
     assert piece.next_offset == 1  # the batch of 1 and 2 is not wholly below 2
     assert log.read(1, 10_000, limit_offset=2) is None
     assert log.read(4, 10_000) is None
+
+
+def test_readers_at_the_end_need_not_search_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several at once, each up to what was acknowledged, which is less than what was written."""
+    log = open_log(MemoryDisk(), replace(SMALL, segment_bytes=100_000))
+    searches: list[int] = []
+    search = segment_reads._heads
+
+    def counted(segment: Segment, block: int) -> Iterator[segment_reads.Head]:
+        searches.append(block)
+        return search(segment, block)
+
+    monkeypatch.setattr(segment_reads, "_heads", counted)
+    for number in range(200):
+        append(log, batch(b"%d" % number))
+        if number:
+            for _ in range(3):
+                piece = log.read(number - 1, 1000, number)
+                assert piece is not None
+                assert [check_batch(piece.view()).base_offset, piece.next_offset] == [number - 1, number]
+    assert len(searches) < 20, "in 600 reads"
 
 
 @pytest.mark.parametrize("offset", [-1, 51, 10**12])

@@ -2,17 +2,22 @@
 while idle.
 
 All connections receive into one shared buffer: the event loop fills it and a request is handled before the next
-read. Only a frame that does not fit into one read gets memory of its own, and the rest of it is received right
-there.
+read. The piece of a frame at the end of a read is kept and put before the next one, so that a read brings as many
+requests as there are; only the rest of a large frame is received into memory of its own.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Protocol, cast
 
 LENGTH_BYTES = 4
+API_KEY_BYTES = 2
+PRODUCE_KEY = b"\0\0"
 RECEIVE_BYTES = 256 * 1024
+HEAD_BYTES_MAX = RECEIVE_BYTES // 2
+"""Frames up to this size are completed in the shared buffer: what has come of them is copied, at each read."""
 JOIN_BYTES_MAX = 64 * 1024
 """Replies up to this size are joined into one write; larger ones are handed on piece by piece."""
 
@@ -20,6 +25,8 @@ FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
 
 Buffer = bytes | bytearray | memoryview
+
+_unpack_length = Struct(">i").unpack_from
 
 
 class Timer(Protocol):
@@ -38,19 +45,24 @@ class BadFrame(Exception):
 
 class Limits(Protocol):
     frame_bytes_max: int
+    produce_bytes_max: int
+    """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
     pending_max: int
     """Requests of one connection that may wait for their replies; more are not read."""
     frame_ms_max: int
     """How long a frame may take to arrive once it has begun."""
+    write_ms_max: int
+    """How long a client may take no byte of the replies that wait for it."""
 
 
 class Reply:
-    """The place of one reply in the order of its connection."""
+    """The place of one reply, or of several in a row, in the order of its connection."""
 
-    __slots__ = ("_connection", "buffers", "on_lost")
+    __slots__ = ("_connection", "buffers", "on_lost", "requests")
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", requests: int) -> None:
         self._connection = connection
+        self.requests = requests
         self.buffers: Sequence[Buffer] | None = None
         self.on_lost: Callable[[], None] | None = None
         """What waits on behalf of this reply need wait no longer."""
@@ -61,40 +73,72 @@ class Reply:
         self._connection.reply_ready()
 
 
-HandleFrame = Callable[["Connection", memoryview], None]
+class Owner(Protocol):
+    """Who gets what comes in."""
+
+    def handle(self, connection: "Connection", frame: memoryview) -> None:
+        """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
+        `read_ended`."""
+
+    def read_ended(self, connection: "Connection") -> None:
+        """All frames of one read have been handled."""
+
+    def complain(self, connection: "Connection", why: str) -> None:
+        """What came makes no sense; close it."""
+
+    def lost(self, connection: "Connection", why: str) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`handle` gets each frame, without its length, and calls `expect_reply` for the place of its answer."""
+    __slots__ = (
+        "_clock",
+        "_filled",
+        "_flush_is_due",
+        "_frame",
+        "_frame_bytes",
+        "_frame_timer",
+        "_head",
+        "_is_closing",
+        "_is_full",
+        "_is_reading",
+        "_is_stopping",
+        "_limits",
+        "_owner",
+        "_replies",
+        "_shared",
+        "_transport",
+        "_waiting",
+        "_why",
+        "_write_timer",
+        "_written_bytes",
+        "key_sizes",
+        "peer",
+    )
 
-    def __init__(
-        self,
-        shared: bytearray,
-        limits: Limits,
-        clock: Clock,
-        handle: HandleFrame,
-        complain: Callable[["Connection", str], None],
-        on_lost: Callable[["Connection", str], None],
-    ) -> None:
-        self._shared = memoryview(shared)
+    def __init__(self, shared: memoryview, limits: Limits, clock: Clock, owner: Owner) -> None:
+        self._shared = shared
         self._limits = limits
         self._clock = clock
-        self._handle = handle
-        self._complain = complain
-        self._on_lost = on_lost
+        self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
+        self.key_sizes: tuple[int, ...] = ()
+        """For `Routes`: where in a frame it may find what it knows."""
         self._head = b""
-        """The first bytes of a frame of which not even the length has come."""
+        """What has come of a small frame, or of the length of any."""
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
         self._replies: deque[Reply] = deque()
+        self._waiting = 0
+        """Requests that have not been answered."""
         self._flush_is_due = False
         self._is_full = False
         self._is_reading = True
         self._is_stopping = False
         self._frame_timer: Timer | None = None
+        self._write_timer: Timer | None = None
+        self._written_bytes = 0
         self._why = "closed by the client"
         self._is_closing = False
 
@@ -114,73 +158,101 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
         self._stop_frame_timer()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             if reply.on_lost is not None:
                 reply.on_lost()
-        self._on_lost(self, self._why)
+        self._owner.lost(self, self._why)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
-        return self._shared
+        return self._shared[len(self._head) :] if self._head else self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
         try:
             if self._frame is not None:
                 self._fill_frame(nbytes)
             else:
-                data = self._shared[:nbytes]
-                self._take(memoryview(bytearray(self._head) + data) if self._head else data)
+                if self._head:
+                    self._shared[: len(self._head)] = self._head
+                    nbytes += len(self._head)
+                self._take(self._shared[:nbytes])
         except BadFrame as error:
-            self._complain(self, str(error))
-        if self._frame is None and not self._head:
+            self._owner.complain(self, str(error))
+        finally:
+            self._owner.read_ended(self)
+        if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
-        if self._replies and self._replies[0].buffers is not None:
-            self._flush()
+        self._flush()
 
     def pause_writing(self) -> None:
         self._is_full = True
         self._update_reading()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
         self._is_full = False
         self._update_reading()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     # -- frames
 
     def _take(self, data: memoryview) -> None:
         position, end = 0, len(data)
         self._head = b""
+        handle = self._owner.handle
+        length_max = self._limits.frame_bytes_max
         while end - position >= LENGTH_BYTES:
-            length = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
-            self._check_length(length, data[position:])
+            (length,) = _unpack_length(data, position)
+            if not 0 < length <= length_max and not self._may_be_large(length, data[position:]):
+                break
             start = position + LENGTH_BYTES
-            if start + length > end:
-                self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, end - start)))
-                self._frame_bytes = length
-                self._filled = end - start
-                self._frame[: self._filled] = data[start:end]
-                self._start_frame_timer()
-                return
-            self._stop_frame_timer()
-            self._handle(self, data[start : start + length])
+            stop = start + length
+            if stop > end:
+                if stop - position > min(HEAD_BYTES_MAX, len(self._shared)):
+                    self._begin_frame(length, data[start:])
+                    return
+                break
+            if self._frame_timer is not None:
+                self._stop_frame_timer()
+            handle(self, data[start:stop])
             if self._is_closing or self._transport is None:
                 return
-            position = start + length
+            position = stop
         if position < end:
-            self._head = bytes(data[position:end])
+            self._head = bytes(data[position:])
             self._start_frame_timer()
 
-    def _check_length(self, length: int, data: memoryview) -> None:
-        if 0 < length <= self._limits.frame_bytes_max:
-            return
-        start = bytes(data[:8])
+    def _begin_frame(self, length: int, data: memoryview) -> None:
+        self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, len(data))))
+        self._frame_bytes = length
+        self._filled = len(data)
+        self._frame[: self._filled] = data
+        self._start_frame_timer()
+
+    def _may_be_large(self, length: int, data: memoryview) -> bool:
+        """False: not enough has come to tell. Nothing is kept of a frame that will not be taken."""
+        start = bytes(data[: LENGTH_BYTES + API_KEY_BYTES])
         if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI"):
             raise BadFrame("HTTP was spoken to the Kafka port")
-        if start[0] == 0x16 and start[1:2] == b"\x03":
+        if start[0] == 0x16 and start[1] == 0x03:
             raise BadFrame("TLS was spoken to the plain Kafka port")
-        raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.frame_bytes_max} are taken")
+        if not 0 < length <= self._limits.produce_bytes_max:
+            raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.produce_bytes_max} are taken")
+        if len(start) < LENGTH_BYTES + API_KEY_BYTES:
+            return False
+        if start[LENGTH_BYTES:] != PRODUCE_KEY:
+            api_key = int.from_bytes(start[LENGTH_BYTES:], "big", signed=True)
+            raise BadFrame(
+                f"{length} bytes for API {api_key}; only Produce may have over {self._limits.frame_bytes_max}"
+            )
+        return True
 
     def _fill_frame(self, nbytes: int) -> None:
         assert self._frame is not None
@@ -194,13 +266,13 @@ class Connection(asyncio.BufferedProtocol):
         else:
             frame, self._frame = self._frame, None
             self._stop_frame_timer()
-            self._handle(self, memoryview(frame))
+            self._owner.handle(self, memoryview(frame))
 
     def _start_frame_timer(self) -> None:
         """A client that sends a byte now and then must not hold a place for ever."""
         if self._frame_timer is None:
             self._frame_timer = self._clock.call_after(
-                self._limits.frame_ms_max, lambda: self._complain(self, "a request took too long to arrive")
+                self._limits.frame_ms_max, lambda: self._owner.complain(self, "a request took too long to arrive")
             )
 
     def _stop_frame_timer(self) -> None:
@@ -210,11 +282,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- replies
 
-    def expect_reply(self) -> Reply:
-        reply = Reply(self)
+    def expect_reply(self, requests: int = 1) -> Reply:
+        """The place of the answer to the next request, or to so many of them. For use while a frame is handled."""
+        reply = Reply(self, requests)
         self._replies.append(reply)
-        if len(self._replies) >= self._limits.pending_max:
-            self._update_reading()
+        self._waiting += requests
         return reply
 
     def reply_ready(self) -> None:
@@ -225,26 +297,52 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._flush_is_due = False
+        transport = self._transport
+        if transport is None:
+            return
+        replies = self._replies
+        if replies and replies[0].buffers is not None:
+            ready: list[Buffer] = []
+            while replies and (buffers := replies[0].buffers) is not None:
+                self._waiting -= replies.popleft().requests
+                ready += buffers
+            if len(ready) == 1:
+                self._written_bytes += len(ready[0])
+                transport.write(ready[0])
+            elif ready:
+                self._write(transport, ready)
+        if not self._is_reading or self._waiting >= self._limits.pending_max:
+            self._update_reading()
+
+    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
+        size = sum(map(len, ready))
+        self._written_bytes += size
+        if size <= JOIN_BYTES_MAX:
+            transport.write(b"".join(ready))
+        else:
+            transport.writelines(ready)
+
+    def _start_write_timer(self) -> None:
+        """A client that does not read holds memory, and would hold up the end of the node."""
+        if self._write_timer is None and self._transport is not None:
+            taken = self._written_bytes - self._transport.get_write_buffer_size()
+            if taken < self._written_bytes:
+                self._write_timer = self._clock.call_after(self._limits.write_ms_max, lambda: self._check_taken(taken))
+
+    def _check_taken(self, taken_before: int) -> None:
+        self._write_timer = None
         if self._transport is None:
             return
-        ready: list[Buffer] = []
-        size = 0
-        while self._replies and self._replies[0].buffers is not None:
-            for buffer in self._replies.popleft().buffers or ():
-                ready.append(buffer)
-                size += len(buffer)
-        if not ready:
-            pass
-        elif size <= JOIN_BYTES_MAX or len(ready) == 1:
-            self._transport.write(b"".join(ready) if len(ready) > 1 else ready[0])
+        if self._written_bytes - self._transport.get_write_buffer_size() == taken_before:
+            self._owner.complain(self, "the client does not read its replies")
+            self._transport.abort()
         else:
-            self._transport.writelines(ready)
-        self._update_reading()
+            self._start_write_timer()
 
     def _update_reading(self) -> None:
         if self._transport is None:
             return
-        wants_more = not self._is_full and not self._is_stopping and len(self._replies) < self._limits.pending_max
+        wants_more = not self._is_full and not self._is_stopping and self._waiting < self._limits.pending_max
         if wants_more != self._is_reading:
             self._is_reading = wants_more
             if wants_more:
@@ -258,7 +356,16 @@ class Connection(asyncio.BufferedProtocol):
         self._update_reading()
 
     def close(self, why: str) -> None:
+        """What was written may still leave, if the client takes it."""
         self._why = why
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
+            self._start_write_timer()
+
+    def abort(self, why: str) -> None:
+        """Whatever is still to be sent is given up."""
+        self._why = why
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()

@@ -8,15 +8,17 @@ from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS
+from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
+from goqueue.doors.kafka.routes import Routes
 from goqueue.model.codes import Code
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest
 from goqueue.wire.kafka.frames import RequestHeader, decode_request, read_request_header, response_frame
+from goqueue.wire.kafka.messages.produce import ProduceRequest
 
 API_VERSIONS = 18
-PRODUCE = 0
 BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10
 
@@ -25,9 +27,13 @@ events = get_logger("kafka door")
 
 @dataclass
 class KafkaLimits:
-    frame_bytes_max: int = 100 * 1024 * 1024
+    frame_bytes_max: int = 8 * 1024 * 1024
+    produce_bytes_max: int = 100 * 1024 * 1024
     pending_max: int = 200
     frame_ms_max: int = 60_000
+    write_ms_max: int = 60_000
+    drain_ms_max: int = 2_000
+    """How long a node that stops waits for its clients to take their last replies."""
     connections_max: int = 20_000
 
 
@@ -35,10 +41,14 @@ class KafkaDoor:
     def __init__(self, broker: Broker, limits: KafkaLimits | None = None) -> None:
         self._broker = broker
         self._limits = limits or KafkaLimits()
-        self._shared = bytearray(RECEIVE_BYTES)
+        self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._server: asyncio.Server | None = None
         self._endpoint = Endpoint("", 0)
+        self._routes = Routes(broker.topics)
+        self._run = ProduceRun(broker.publisher, self._routes)
         self.connections: set[Connection] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
         self.requests = 0
         self.malformed = 0
         self._complaints = 0
@@ -53,44 +63,57 @@ class KafkaDoor:
         return real
 
     def _connect(self) -> Connection:
-        connection = Connection(
-            self._shared, self._limits, self._broker.clock, self._handle, self._complain, self._lost
-        )
+        connection = Connection(self._shared, self._limits, self._broker.clock, self)
         self.connections.add(connection)
+        self._is_empty.clear()
         if len(self.connections) > self._limits.connections_max:
             connection.close("too many connections")
         return connection
 
-    def _lost(self, connection: Connection, _why: str) -> None:
+    def lost(self, connection: Connection, _why: str) -> None:
         self.connections.discard(connection)
+        if not self.connections:
+            self._is_empty.set()
 
-    def _handle(self, connection: Connection, frame: memoryview) -> None:
+    def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
         try:
+            if self._run.take(connection, frame):
+                return
+            self._run.finish(connection)
             header = read_request_header(frame)
             api, handler = APIS.get(header.api_key), HANDLERS.get(header.api_key)
             if api is None or handler is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
             message, _ = decode_request(header, frame)
-        except MalformedRequest as error:
-            self._complain(connection, str(error))
-            return
-        try:
+            if isinstance(message, ProduceRequest):
+                self._routes.learn(connection, frame, header, message)
             handler(Request(self._broker, self._endpoint, connection, header, message))
+        except MalformedRequest as error:
+            self.complain(connection, str(error))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
-            events.error("request failed", api=api.name, version=header.api_version, exc_info=error)
-            connection.close("a fault of the broker")
+            self._fail(connection, error)
+
+    def read_ended(self, connection: Connection) -> None:
+        try:
+            self._run.finish(connection)
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(connection, error)
+
+    def _fail(self, connection: Connection, error: Exception) -> None:
+        events.error("request failed", peer=connection.peer, exc_info=error)
+        connection.close("a fault of the broker")
 
     def _refuse(self, connection: Connection, header: RequestHeader) -> None:
         """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""
         if header.api_key != API_VERSIONS:
-            self._complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
+            self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
             return
         response = api_versions(Code.UNSUPPORTED_VERSION)
         connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]
 
-    def _complain(self, connection: Connection, why: str) -> None:
+    def complain(self, connection: Connection, why: str) -> None:
         """Counted always, logged within reason: a babbler must not fill the disk."""
         self.malformed += 1
         if self._complaints < COMPLAINTS_PER_MINUTE:
@@ -111,12 +134,21 @@ class KafkaDoor:
                 connection.stop_reading()
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for connection in list(self.connections):
-                connection.close("the node stops")
-            await self._server.wait_closed()
-            self._server = None
+        """Returns when no connection is left. One whose client does not take its replies is cut off."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self.connections):
+            connection.close("the node stops")
+        drain = self._broker.clock.call_after(self._limits.drain_ms_max, self._abort)
+        await self._is_empty.wait()
+        drain.cancel()
+        await self._server.wait_closed()
+        self._server = None
+
+    def _abort(self) -> None:
+        for connection in list(self.connections):
+            connection.abort("the node stops")
 
 
 Handler = Callable[[Request], None]

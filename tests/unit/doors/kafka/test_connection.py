@@ -4,16 +4,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, RECEIVE_BYTES, Connection, Reply
+from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, HEAD_BYTES_MAX, RECEIVE_BYTES, Connection, Reply
 from goqueue.testing import VirtualClock
 from tests.unit.doors.kafka.transports import FakeTransport, feed
 
 
 @dataclass
 class SmallLimits:
-    frame_bytes_max: int = 8 * 1024 * 1024
+    frame_bytes_max: int = 1024 * 1024
+    produce_bytes_max: int = 8 * 1024 * 1024
     pending_max: int = 3
     frame_ms_max: int = 1000
+    write_ms_max: int = 1000
 
 
 class Line:
@@ -24,30 +26,32 @@ class Line:
         self.frames: list[bytes] = []
         self.replies: list[Reply] = []
         self.complaints: list[str] = []
-        self.lost: list[str] = []
+        self.farewells: list[str] = []
         self._answers = answers
-        self.connection = Connection(
-            bytearray(receive_bytes), SmallLimits(), self.clock, self._handle, self._complain, self._lose
-        )
+        self.reads = 0
+        self.connection = Connection(memoryview(bytearray(receive_bytes)), SmallLimits(), self.clock, self)
         self.transport = FakeTransport()
         self.connection.connection_made(self.transport)
 
     def is_reading(self) -> bool:
         return self.transport.is_reading_now
 
-    def _handle(self, connection: Connection, frame: memoryview) -> None:
+    def handle(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
         reply = connection.expect_reply()
         self.replies.append(reply)
         if self._answers:
             reply.send([b"<", bytes(frame)[:5], b">"])
 
-    def _complain(self, connection: Connection, why: str) -> None:
+    def read_ended(self, connection: Connection) -> None:
+        self.reads += 1
+
+    def complain(self, connection: Connection, why: str) -> None:
         self.complaints.append(why)
         connection.close(why)
 
-    def _lose(self, connection: Connection, why: str) -> None:
-        self.lost.append(why)
+    def lost(self, connection: Connection, why: str) -> None:
+        self.farewells.append(why)
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -84,10 +88,32 @@ def test_many_frames_of_one_read_are_answered_in_one_write() -> None:
     assert line.transport.writes == 1
 
 
+@pytest.mark.parametrize("size", [1, 1000, HEAD_BYTES_MAX - 4])
+def test_the_rest_of_a_frame_and_what_follows_are_one_read(size: int) -> None:
+    line = Line(answers=True)
+    stream = framed(b"a", bytes(size), b"b", b"c")
+    feed(line.connection, stream[: 5 + 4 + size // 2])
+    feed(line.connection, stream[5 + 4 + size // 2 :])
+    assert line.frames == [b"a", bytes(size), b"b", b"c"]
+    assert (line.reads, line.transport.writes) == (2, 2)
+
+
+def test_a_piece_of_a_frame_outlives_what_others_receive() -> None:
+    """They share the buffer."""
+    line = Line()
+    other = Connection(line.connection._shared, SmallLimits(), line.clock, Line())
+    other.connection_made(FakeTransport())
+    feed(line.connection, framed(b"first", b"second")[:-3])
+    feed(other, framed(b"x" * 100))
+    feed(line.connection, b"ond")
+    assert line.frames == [b"first", b"second"]
+
+
 @pytest.mark.parametrize("size", [RECEIVE_BYTES - 4, RECEIVE_BYTES, FRAME_BYTES_FIRST, FRAME_BYTES_FIRST + 1, 5 << 20])
 def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int) -> None:
     line = Line()
-    body = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
+    body = b"\0" + bytes(range(256)) * (size // 256) + b"z" * (size % 256 - 1)
+    body = body[:size]
     feed(line.connection, framed(b"before", body, b"behind"), 100_000)
     assert [len(frame) for frame in line.frames] == [6, size, 6]
     assert line.frames[1] == body
@@ -95,7 +121,7 @@ def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int)
 
 def test_the_announcement_of_a_large_frame_alone_costs_little_memory() -> None:
     line = Line()
-    feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"x")
+    feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"\0\0x")
     assert line.connection._frame is not None
     assert len(line.connection._frame) <= FRAME_BYTES_FIRST
 
@@ -145,6 +171,28 @@ def test_a_client_with_too_many_open_requests_is_not_read_until_some_are_answere
     assert line.is_reading()
 
 
+def test_replies_that_share_a_place_count_as_many() -> None:
+    line = Line()
+    replies = [line.connection.expect_reply(2), line.connection.expect_reply(2)]
+    feed(line.connection, b"\0")
+    assert not line.is_reading()
+    replies[0].send([b"A", b"B"])
+    line.clock.run()
+    assert bytes(line.transport.written) == b"AB"
+    assert line.is_reading()
+
+
+def test_the_end_of_a_read_is_told_however_it_went() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(b"a", b"b"))
+    feed(line.connection, b"\0\0\0")
+    feed(line.connection, b"\x02xy")
+    assert line.reads == 3
+    feed(line.connection, b"\xff" * 4)
+    assert line.reads == 4
+    assert len(line.complaints) == 1
+
+
 def test_a_client_that_does_not_read_is_not_read() -> None:
     line = Line(answers=True)
     line.connection.pause_writing()
@@ -166,12 +214,14 @@ def test_both_reasons_must_end_before_reading_goes_on() -> None:
     assert line.is_reading()
 
 
-@pytest.mark.parametrize("start", [b"\0", b"\0\0\0", b"\0\0\0\x09abc"])
+@pytest.mark.parametrize("start", [b"\0", b"\0\0\0", b"\0\0\0\x09abc", b"\0\x08\0\0abc"])
 def test_a_frame_that_takes_too_long_costs_its_client_the_connection(start: bytes) -> None:
     line = Line()
     feed(line.connection, start)
-    for _ in range(9):  # a byte now and then is no excuse; the last of them would complete nothing
+    for _ in range(9):  # a byte now and then is no excuse
         line.clock.advance(100)
+        if len(start) > 4:
+            feed(line.connection, b"x" if len(line.connection._head) < 12 else b"")
     assert not line.transport.closed
     line.clock.advance(100)
     assert line.complaints == ["a request took too long to arrive"]
@@ -219,12 +269,80 @@ def test_what_is_no_frame_is_named_and_ends_the_connection(hello: bytes, what: s
     assert line.transport.closed
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 4, 5, 6, 100])
+@pytest.mark.parametrize("api_key", [1, 3, 256, -1])
+def test_only_produce_may_send_large_frames(chunk: int, api_key: int) -> None:
+    line = Line()
+    large = 1024 * 1024 + 1
+    feed(line.connection, framed(b"\0\0" + bytes(large - 2)), 60_000)
+    assert [len(frame) for frame in line.frames] == [large]
+    feed(line.connection, large.to_bytes(4, "big") + api_key.to_bytes(2, "big", signed=True), chunk)
+    assert line.complaints == [f"{large} bytes for API {api_key}; only Produce may have over {large - 1}"]
+    assert line.transport.closed
+    assert line.connection._frame is None
+
+
 def test_what_follows_a_bad_frame_is_not_handled() -> None:
     line = Line()
     feed(line.connection, framed(b"fine"))
     line.connection.close("enough")
     feed(line.connection, framed(b"a", b"b"))
     assert line.frames[1:] in ([], [b"a"])
+
+
+def unread(line: Line) -> None:
+    """Replies wait for a client that does not take them."""
+    feed(line.connection, framed(b"a", b"b"))
+    line.replies[0].send([bytes(100_000)])
+    line.clock.run()
+    line.transport.unsent = 90_000
+    line.connection.pause_writing()
+
+
+def test_a_client_that_takes_no_byte_of_its_replies_is_cut_off() -> None:
+    line = Line()
+    unread(line)
+    line.clock.advance(999)
+    assert not line.transport.closed
+    line.clock.advance(1)
+    assert line.complaints == ["the client does not read its replies"]
+    assert line.transport.aborted
+    line.connection.connection_lost(None)
+    assert line.clock.timers == 0
+
+
+def test_a_slow_client_is_waited_for_though_more_is_written_than_it_takes() -> None:
+    line = Line()
+    unread(line)
+    line.replies[1].send([bytes(50_000)])
+    line.clock.run()
+    line.transport.unsent += 50_000
+    for _ in range(10):
+        line.transport.unsent -= 1
+        line.clock.advance(1000)
+    assert not line.transport.closed
+    line.connection.resume_writing()
+    assert line.clock.timers == 0
+    line.clock.advance(10_000)
+    assert line.complaints == []
+
+
+def test_a_closed_connection_does_not_wait_for_ever_for_its_client() -> None:
+    line = Line()
+    feed(line.connection, framed(b"a"))
+    line.replies[0].send([bytes(100)])
+    line.clock.run()
+    line.transport.unsent = 100
+    line.connection.close("enough")
+    assert not line.transport.aborted
+    line.clock.advance(1000)
+    assert line.transport.aborted
+
+
+def test_a_connection_with_nothing_to_send_is_closed_without_a_timer() -> None:
+    line = Line()
+    line.connection.close("enough")
+    assert line.clock.timers == 0
 
 
 def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
@@ -238,7 +356,7 @@ def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
     feed(line.connection, b"\0")
     line.connection.connection_lost(None)
     assert told == ["b"], "what was answered waits for nothing"
-    assert line.lost == ["closed by the client"]
+    assert line.farewells == ["closed by the client"]
     line.replies[1].send([b"B"])
     line.clock.advance(10_000)
     assert bytes(line.transport.written) == b"A"
@@ -247,7 +365,7 @@ def test_whoever_waits_for_a_lost_connection_is_told_once() -> None:
 
 def test_a_connection_that_is_refused_before_it_is_made_is_closed() -> None:
     line = Line()
-    late = Connection(bytearray(10), SmallLimits(), line.clock, line._handle, line._complain, line._lose)
+    late = Connection(memoryview(bytearray(10)), SmallLimits(), line.clock, line)
     late.close("too many")
     transport = FakeTransport()
     late.connection_made(transport)

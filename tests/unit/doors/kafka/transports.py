@@ -11,6 +11,9 @@ class FakeTransport(asyncio.Transport):
         self.writes = 0
         self.is_reading_now = True
         self.closed = False
+        self.aborted = False
+        self.unsent = 0
+        """Bytes that the client has not taken yet."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", 5555) if name == "peername" else default
@@ -34,6 +37,12 @@ class FakeTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def is_closing(self) -> bool:
         return self.closed

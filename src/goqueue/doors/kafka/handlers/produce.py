@@ -34,12 +34,14 @@ class PendingProduce:
             return
         self._waiting += 1
 
-        def reached() -> None:
-            if replica.failure is not None:
-                result.error_code, result.base_offset = Code.KAFKA_STORAGE_ERROR, -1
+        def ended(code: Code) -> None:
+            if code is not Code.NONE:
+                result.error_code, result.base_offset = code, -1
             self.done()
 
-        replica.when_reached(appended.next_offset, reached)
+        message: ProduceRequest = self._request.message
+        acknowledgements = self._request.broker.publisher.acknowledgements
+        acknowledgements.wait(replica, appended.next_offset, message.timeout_ms, ended)
 
     def done(self) -> None:
         self._waiting -= 1

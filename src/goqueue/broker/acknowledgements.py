@@ -1,0 +1,62 @@
+"""Waiting for acknowledgements, each with a deadline. One timer serves all: it looks round now and then while anybody
+waits, since a timer for each would cost more than the append that it watches and hardly ever fires.
+"""
+
+from collections.abc import Callable
+
+from goqueue.model.codes import Code
+from goqueue.replica.replica import Replica
+from goqueue.runtime.clock import Clock
+
+SWEEP_MS = 100
+"""A deadline is met up to twice this too late, never too early."""
+
+OnEnd = Callable[[Code], None]
+"""NONE: acknowledged. KAFKA_STORAGE_ERROR: it never will be. REQUEST_TIMED_OUT: not in time, it may still be."""
+
+
+class _Waiting:
+    __slots__ = ("_all", "_on_end", "_replica", "due_sweep")
+
+    def __init__(self, everybody: "dict[_Waiting, None]", replica: Replica, on_end: OnEnd, due_sweep: int) -> None:
+        self._all = everybody
+        self._replica = replica
+        self._on_end = on_end
+        self.due_sweep = due_sweep
+        everybody[self] = None
+
+    def reached(self) -> None:
+        self.end(Code.NONE if self._replica.failure is None else Code.KAFKA_STORAGE_ERROR)
+
+    def end(self, code: Code) -> None:
+        """The first end counts."""
+        if self in self._all:
+            del self._all[self]
+            self._on_end(code)
+
+
+class Acknowledgements:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[_Waiting, None] = {}
+        self._sweeps = 0
+        self._sweep_is_due = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def wait(self, replica: Replica, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
+        """Call once when the high watermark has reached `offset`, or will not in this time; perhaps at once."""
+        due_sweep = self._sweeps + max(0, timeout_ms) // SWEEP_MS + 2  # the next sweep may come right now
+        replica.when_reached(offset, _Waiting(self._waiting, replica, on_end, due_sweep).reached)
+        if self._waiting and not self._sweep_is_due:
+            self._sweep_is_due = True
+            self._clock.call_after(SWEEP_MS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeps += 1
+        for one in [one for one in self._waiting if one.due_sweep <= self._sweeps]:
+            one.end(Code.REQUEST_TIMED_OUT)
+        self._sweep_is_due = bool(self._waiting)
+        if self._sweep_is_due:
+            self._clock.call_after(SWEEP_MS, self._sweep)

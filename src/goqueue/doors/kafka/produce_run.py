@@ -1,0 +1,116 @@
+"""Produce requests that come in one read, as a pipelining producer sends them: one write per partition, one reply."""
+
+from functools import partial
+
+from goqueue.broker.publish import Acknowledgements, Appended, Batch, Publisher
+from goqueue.doors.kafka.connection import Connection, Reply
+from goqueue.doors.kafka.routes import Route, Routes
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+
+RUN_MAX = 1000
+"""Requests; about as many buffers as Linux writes in one call."""
+
+
+class Share:
+    """What one run has for one partition."""
+
+    __slots__ = ("batches", "code", "correlation_ids", "results", "route", "start_offset")
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.correlation_ids: list[int] = []
+        self.batches: list[Batch] = []
+        self.results: list[Appended | GoQueueError] = []
+        self.start_offset = 0
+        self.code = Code.NONE
+        """Why what was appended cannot be acknowledged, if it cannot."""
+
+    def answers(self) -> list[bytes]:
+        if self.code is Code.NONE:
+            return self.route.acknowledge(self.correlation_ids, self.results, self.start_offset)
+        return [
+            self.route.refuse(correlation_id, result, self.start_offset, self.code)
+            for correlation_id, result in zip(self.correlation_ids, self.results)
+        ]
+
+
+class RunReply:
+    """Answers all requests of a run when the last of its partitions is acknowledged."""
+
+    __slots__ = ("_order", "_reply", "_shares", "_waiting")
+
+    def __init__(self, reply: Reply, shares: list[Share], order: list[Share]) -> None:
+        self._reply = reply
+        self._shares = shares
+        self._order = order
+        self._waiting = 0
+
+    def wait(self, share: Share, acknowledgements: Acknowledgements) -> None:
+        self._waiting += 1
+        route = share.route
+        acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
+
+    def _ended(self, share: Share, code: Code) -> None:
+        share.code = code
+        self._waiting -= 1
+        if not self._waiting:
+            self._reply.send(_answers(self._shares, self._order))
+
+
+def _answers(shares: list[Share], order: list[Share]) -> list[bytes]:
+    """`order` has the share of each request."""
+    if len(shares) == 1:
+        return shares[0].answers()
+    answers_of = {share: iter(share.answers()) for share in shares}
+    return [next(answers_of[share]) for share in order]
+
+
+class ProduceRun:
+    """Invariant: empty between two reads, because what it holds lies in the memory that the next read fills."""
+
+    def __init__(self, publisher: Publisher, routes: Routes) -> None:
+        self._publisher = publisher
+        self._routes = routes
+        self._shares: dict[Route, Share] = {}
+        self._order: list[Share] = []
+
+    def take(self, connection: Connection, frame: memoryview) -> bool:
+        """False: this one is not for here, and before it is handled the run must be finished."""
+        found = self._routes.find(connection, frame)
+        if found is None or len(self._order) >= RUN_MAX:
+            return False
+        route, correlation_id, records = found
+        try:
+            batch = self._publisher.admit(route.replica, route.topic, route.index, records)
+        except GoQueueError:
+            return False  # who handles it meets the same error, and can tell it
+        share = self._shares.get(route)
+        if share is None:
+            share = self._shares[route] = Share(route)
+        share.correlation_ids.append(correlation_id)
+        share.batches.append(batch)
+        self._order.append(share)
+        return True
+
+    def finish(self, connection: Connection) -> None:
+        """Append what was taken; it is answered when it is acknowledged."""
+        if not self._order:
+            return
+        order, self._order = self._order, []
+        shares, self._shares = list(self._shares.values()), {}
+        waiting = []
+        for share in shares:
+            replica = share.route.replica
+            share.results = self._publisher.append(replica, share.batches)
+            share.batches = []  # they lie in memory that will be filled anew
+            share.start_offset = replica.start_offset
+            if replica.high_watermark < replica.end_offset:
+                waiting.append(share)
+        reply = connection.expect_reply(len(order))
+        if not waiting:
+            reply.send(_answers(shares, order))
+            return
+        pending = RunReply(reply, shares, order)
+        for share in waiting:
+            pending.wait(share, self._publisher.acknowledgements)

@@ -1,0 +1,183 @@
+"""What producers repeat: to one partition a client sends the same bytes with every request, but for the correlation id
+in front of them and the records behind them. The general decoder reads them once; from then on they are a key.
+
+A frame that begins with the same bytes means the same, since the decoder has nothing else to go by. What follows must
+be one stretch of records without tagged fields, to the last byte; everything else is left to the general decoder.
+"""
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+
+from goqueue.broker.publish import Appended, Replica
+from goqueue.broker.topics import Topics, code_of
+from goqueue.doors.kafka.connection import Connection
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.wire.kafka.errors import MalformedRequest
+from goqueue.wire.kafka.frames import RequestHeader, request_frame, response_frame
+from goqueue.wire.kafka.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from goqueue.wire.kafka.varint import encode_varint, read_varint
+
+ROUTES_MAX = 10_000
+"""Of all connections together; a client chooses its own name, so it could fill any room."""
+SIZES_MAX = 8
+"""Lengths of key that one connection may use in turn: as many as the names of its topics have."""
+
+KEY_AT = 8
+"""Behind API key, version and correlation id."""
+VERSION_MIN = 7
+"""From here on every codec is taken, and the answer tells the start of the log."""
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+NO_TAGS = b"\0\0\0"
+"""Behind the records: of the partition, the topic and the request."""
+
+_unpack_head = Struct(">ii").unpack_from
+_unpack_length = Struct(">i").unpack_from
+_OUTCOME = Struct(">hqqq")
+_MARK = _OUTCOME.pack(-2, -2, -2, -2)
+"""Stands for what differs between answers; what comes behind it in an answer is shorter."""
+
+Found = tuple["Route", int, memoryview]
+"""Where to, the correlation id, the records."""
+
+
+class Route:
+    """One partition as one client asks for it in one version."""
+
+    __slots__ = (
+        "_asked",
+        "_frame_bytes",
+        "_pack",
+        "_prefix",
+        "_suffix",
+        "_version",
+        "index",
+        "replica",
+        "timeout_ms",
+        "topic",
+    )
+
+    def __init__(self, replica: Replica, topic: str, version: int, message: ProduceRequest) -> None:
+        (asked,) = message.topic_data
+        (data,) = asked.partition_data
+        self.replica = replica
+        self.topic = topic
+        self.index = data.index
+        self.timeout_ms = message.timeout_ms
+        self._version = version
+        self._asked = TopicProduceResponse(asked.name, asked.topic_id)
+        frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2))
+        self._prefix, mark, self._suffix = frame[KEY_AT:].rpartition(_MARK)
+        assert mark, "these four fields stand in a row in every version"
+        self._frame_bytes = len(frame) - 4
+        self._pack = Struct(f">ii{len(self._prefix)}s{_OUTCOME.format[1:]}{len(self._suffix)}s").pack
+
+    def acknowledge(
+        self, correlation_ids: Iterable[int], results: Iterable[Appended | GoQueueError], start_offset: int
+    ) -> list[bytes]:
+        """The frames that the general encoder would make."""
+        pack, size, prefix, suffix = self._pack, self._frame_bytes, self._prefix, self._suffix
+        return [
+            pack(size, correlation_id, prefix, 0, result[0], result[2], start_offset, suffix)
+            if type(result) is Appended
+            else self.refuse(correlation_id, result, start_offset, Code.NONE)
+            for correlation_id, result in zip(correlation_ids, results)
+        ]
+
+    def refuse(
+        self, correlation_id: int, result: Appended | GoQueueError, start_offset: int, unacknowledged: Code
+    ) -> bytes:
+        """Either it was turned away, or it was taken and cannot be acknowledged."""
+        answer = PartitionProduceResponse(self.index, unacknowledged, -1)
+        if isinstance(result, GoQueueError):
+            answer.error_code, answer.error_message = code_of(result), str(result)
+        else:
+            answer.log_append_time_ms, answer.log_start_offset = result.append_time, start_offset
+        return self._frame(correlation_id, answer)
+
+    def _frame(self, correlation_id: int, answer: PartitionProduceResponse) -> bytes:
+        topic = TopicProduceResponse(self._asked.name, self._asked.topic_id, [answer])
+        (frame,) = response_frame(ProduceResponse([topic]), self._version, correlation_id)
+        assert isinstance(frame, bytes)
+        return frame
+
+
+class Routes:
+    """Forgotten whenever the topics change, so that a route never leads to what is no longer there."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._by_version: dict[int, dict[bytes, Route]] = {}
+        self._count = 0
+        topics.on_change.append(lambda image: self._forget())
+
+    def _forget(self) -> None:
+        self._by_version.clear()
+        self._count = 0
+
+    def find(self, connection: Connection, frame: memoryview) -> Found | None:
+        """None: let the general decoder look at it."""
+        try:
+            version, correlation_id = _unpack_head(frame)  # the API key of Produce is 0
+            routes = self._by_version.get(version)
+            if routes is None:
+                return None
+            for size in connection.key_sizes:
+                route = routes.get(bytes(frame[KEY_AT:size]))
+                if route is not None:
+                    break
+            else:
+                return None
+            if version < FLEXIBLE_FROM:
+                (length,) = _unpack_length(frame, size)
+                start, end = size + 4, size + 4 + length
+                is_whole = length >= 0 and end == len(frame)
+            else:
+                length, start = frame[size], size + 1
+                if length > 127:
+                    more = frame[start]  # two bytes are read here, as the records of most requests need
+                    if more < 128:
+                        length, start = length + (more << 7) - 128, start + 1
+                    else:
+                        length, start = read_varint(frame, size)
+                end = start + length - 1
+                is_whole = length > 0 and frame[end:] == NO_TAGS
+        except (StructError, IndexError, MalformedRequest):
+            return None
+        return (route, correlation_id, frame[start:end]) if is_whole else None
+
+    def learn(self, connection: Connection, frame: memoryview, header: RequestHeader, message: ProduceRequest) -> None:
+        """Only what our own encoder would write in just these bytes: then it is known where each of them belongs."""
+        version = header.api_version
+        if version < VERSION_MIN or message.acks not in (-1, 1) or len(message.topic_data) != 1:
+            return
+        (topic,) = message.topic_data
+        if len(topic.partition_data) != 1 or topic.partition_data[0].records is None:
+            return
+        canonical = request_frame(message, version, header.correlation_id, header.client_id)
+        if b"".join(canonical)[4:] != frame:  # type: ignore[arg-type]  # no Stretch in what was decoded
+            return
+        name = topic.name
+        if version >= TOPIC_IDS_FROM:
+            found = self._topics.image.by_id(topic.topic_id)
+            name = found.name if found else ""
+        records = topic.partition_data[0].records
+        size = len(frame) - len(records)
+        size -= 4 if version < FLEXIBLE_FROM else len(encode_varint(len(records) + 1)) + len(NO_TAGS)
+        try:
+            route = Route(self._topics.replica(name, topic.partition_data[0].index), name, version, message)
+        except GoQueueError:
+            return
+        if self._count >= ROUTES_MAX:
+            self._forget()
+        self._count += 1
+        self._by_version.setdefault(version, {})[bytes(frame[KEY_AT:size])] = route
+        if size not in connection.key_sizes:
+            connection.key_sizes = (size, *connection.key_sizes)[:SIZES_MAX]

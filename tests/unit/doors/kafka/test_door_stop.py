@@ -1,0 +1,40 @@
+"""The end of a door, with real sockets: it comes, whatever its clients do."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+import uvloop
+
+from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.runtime.clock import LoopClock
+from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest
+from tests.brokers import TestBroker
+from tests.unit.doors.kafka.test_door_fuzz import frame
+
+FAR_S = 60
+
+
+async def stop_with_a_client_that_never_reads() -> int:
+    """How many connections are left."""
+    broker = replace(TestBroker().broker, clock=LoopClock())
+    door = KafkaDoor(broker, KafkaLimits(drain_ms_max=50))
+    address = await door.open("127.0.0.1", 0)
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        await loop.sock_connect(client, address)
+        while not any(connection._is_full for connection in door.connections):
+            await asyncio.wait_for(loop.sock_sendall(client, frame(ApiVersionsRequest(), 0) * 1000), FAR_S)
+        door.stop_reading()
+        await asyncio.wait_for(door.close(), FAR_S)
+        await door.close()
+    return len(door.connections)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_client_that_never_reads_does_not_hold_up_the_end(run: Callable[[Awaitable[int]], int]) -> None:
+    assert run(stop_with_a_client_that_never_reads()) == 0
