@@ -61,3 +61,19 @@ class ReadFailed(GoQueueError):
 
 class InvalidOption(GoQueueError):
     """A topic option that does not exist or cannot have that value."""
+
+
+class InvalidWish(GoQueueError):
+    """A `gq-` header of a record asks for something that cannot be."""
+
+
+class MalformedReceipt(GoQueueError):
+    """A text that is no receipt of ours: damaged, made up, or of another key."""
+
+
+class InvalidMoment(GoQueueError):
+    """A text that should be a time or a duration and is none."""
+
+
+class InvalidFilter(GoQueueError):
+    """A filter that cannot be used; the message lists every problem found."""

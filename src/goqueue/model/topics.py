@@ -30,13 +30,17 @@ class TopicOptions:
     # What queue groups do with this topic.
     lease_ms: int = 30_000
     attempts_max: int = 4
+    unacked_max: int = 1000
+    retry_backoff_ms: int = 1000
+    retry_backoff_max_ms: int = 60_000
     lease_order: str = "none"
     delay_order: str = "pass"
     message_ttl_ms: int = UNLIMITED
     expired_messages: str = "dead-letter"
     lane_weights: str = "50,25,15,7,3"
     lane_boost_ms: int = 30_000
-    wishes: str = "on"
+    wishes: str = "plain"
+    """Where to look for delivery wishes: in uncompressed batches (plain), in compressed ones too (all), nowhere."""
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -47,7 +51,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "lease_order": ("none", "key"),
     "delay_order": ("pass", "hold_key"),
     "expired_messages": ("dead-letter", "drop"),
-    "wishes": ("on", "off"),
+    "wishes": ("plain", "all", "off"),
 }
 LOWEST: Mapping[str, float] = {
     "max_message_bytes": 1,
@@ -59,8 +63,9 @@ LOWEST: Mapping[str, float] = {
     "segment_ms": 1,
     "lease_ms": 1,
     "attempts_max": 1,
+    "unacked_max": 1,
 }
-HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1}
+HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1, "attempts_max": 200}
 DEFAULTS = TopicOptions()
 _TYPES = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(TopicOptions)}
 

@@ -107,6 +107,11 @@ class Batch(NamedTuple):
         return bool(self.attributes & CONTROL_BIT)
 
     @property
+    def is_marker(self) -> bool:
+        """It ends a transaction. Other control batches only keep places in the log free."""
+        return self.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT | CONTROL_BIT
+
+    @property
     def is_dense(self) -> bool:
         """True: one record per offset, as a producer must send it; compaction leaves gaps."""
         return self.record_count == self.last_offset_delta + 1

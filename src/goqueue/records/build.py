@@ -15,6 +15,7 @@ from goqueue.records.batch import (
 from goqueue.records.compression import Octets
 from goqueue.records.encode import NO_SEQUENCE, Head, assemble
 from goqueue.records.native import Headers, native_builder
+from goqueue.records.wishes import lane_bits
 
 NewRecord: TypeAlias = tuple[int, Octets | None, Octets | None, Headers]
 """timestamp, key, value, headers: a tuple, because an object per message would cost more than encoding it."""
@@ -31,8 +32,10 @@ def build_batch(  # noqa: PLR0913  these are the fields of the header
     base_sequence: int = NO_SEQUENCE,
     transactional: bool = False,
     append_time: int | None = None,
+    lane: int | None = None,
 ) -> bytearray:
     """One dense batch, writable so that the log can place it. `append_time`: every record then carries that time.
+    `lane`: the one of all these records, for readers that do not decode them.
 
     ValueError: no records, a negative timestamp, a producer without epoch or sequence, a value of the wrong type or
     one that does not fit its field.
@@ -43,7 +46,11 @@ def build_batch(  # noqa: PLR0913  these are the fields of the header
         raise ValueError("a transaction needs a producer")
     plain = _encode(records)
     encoded = HEADER.unpack_from(plain)
-    attributes = codec | (TRANSACTIONAL_BIT if transactional else 0) | (0 if append_time is None else APPEND_TIME_BIT)
+    attributes = codec | lane_bits(lane)
+    if transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if append_time is not None:
+        attributes |= APPEND_TIME_BIT
     head = Head(
         last_offset_delta=encoded[6],
         base_timestamp=encoded[7],

@@ -11,6 +11,8 @@ from goqueue.records.decode import PlainRecord, decode
 from goqueue.records.encode import Head, assemble, encode_records
 
 VERSION = 0
+KEPT_FREE = 0x4751
+"""The kind of a control record that only keeps places in the log free. To the protocol it is an unknown one."""
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")
 _CONTROL_BYTES_MAX = 1024 * 1024  # a marker needs ten bytes
@@ -52,6 +54,30 @@ def build_control(
         producer_epoch=producer_epoch,
     )
     return assemble(head, encode_records([PlainRecord(0, timestamp, key, value, [])], 0, timestamp))
+
+
+def build_kept_free(batch: Batch) -> bytearray:
+    """What stands in the log for `batch` when none of its records is there yet: it spans the same offsets and has the
+    same producer and sequence.
+
+    A batch without records would do the same, but librdkafka takes a reply that holds only such batches for one that
+    was cut short. Every client steps over a control batch of a kind that it does not know. It is not transactional:
+    that tells it from a marker.
+    """
+    timestamp = max(batch.max_timestamp, 0)
+    head = Head(
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        record_count=1,
+        attributes=CONTROL_BIT,
+        base_offset=batch.base_offset,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    record = PlainRecord(batch.base_offset, timestamp, _KEY.pack(VERSION, KEPT_FREE), b"", [])
+    return assemble(head, encode_records([record], batch.base_offset, timestamp))
 
 
 def decode_control(batch: Batch) -> ControlRecord | None:

@@ -34,7 +34,7 @@ class Survey:
         producer = batch.producer_id
         if producer == NO_PRODUCER:
             return
-        if not batch.is_control:
+        if not batch.is_marker:
             self._last_batch[producer] = batch.base_offset
             if batch.is_transactional:
                 self._open.setdefault(producer, batch.base_offset)
@@ -87,8 +87,10 @@ class Keep:
 
     def rebuild(self, batch: Batch, records: list[DecodedRecord] | None) -> Batch | None:
         """What is left of a batch: itself, a smaller one, or None."""
-        if batch.is_control:
+        if batch.is_marker:
             return self._rebuild_marker(batch)
+        if batch.is_control:
+            return batch if self._is_needed(batch) else None
         if self._survey.is_aborted(batch):
             kept: list[DecodedRecord] = []
         elif records is None:
@@ -96,10 +98,7 @@ class Keep:
         else:
             kept = [record for record in records if self._is_kept(batch, record)]
         if not kept:
-            is_needed = (
-                self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
-            )
-            return self._header(batch) if is_needed else None
+            return self._header(batch) if self._is_needed(batch) else None
         wants_horizon = delete_horizon_ms(batch) is None and any(record.value is None for record in kept)
         if records is not None and len(kept) == len(records) and not wants_horizon:
             return self._note(batch)
@@ -109,11 +108,15 @@ class Keep:
     def pass_over(self, batches: Iterable[Batch]) -> None:
         """These stay as they are, and so must their markers."""
         for batch in batches:
-            if batch.is_control:
+            if batch.is_marker:
                 self._has_records.discard(batch.producer_id)
                 self._has_header.discard(batch.producer_id)
             else:
                 self._note(batch)
+
+    def _is_needed(self, batch: Batch) -> bool:
+        """Though it has no records: its producer may go on behind it."""
+        return self._survey.is_last_of_producer(batch) and batch.max_timestamp > self._now_ms - self._tombstone_ms
 
     def _header(self, batch: Batch) -> Batch:
         if batch.is_transactional:
