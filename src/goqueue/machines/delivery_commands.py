@@ -1,0 +1,281 @@
+"""What deliveries can be told and what they answer.
+
+A delivery is what one queue group knows of one partition: which records are ready, leased, waiting or settled. It
+never sees a record. The broker tells it what the log holds (`Observe`), as spans of offsets.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from goqueue.model.codes import Code
+from goqueue.model.lanes import Lane
+
+NEVER = -1
+NO_KEY = 0
+ANY_LEASE = 0
+"""In a settlement: by whom the records were leased is told by the consumer's name."""
+OLD_LEASE = -1
+"""In a settlement: the lease was given before the last restart, which forgets leases."""
+NO_LEASE = -2
+"""In a settlement: by whoever looks after the group, not by a consumer; only what nobody holds now."""
+BACKOFF = -1
+"""As a delay: the longer, the more often the record was tried."""
+OWN_WINDOW = 0
+"""The window that follows the log; replays have windows of their own, with numbers above."""
+
+
+class Place(NamedTuple):
+    group_id: str
+    topic: str
+    partition: int
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What topic and group ask for. Not stored with deliveries: the broker tells it at every start and change."""
+
+    lease_ms: int = 30_000
+    attempts_max: int = 4
+    """Deliveries that reached a consumer before a record is a dead letter."""
+    unacked_max: int = 1000
+    """Records that one consumer may hold in one place."""
+    backoff_ms: int = 1000
+    backoff_ms_max: int = 60_000
+    orders_by_key: bool = False
+    """No two records of one key are leased at once, and they are leased in the order of their offsets."""
+    keeps_expired: bool = True
+    """Expired records become dead letters; else they are dropped."""
+    lane_weights: tuple[int, int, int, int, int] = (50, 25, 15, 7, 3)
+    lane_boost_ms: int = 30_000
+    """A lane that was not served for so long comes first, once. 0: never."""
+
+
+DEFAULT_POLICY = Policy()
+
+
+class Span(NamedTuple):
+    """Offsets first..last of the log, all alike."""
+
+    first: int
+    last: int
+    lane: int = Lane.NORMAL
+    expires_at_ms: int = NEVER
+    key_hash: int = NO_KEY
+    """Only told where the policy orders by key; records without a key have NO_KEY and no order."""
+    is_visible: bool = True
+    """False: no record for this group: a marker, an aborted transaction, a gap."""
+
+
+class OpenDelivery(msgspec.Struct, frozen=True):
+    """Begin at `start_offset` if this group has never been here (or only in a deleted topic of the same name)."""
+
+    place: Place
+    topic_id: bytes
+    start_offset: int
+    policy: Policy = DEFAULT_POLICY
+
+
+class SetPolicy(msgspec.Struct, frozen=True):
+    place: Place
+    policy: Policy
+
+
+class Observe(msgspec.Struct, frozen=True):
+    """The log holds `spans`, which tile what lies between the end of what was observed before and `next_offset`.
+
+    Everything below `log_start_offset` is gone, settled or not.
+    """
+
+    place: Place
+    spans: tuple[Span, ...]
+    next_offset: int
+    log_start_offset: int = 0
+    window: int = OWN_WINDOW
+
+
+class Lease(msgspec.Struct, frozen=True):
+    place: Place
+    consumer: str
+    records_max: int
+    lease_ms: int | None = None
+    """None: as the policy says."""
+
+
+class LeasedRun(NamedTuple):
+    first: int
+    last: int
+    attempt: int
+    """1: never delivered before."""
+    first_delivered_ms: int
+
+
+class LeaseReply(msgspec.Struct, frozen=True):
+    """No runs: nothing is ready, or this consumer holds as much as it may."""
+
+    lease: int
+    """Its number, for receipts; never 0."""
+    deadline_ms: int
+    runs: tuple[LeasedRun, ...]
+    """In the order in which lanes were served, not of offsets."""
+
+
+class How(IntEnum):
+    ACK = 1
+    RETRY = 2
+    """Deliver again after `delay_ms`; a dead letter if this was the last attempt."""
+    REJECT = 3
+    """A dead letter now."""
+    EXTEND = 4
+    """The lease ends `delay_ms` from now."""
+    UNDO = 5
+    """Ready again at once, as if never leased: it did not reach its consumer."""
+
+
+class Settlement(NamedTuple):
+    """All of first..last, or nothing."""
+
+    first: int
+    last: int
+    how: How = How.ACK
+    delay_ms: int = BACKOFF
+    reason: str = ""
+    lease: int = ANY_LEASE
+
+
+class Settle(msgspec.Struct, frozen=True):
+    place: Place
+    settlements: tuple[Settlement, ...]
+    consumer: str | None = None
+    """Given: every record must be leased by this consumer. Else by the lease that each settlement names."""
+
+
+class Verdict(IntEnum):
+    DONE = 0
+    UNKNOWN = 1
+    """There is and was no such lease: never delivered, or no such place."""
+    REPEATED = 2
+    """The record was settled before."""
+    EXPIRED = 3
+    """The lease ended and the record was given to somebody else meanwhile (or the consumer does not hold it)."""
+
+
+class SettleReply(msgspec.Struct, frozen=True):
+    verdicts: tuple[Verdict, ...]
+    """One per settlement."""
+
+
+class DeadLetter(NamedTuple):
+    """A record that must be written to the dead letters before it is settled."""
+
+    offset: int
+    reason: str
+    """rejected, attempts, expired"""
+    error: str
+    """What the consumer said about it."""
+    attempts: int
+    first_delivered_ms: int
+    died_ms: int
+
+
+class DeadLettersWritten(msgspec.Struct, frozen=True):
+    """They are durable elsewhere (or no longer readable): settled now."""
+
+    place: Place
+    offsets: tuple[int, ...]
+
+
+class Seek(msgspec.Struct, frozen=True):
+    """Begin anew at `offset`: all from there on is delivered (again), nothing before it. Leases end; replays too."""
+
+    place: Place
+    offset: int
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """Deliver `chosen` offsets, all within [first_offset, next_offset), once more; what lies between is left settled.
+
+    Offsets that are not settled yet in the own window are left as they are. The broker then observes the window.
+    """
+
+    place: Place
+    first_offset: int
+    next_offset: int
+    chosen: tuple[tuple[int, int], ...]
+    records_per_second: int = 0
+    """0: as fast as they are asked for."""
+
+
+class ReplayReply(msgspec.Struct, frozen=True):
+    code: Code
+    window: int
+    records: int
+    """How many will be delivered again."""
+
+
+class DropGroup(msgspec.Struct, frozen=True):
+    """Forget all about a group, in all its places (or in `topics`)."""
+
+    group_id: str
+    topics: tuple[str, ...] | None = None
+
+
+class RestoreGroup(msgspec.Struct, frozen=True):
+    """Let a group be what `state` says, instead of what it was. Leases are not part of a state."""
+
+    group_id: str
+    state: "GroupState"
+
+
+class PlaceState(msgspec.Struct, frozen=True):
+    topic: str
+    topic_id: bytes
+    partition: int
+    start_offset: int
+    """Everything below it is settled."""
+    settled: tuple[tuple[int, int], ...]
+    """Ranges above it that are settled too."""
+    retries: tuple[tuple[int, int, int, int, int], ...] = ()
+    """first, last, attempts so far, first delivered (ms), visible again at (ms)."""
+    dead: tuple[DeadLetter, ...] = ()
+
+
+class GroupState(msgspec.Struct, frozen=True):
+    options: dict[str, str]
+    places: tuple[PlaceState, ...]
+
+
+class SetGroupOptions(msgspec.Struct, frozen=True):
+    """Options of one group that go before those of its topics; the broker has checked them. None: no longer."""
+
+    group_id: str
+    changes: dict[str, str | None]
+
+
+class ForgetTopic(msgspec.Struct, frozen=True):
+    topic: str
+    topic_id: bytes
+
+
+class Measure(NamedTuple):
+    """One place in numbers, by lane where it says so."""
+
+    start_offset: int
+    end_offset: int
+    """How far the log was observed."""
+    ready: tuple[int, int, int, int, int]
+    leased: tuple[int, int, int, int, int]
+    waiting: int
+    """For the end of a delay."""
+    held: int
+    """For an earlier record of the same key."""
+    dead: int
+    """On their way to the dead letters."""
+    replaying: int
+    """Ready in windows of replays; not counted above."""
+    arrived: tuple[int, int, int, int, int]
+    """Observed since the start, by lane; what replays bring again is not counted."""
+    served: tuple[int, int, int, int, int]
+    """Leased since the start, by lane."""
+    oldest_offset: int
+    """The first that is not settled."""

@@ -1,0 +1,75 @@
+"""Leases: who may hold which records until when. A restart forgets them all."""
+
+from collections.abc import Iterator
+
+from goqueue.machines.delivery_commands import Place
+from goqueue.machines.delivery_deadlines import Deadlines
+from goqueue.machines.delivery_facts import Leased
+
+
+class HeldLease:
+    """What was given to a consumer at one time. `left` counts the records of it that are still leased."""
+
+    __slots__ = ("consumer", "deadline_ms", "leased_ms", "left", "own_deadlines_ms", "place", "runs")
+
+    def __init__(self, leased: Leased) -> None:
+        self.place = leased.place
+        self.consumer = leased.consumer
+        self.leased_ms = leased.now_ms
+        self.deadline_ms = leased.deadline_ms
+        self.runs = [(pick.window, pick.first, pick.last) for pick in leased.picks]
+        self.left = 0
+        self.own_deadlines_ms: dict[int, int] | None = None
+        """Of records that were extended by themselves."""
+
+    def extend(self, first: int, last: int, deadline_ms: int) -> None:
+        if last + 1 - first >= self.left:
+            self.deadline_ms, self.own_deadlines_ms = deadline_ms, None
+        else:
+            if self.own_deadlines_ms is None:
+                self.own_deadlines_ms = {}
+            self.own_deadlines_ms.update(dict.fromkeys(range(first, last + 1), deadline_ms))
+
+    def deadlines_ms(self) -> Iterator[int]:
+        yield self.deadline_ms
+        if self.own_deadlines_ms is not None:
+            yield from self.own_deadlines_ms.values()
+
+
+class Leases:
+    """The leases of all places. Invariant: a lease is here while some of its records are leased."""
+
+    def __init__(self) -> None:
+        self.next_number = 1
+        self.deadlines: Deadlines[int] = Deadlines()
+        self._held: dict[int, HeldLease] = {}
+
+    def add(self, number: int, lease: HeldLease) -> None:
+        self._held[number] = lease
+        self.next_number = number + 1
+        self.deadlines.note(number, lease.deadline_ms)
+
+    def get(self, number: int) -> HeldLease | None:
+        return self._held.get(number)
+
+    def release(self, number: int, count: int) -> HeldLease:
+        """So many records of it are no longer leased."""
+        lease = self._held[number]
+        lease.left -= count
+        if not lease.left:
+            del self._held[number]
+            self.deadlines.drop(number)
+        return lease
+
+    def drop_place(self, place: Place) -> None:
+        for number in [number for number, lease in self._held.items() if lease.place == place]:
+            del self._held[number]
+            self.deadlines.drop(number)
+
+    def note(self, number: int, after_ms: int) -> None:
+        """Look at it again when one of its deadlines after `after_ms` comes."""
+        lease = self._held.get(number)
+        if lease is not None:
+            to_come = [deadline_ms for deadline_ms in lease.deadlines_ms() if deadline_ms > after_ms]
+            if to_come:
+                self.deadlines.note(number, min(to_come))
