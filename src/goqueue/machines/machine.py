@@ -4,7 +4,7 @@ then.
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -16,10 +16,17 @@ class Fact(msgspec.Struct, frozen=True, tag=True):
     """False: it is applied and never stored, because a restart may forget it."""
     is_tombstone: ClassVar[bool] = False
     """True: it is stored as its key alone and comes back, if at all, through `Machine.forget`."""
+    wants_place: ClassVar[bool] = False
+    """True: right after it was applied, now or at replay, the machine is told where in the ledger it lies. What is
+    large need not be kept in memory then."""
 
     def key(self) -> bytes:
         """Its place in the ledger: a later fact with the same key replaces it."""
         raise TypeError(f"{type(self).__name__} is never stored")
+
+    def weight(self) -> int:
+        """How many facts it stands for: one of a snapshot may pack thousands."""
+        return 1
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -30,6 +37,8 @@ class Outcome(NamedTuple):
     facts: list[Fact]
     replies: list[tuple[int, Any]]
     """(ticket, reply): to commands decided now or earlier, to be given once the facts are durable."""
+    is_immediate: bool = False
+    """True: the replies rest on nothing stored and are given at once, even while earlier facts are being synced."""
 
 
 class Machine(Protocol):
@@ -47,3 +56,17 @@ class Machine(Protocol):
 
     def next_deadline_ms(self) -> int | None:
         """When to decide a Tick, if at all."""
+
+
+class Placing(Protocol):
+    """What a machine with facts that want to know their place has on top."""
+
+    def placed(self, fact: Any, ledger_offset: int) -> None:
+        """`fact` was the last one applied."""
+
+
+def apply_at(machine: Machine, fact: Fact, ledger_offset: int) -> None:
+    """Apply a fact that lies in the ledger."""
+    machine.apply(fact)
+    if fact.wants_place:
+        cast(Placing, machine).placed(fact, ledger_offset)

@@ -26,6 +26,7 @@ EXPIRY_MS = 24 * 60 * 60 * 1000
 NO_TIMESTAMP = -1
 _SEQUENCE_MASK = 0x7FFF_FFFF  # sequences wrap from 2^31 - 1 to 0
 _SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
+"""Both: a marker. The control bit alone: a batch whose records are not there yet, but whose sequences count."""
 _VERSION = 1
 
 _INVALID_RECORD: Final = Code.INVALID_RECORD
@@ -111,7 +112,7 @@ class ProducerStates:
         attributes = batch.attributes
         if producer_id < 0:
             return _INVALID_RECORD if attributes & _SPECIAL else ACCEPT
-        if attributes & CONTROL_BIT or epoch < 0 or base < 0:
+        if attributes & _SPECIAL == _SPECIAL or epoch < 0 or base < 0:
             return _INVALID_RECORD
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -126,7 +127,7 @@ class ProducerStates:
             expected = 0 if producer.is_epoch_new or from_zero else base
         if base != expected:
             return _find_duplicate(producer, batch) or _OUT_OF_ORDER
-        if not attributes & TRANSACTIONAL_BIT and producer_id in self.open_transactions:
+        if not attributes & _SPECIAL and producer_id in self.open_transactions:
             return _INVALID_STATE
         return ACCEPT
 
@@ -156,7 +157,7 @@ class ProducerStates:
         if producer_id < 0:
             return
         attributes = batch.attributes
-        if attributes & CONTROL_BIT:
+        if attributes & _SPECIAL == _SPECIAL:
             self._record_marker(batch, base_offset, now_ms)
             return
         epoch = batch.producer_epoch

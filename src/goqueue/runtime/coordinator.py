@@ -5,8 +5,8 @@ durable.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from goqueue.machines.machine import Fact, Machine, Outcome, Tick
-from goqueue.model.errors import GoQueueError
+from goqueue.machines.machine import Fact, Machine, Outcome, Tick, apply_at
+from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.ledger import Ledger
 from goqueue.telemetry.logs import get_logger
@@ -66,9 +66,10 @@ class Coordinator:
         now_ms = self._clock.now_ms()
         outcome = self.machine.decide(command, ticket, now_ms)
         try:
-            self._ledger.append(outcome.facts, now_ms)
+            offset = self._ledger.append(outcome.facts, now_ms)
         except GoQueueError as error:
-            if not error.retriable:
+            # Too much for one batch is refused like anything that finds no room: the ledger is none the worse for it.
+            if not error.retriable and not isinstance(error, BatchTooLarge):
                 self._fail(error, on_reply)
             else:
                 if on_reply is not None:
@@ -76,7 +77,8 @@ class Coordinator:
                 self._try_later()
             return
         for fact in outcome.facts:
-            self.machine.apply(fact)
+            apply_at(self.machine, fact, offset)
+            offset += fact.durable
         if on_reply is not None:
             self._waiting[ticket] = on_reply
         if outcome.facts:
@@ -86,6 +88,19 @@ class Coordinator:
         if outcome.facts:
             self._ledger.maybe_snapshot(self.machine, now_ms)
 
+    def read_fact(self, ledger_offset: int) -> Fact | None:
+        """What the machine was told lies there."""
+        return self._ledger.read_fact(ledger_offset)
+
+    def read_facts(self, ledger_offsets: Iterable[int]) -> dict[int, Fact]:
+        """Many at once; what is gone or damaged is left out."""
+        return self._ledger.read_facts(ledger_offsets)
+
+    @property
+    def is_busy(self) -> bool:
+        """A command submitted now would wait for its turn: this is asked from within a reply."""
+        return self._busy
+
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call once all that was decided so far is durable; never, if it will not be."""
         self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)
@@ -93,6 +108,10 @@ class Coordinator:
     def _give(self, outcome: Outcome) -> None:
         ready = [(self._waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in self._waiting]
         if not ready:
+            return
+        if outcome.is_immediate:
+            for on_reply, reply in ready:
+                on_reply(reply)
             return
 
         def give() -> None:

@@ -2,15 +2,16 @@
 last word on each subject, and snapshotted, so that a restart is quick.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 
 import msgspec
 
-from goqueue.machines.machine import Fact, Machine
+from goqueue.machines.machine import Fact, Machine, apply_at
 from goqueue.model.errors import GoQueueError
-from goqueue.records.batch import check_batch
+from goqueue.records.batch import Batch, check_batch, split
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
 from goqueue.replica.replica import Replica
@@ -20,6 +21,11 @@ __all__ = ["Fact", "Ledger", "Machine"]
 
 SNAPSHOT_EVERY_RECORDS = 10_000
 SNAPSHOT_EVERY_MS = 5 * 60 * 1000
+NEWS_SHARE = 100
+"""A state of which less than one fact in so many is new can wait longer, being large and its replay short."""
+SNAPSHOT_AT_LATEST_MS = 60 * 60 * 1000
+"""Compaction drops tombstones after a day. A snapshot that is older would bring back what they removed."""
+READ_BYTES = 64 * 1024
 
 events = get_logger("runtime")
 
@@ -40,28 +46,62 @@ class Ledger:
         snapshot = self._snapshots.latest(up_to=self._replica.end_offset)
         if snapshot is not None and snapshot.offset >= offset:
             for _, value in snapshot.entries:
-                machine.apply(self._decoder.decode(value))
+                fact = self._decoder.decode(value)
+                machine.apply(fact)
+                self._snapshot_size += fact.weight()
             offset = snapshot.offset
-            self._snapshot_size = len(snapshot.entries)
         self._snapshot_ms = now_ms
         for batch in self._replica.batches_from(offset):
             for record in decode(batch):
                 if record.value is None:
                     machine.forget(record.key or b"")
                 else:
-                    machine.apply(self._decoder.decode(record.value))
+                    apply_at(machine, self._decoder.decode(record.value), record.offset)
                 self._since_snapshot += 1
 
-    def append(self, facts: Iterable[Fact], now_ms: int) -> None:
-        """Store the durable ones, in one batch. LogPoisoned or DiskFull: nothing was decided."""
+    def append(self, facts: Iterable[Fact], now_ms: int) -> int:
+        """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull or
+        BatchTooLarge: nothing was decided.
+        """
         records: list[NewRecord] = [
             (now_ms, fact.key(), None if fact.is_tombstone else self._encoder.encode(fact), [])
             for fact in facts
             if fact.durable
         ]
-        if records:
-            self._replica.append(check_batch(memoryview(build_batch(records))), now_ms)
-            self._since_snapshot += len(records)
+        if not records:
+            return self._replica.end_offset
+        appended = self._replica.append(check_batch(memoryview(build_batch(records))), now_ms)
+        self._since_snapshot += len(records)
+        return appended.base_offset
+
+    def read_fact(self, offset: int) -> Fact | None:
+        """What lies at `offset`; None: nothing any more, or a tombstone."""
+        return self.read_facts((offset,)).get(offset)
+
+    def read_facts(self, offsets: Iterable[int]) -> dict[int, Fact]:
+        """What lies at these offsets, where there is anything; every batch is opened once."""
+        start_offset, end_offset = self._replica.start_offset, self._replica.end_offset
+        wanted = sorted(offset for offset in set(offsets) if start_offset <= offset < end_offset)
+        found: dict[int, Fact] = {}
+        position = 0
+        while position < len(wanted):
+            piece = self._replica.read(wanted[position], READ_BYTES, end_offset)
+            if piece is None:
+                break
+            for batch in split(piece.view()):
+                until = bisect_left(wanted, batch.next_offset, position)
+                if until > position:  # those below the batch itself are gone: compacted or damaged
+                    self._decode_some(batch, set(wanted[position:until]), found)
+                    position = until
+                if position == len(wanted) or wanted[position] >= piece.next_offset:
+                    break
+            position = max(position, bisect_left(wanted, piece.next_offset, position))
+        return found
+
+    def _decode_some(self, batch: Batch, offsets: set[int], found: dict[int, Fact]) -> None:
+        for record in decode(batch):
+            if record.offset in offsets and record.value is not None:
+                found[record.offset] = self._decoder.decode(record.value)
 
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call when all that was appended so far is durable, at once if it is."""
@@ -74,18 +114,23 @@ class Ledger:
     def maybe_snapshot(self, machine: Machine, now_ms: int) -> None:
         """A snapshot costs as much as the state is large, so a large state is saved after as many new records."""
         is_due = self._since_snapshot >= max(SNAPSHOT_EVERY_RECORDS, self._snapshot_size)
-        is_old = self._since_snapshot > 0 and now_ms - self._snapshot_ms >= SNAPSHOT_EVERY_MS
-        if is_due or is_old:
+        is_news = self._since_snapshot > self._snapshot_size // NEWS_SHARE
+        age_ms = now_ms - self._snapshot_ms if self._since_snapshot else 0
+        if is_due or age_ms >= (SNAPSHOT_EVERY_MS if is_news else SNAPSHOT_AT_LATEST_MS):
             self.snapshot(machine, now_ms)
 
     def snapshot(self, machine: Machine, now_ms: int) -> None:
         """Synced first: a snapshot must not know what the ledger could still lose."""
-        entries = [(fact.key(), self._encoder.encode(fact)) for fact in machine.facts()]
+        entries = []
+        size = 0
+        for fact in machine.facts():
+            entries.append((fact.key(), self._encoder.encode(fact)))
+            size += fact.weight()
         try:
             self._replica.sync()
             self._snapshots.save(self._replica.end_offset, now_ms, entries)
         except (OSError, GoQueueError) as error:
             events.error("snapshot not saved", ledger=self._replica.name, reason=str(error))
         self._since_snapshot = 0
-        self._snapshot_size = len(entries)
+        self._snapshot_size = size
         self._snapshot_ms = now_ms

@@ -26,11 +26,18 @@ class Get(msgspec.Struct, frozen=True):
     name: str
 
 
+class Peek(msgspec.Struct, frozen=True):
+    """As `Get`, but what is not durable yet is good enough."""
+
+    name: str
+
+
 class WaitFor(msgspec.Struct, frozen=True):
     name: str
 
 
 class Stored(Fact, frozen=True, tag=True):
+    wants_place = True
     name: str
     value: int
     spoils_ms: int = -1
@@ -57,6 +64,7 @@ class Shelf:
     def __init__(self) -> None:
         self.values: dict[str, Stored] = {}
         self.waiting: dict[int, str] = {}
+        self.places: dict[str, int] = {}
 
     @property
     def plain(self) -> dict[str, int]:
@@ -72,6 +80,8 @@ class Shelf:
                 return Outcome([Dropped(command.name)], [(ticket, None)])
             case Get():
                 return Outcome([], [(ticket, self.plain.get(command.name))])
+            case Peek():
+                return Outcome([], [(ticket, self.plain.get(command.name))], is_immediate=True)
             case WaitFor():
                 return Outcome([Waits(command.name, ticket)], [])
             case Tick():
@@ -88,6 +98,10 @@ class Shelf:
                 self.values.pop(fact.name, None)
             case Waits():
                 self.waiting[fact.ticket] = fact.name
+
+    def placed(self, fact: Any, ledger_offset: int) -> None:
+        assert self.values[fact.name] is fact, "the last one applied"
+        self.places[fact.name] = ledger_offset
 
     def forget(self, key: bytes) -> None:
         self.values.pop(key.decode(), None)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.model.errors import DiskFull, GoQueueError, LogPoisoned
+from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogPoisoned
 from goqueue.runtime.coordinator import RETRY_MS
-from tests.unit.runtime.shelf import Drop, Get, Library, Put, WaitFor
+from tests.unit.runtime.shelf import Drop, Get, Library, Peek, Put, WaitFor
 
 
 def test_a_reply_is_given_once_its_facts_are_durable() -> None:
@@ -30,6 +30,15 @@ def test_a_reply_without_facts_waits_for_what_it_saw() -> None:
     library.commit()
     assert replies == [1]
     assert library.submit(Get("a")) == [1]
+
+
+def test_an_immediate_reply_waits_for_nothing() -> None:
+    library = Library()
+    stored = library.submit(Put("a", 1))
+    assert library.submit(Peek("a")) == [1]
+    assert stored == []
+    library.commit()
+    assert stored == [1]
 
 
 def test_replies_leave_in_the_order_of_their_commands() -> None:
@@ -127,6 +136,19 @@ def test_a_full_disk_refuses_one_command_and_the_next_one_may_succeed() -> None:
     replies = library.submit(Put("a", 2))
     library.commit()
     assert (replies, waiting) == ([2], [2])
+    assert library.again().shelf.plain == {"a": 2}
+
+
+def test_a_decision_that_is_too_large_for_one_batch_is_refused_and_the_next_one_may_succeed() -> None:
+    library = Library()
+    library.submit(Put("milk", 1, library.clock.now_ms() + 5000))
+    (reply,) = library.submit(Put("x" * 2_000_000, 1))
+    assert isinstance(reply, BatchTooLarge)
+    replies = library.submit(Put("a", 2))
+    library.commit()
+    assert replies == [2]
+    library.clock.advance(5000)
+    assert library.shelf.plain == {"a": 2}, "deadlines go on too"
     assert library.again().shelf.plain == {"a": 2}
 
 

@@ -1,13 +1,17 @@
 """A ledger rebuilds its machine: from its records, from a snapshot and the records behind it, after any crash."""
 
 import errno
+from collections.abc import Iterator
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from goqueue.machines.machine import Fact
 from goqueue.records.decode import decode
-from goqueue.runtime.ledger import SNAPSHOT_EVERY_MS, SNAPSHOT_EVERY_RECORDS
+from goqueue.runtime import ledger as ledger_module
+from goqueue.runtime.ledger import SNAPSHOT_AT_LATEST_MS, SNAPSHOT_EVERY_MS, SNAPSHOT_EVERY_RECORDS
 from goqueue.storage.compaction import compact, install, plan
 from goqueue.storage.options import DAY_MS
 from tests.sim.crashes import Trace, images
@@ -57,6 +61,47 @@ def test_a_snapshot_is_made_after_so_long_if_there_is_news() -> None:
     library.clock.advance(SNAPSHOT_EVERY_MS)
     library.submit(WaitFor("x"))
     assert len(library.snapshots()) == 1, "there was nothing new"
+
+
+class Packed(Stored, frozen=True, tag=True):
+    """One fact for many."""
+
+    def weight(self) -> int:
+        return SNAPSHOT_EVERY_RECORDS + 500
+
+
+class LargeShelf(Shelf):
+    def facts(self) -> Iterator[Fact]:
+        for one in self.values.values():
+            yield Packed(one.name, one.value, one.spoils_ms)
+
+
+def test_a_large_state_is_saved_after_as_many_new_records_however_few_facts_its_snapshot_has() -> None:
+    library = Library()
+    library.coordinator.machine = LargeShelf()
+    library.coordinator.submit(Put("a", 0))
+    library.ledger.snapshot(library.coordinator.machine, library.clock.now_ms())
+    for number in range(SNAPSHOT_EVERY_RECORDS + 499):
+        library.coordinator.submit(Put("a", number))
+    assert len(library.snapshots()) == 1
+    library.coordinator.submit(Put("a", 0))
+    assert len(library.snapshots()) == 2
+
+
+def test_a_large_state_with_little_news_is_saved_before_compaction_can_drop_a_tombstone() -> None:
+    """After a day the tombstone may be gone from the ledger: a snapshot from before it would bring back "b"."""
+    library = Library()
+    library.coordinator.machine = LargeShelf()
+    for name in "ab":
+        library.coordinator.submit(Put(name, 0))
+    library.ledger.snapshot(library.coordinator.machine, library.clock.now_ms())
+    library.coordinator.submit(Drop("b"))
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    library.coordinator.submit(Put("a", 1))
+    assert len(library.snapshots()) == 1
+    library.clock.advance(SNAPSHOT_AT_LATEST_MS - SNAPSHOT_EVERY_MS)
+    library.coordinator.submit(Put("a", 2))
+    assert len(library.snapshots()) == 2
 
 
 def test_the_last_three_snapshots_are_kept() -> None:
@@ -110,6 +155,60 @@ def test_a_damaged_snapshot_is_passed_over_for_the_one_before() -> None:
     with capture_logs() as told:
         assert library.again().shelf.plain == {"1": 1, "2": 2}
     assert [event["event"] for event in told if event["log_level"] == "error"] == ["snapshot passed over"]
+
+
+def test_facts_know_their_place_now_and_after_a_restart() -> None:
+    library = Library()
+    for number, name in enumerate("abcab"):
+        library.submit(Put(name, number))
+        library.submit(WaitFor("x"))  # stores nothing
+    library.submit(Drop("c"))
+    library.commit()
+    assert library.shelf.places == {"a": 3, "b": 4, "c": 2}
+    again = library.again()
+    assert again.shelf.places == library.shelf.places
+    for name in "ab":
+        fact = again.coordinator.read_fact(again.shelf.places[name])
+        assert fact == again.shelf.values[name]
+
+
+def test_what_lies_in_the_ledger_can_be_read_back_and_every_batch_is_opened_once() -> None:
+    library = Library()
+    for number in range(3000):
+        library.coordinator.submit(Put(f"{number}", number))
+    library.ledger.append([Stored(f"{number}", number) for number in range(3000, 3100)], 0)
+    library.submit(Drop("5"))
+    library.commit()
+    offsets = [0, 5, 2999, 3005, 3000, 3099, 7, 7, 3100, -1, 9999]
+    with patch.object(ledger_module, "decode", wraps=decode) as opened:
+        found = library.coordinator.read_facts(offsets)
+    assert found == {offset: Stored(f"{offset}", offset) for offset in (0, 5, 7, 2999, 3000, 3005, 3099)}
+    assert opened.call_count == 6, "0, 5, 7, 2999, the many, the tombstone"
+    assert library.coordinator.read_facts([]) == {}
+    assert library.coordinator.read_fact(3100) is None, "a tombstone"
+    assert library.coordinator.read_fact(10**6) is None
+
+
+def test_what_compaction_took_cannot_be_read_back_and_the_rest_lies_where_it_lay() -> None:
+    library = Library()
+    for number in range(2000):
+        library.submit(Put(f"{number % 7}", number))
+    library.commit()
+    log = library.ledger_replica.log
+    log.roll(library.clock.now_ms())
+    log.sync()
+    work = plan(log, library.clock.now_ms())
+    assert work is not None
+    manifest = compact(library.disk, work)
+    assert manifest is not None
+    assert install(log, manifest)
+    found = library.ledger.read_facts(range(2000))
+    places = sorted(library.shelf.places.values())
+    assert [offset for offset in sorted(found) if offset >= 1990] == [
+        offset for offset in range(1990, 2000) if offset in places
+    ]
+    for name, place in library.shelf.places.items():
+        assert library.ledger.read_fact(place) == library.shelf.values[name]
 
 
 def test_a_compacted_ledger_gives_the_same_machine() -> None:

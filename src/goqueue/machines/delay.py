@@ -1,0 +1,284 @@
+"""Delays: records that wait for their time. They wait in the ledger and not in the log of their topic (D4), and when
+they are due they are published there, once.
+
+Firing has two steps. A job, that is which records go into which partition as one batch and under which sequence, is
+stored before anything is published. When the batch is durable in its partition, job and schedules are removed together.
+After a crash in between the job is published again, alike, and the partition answers that it has it. So nothing is
+published twice and nothing is lost.
+
+Cancelled never fires: a cancel removes the schedule before any later tick can put it into a job, and one that is in a
+job already cannot be cancelled.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from goqueue.machines.delay_commands import (
+    CancelSchedule,
+    DelayMeasure,
+    DropRecurring,
+    EndTransactionSchedules,
+    FiringDone,
+    FiringJob,
+    ForgetTopic,
+    FoundRecurring,
+    FoundSchedule,
+    RecurringReply,
+    Reschedule,
+    Schedule,
+    ScheduleKey,
+    StoreRecurring,
+    TakeProducer,
+)
+from goqueue.machines.delay_decisions import DONE, DelayDecisions
+from goqueue.machines.delay_facts import (
+    DOOMED_MAX,
+    FORGOTTEN,
+    JOB,
+    Cancelled,
+    DelayProducer,
+    Firing,
+    RecurringKept,
+    RecurringParked,
+    RecurringRan,
+    RecurringStopped,
+    RecurringStored,
+    Removed,
+    Scheduled,
+    SchedulesDoomed,
+    SchedulesPacked,
+    Seen,
+    TargetId,
+    TargetKept,
+    TargetSaved,
+    TimePassed,
+    TopicForgotten,
+    TransactionEmpty,
+    TransactionReleased,
+    packed,
+)
+from goqueue.machines.delay_index import NOWHERE
+from goqueue.machines.delay_recurring import RECURRING_KINDS
+from goqueue.machines.delay_slots import WAITING
+from goqueue.machines.delay_state import TARGET_KINDS, DelayState
+from goqueue.machines.delay_target import Target, firing_job
+from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.model.codes import Code
+
+LOOKED_AT_MAX = 1000
+"""Of what is ready for a partition, to find the earliest."""
+NOW = 0
+"""As a deadline: there is something to do at once."""
+
+
+class Delays:
+    """Implements `Machine`."""
+
+    def __init__(self) -> None:
+        state = self._state = DelayState()
+        self._decisions = DelayDecisions(state)
+        self._appliers: dict[type[Fact], Callable[[Any], None]] = {
+            Cancelled: self._cancelled,
+            DelayProducer: self._take_producer,
+            Firing: state.fire,
+            RecurringKept: self._keep_recurring,
+            RecurringParked: self._park,
+            RecurringRan: state.recurrings.ran,
+            RecurringStopped: lambda fact: state.recurrings.stop(fact.number),
+            RecurringStored: self._store_recurring,
+            Removed: self._removed,
+            Scheduled: state.schedule,
+            SchedulesDoomed: state.doom,
+            SchedulesPacked: state.unpack,
+            Seen: self._see,
+            TargetKept: state.keep,
+            TargetSaved: state.keep,
+            TimePassed: state.pass_time,
+            TopicForgotten: lambda fact: state.forget_topic(fact.topic_id),
+            TransactionEmpty: lambda fact: state.end(
+                state.targets[fact.target_number], fact.producer_id, fact.producer_epoch
+            ),
+            TransactionReleased: state.release,
+        }
+
+    # Questions
+
+    def firing(self) -> list[FiringJob]:
+        """Jobs that are not finished, in the order in which they must be published; after a restart alike."""
+        return list(map(firing_job, self._state.jobs.values()))
+
+    def find(self, key: ScheduleKey) -> FoundSchedule | None:
+        """None: fired, being fired, cancelled or never there."""
+        target = self._state.find(key.topic, key.partition)
+        slot = NOWHERE if target is None else target.index.find(key.offset)
+        return None if target is None or slot == NOWHERE else self._describe(target, key.offset, slot)
+
+    def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[FoundSchedule]:
+        """By partition and offset, from behind `after` on."""
+        partitions = sorted(self._state.by_name.get(topic, {})) if partition is None else [partition]
+        return list(islice(self._walk(topic, partitions, after), limit))
+
+    def _walk(self, topic: str, partitions: list[int], after: ScheduleKey | None) -> Iterator[FoundSchedule]:
+        for partition in partitions:
+            target = self._state.find(topic, partition)
+            if target is None or (after is not None and partition < after.partition):
+                continue
+            behind = after.offset if after is not None and partition == after.partition else -1
+            for offset, slot in target.index.walk(behind):
+                yield self._describe(target, offset, slot)
+
+    def _describe(self, target: Target, offset: int, slot: int) -> FoundSchedule:
+        slots = self._state.slots
+        return FoundSchedule(
+            ScheduleKey(target.topic, target.key.partition, offset),
+            slots.due_ms[slot],
+            slots.ledger_offset[slot],
+            slots.body_bytes[slot],
+            slots.state[slot] == WAITING,
+        )
+
+    def scheduled_up_to(self, topic: str, topic_id: bytes, partition: int) -> int:  # noqa: ARG002  for the reader
+        """The highest offset that was ever scheduled there, or -1."""
+        target = self._state.by_id.get(TargetId(topic_id, partition))
+        return -1 if target is None else target.up_to
+
+    def producer(self) -> tuple[int, int] | None:
+        """Id and epoch under which due records are published."""
+        return self._state.producer
+
+    def has_open_transaction(self, producer_id: int) -> bool:
+        """Whether anything waits for the end of this producer's transaction."""
+        return producer_id in self._state.open
+
+    def recurring(self) -> list[FoundRecurring]:
+        return self._state.recurrings.found()
+
+    def measure(self) -> DelayMeasure:
+        state = self._state
+        ready = [target.ready for target in state.targets.values() if target.ready.live]
+        due = [state.slots.due_ms[slot] for queue in ready for slot in islice(queue.walk(state.slots), LOOKED_AT_MAX)]
+        earliest_ms = state.wheel.earliest_due_ms()
+        near, *far = state.wheel.by_level()
+        ready_count = sum(queue.live for queue in ready)
+        return DelayMeasure(
+            pending=len(state.wheel) + ready_count,
+            waiting_for_transaction=state.waiting,
+            firing=state.firing,
+            fired=state.fired,
+            cancelled=state.cancelled,
+            next_due_ms=min((*due, *(() if earliest_ms is None else (earliest_ms,))), default=-1),
+            by_level=(near + ready_count, *far),
+        )
+
+    def next_deadline_ms(self) -> int | None:
+        state = self._state
+        if state.fireable or state.doomed:
+            return NOW
+        deadlines = (state.wheel.next_deadline_ms(), state.recurrings.next_deadline_ms())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def facts(self) -> Iterator[Fact]:
+        state = self._state
+        if state.producer is not None:
+            yield DelayProducer(*state.producer)
+        for target in state.targets.values():
+            yield target.saved()
+            yield from target.released.values()  # before what waits for a later transaction of the same producer
+            yield from state.packed_schedules(target)
+            keys = tuple(target.doomed_keys)
+            for first in range(0, len(target.doomed), DOOMED_MAX):
+                some = packed(target.doomed[first : first + DOOMED_MAX])
+                yield SchedulesDoomed(target.topic, *target.key, some, keys)
+            if keys and not target.doomed:
+                yield SchedulesDoomed(target.topic, *target.key, packed(array("q")), keys)
+        yield from state.jobs.values()
+        # Again: a job leaves the sequence behind itself, and one after it may have been finished before it.
+        yield from (target.saved() for target in state.targets.values() if target.jobs)
+        yield from state.recurrings.facts()
+        yield from map(TopicForgotten, state.forgotten)
+
+    # Decisions
+
+    def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        decisions, recurrings = self._decisions, self._state.recurrings
+        reply: Any = DONE
+        match command:
+            case Schedule():
+                facts, reply = decisions.schedule(command, now_ms)
+            case Tick():
+                return Outcome(decisions.tick(now_ms), [])
+            case FiringDone():
+                facts = decisions.finish(command.number)
+            case CancelSchedule():
+                facts, reply = decisions.cancel(command)
+            case Reschedule():
+                facts, reply = decisions.reschedule(command, now_ms)
+            case EndTransactionSchedules():
+                facts = decisions.end_transaction(command, now_ms)
+            case TakeProducer():
+                facts = decisions.take_producer(command)
+            case ForgetTopic():
+                facts = decisions.forget_topic(command)
+            case StoreRecurring() if command.topic_id in self._state.forgotten:
+                facts, reply = [], RecurringReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {command.topic}")
+            case StoreRecurring():
+                facts, reply = recurrings.decide_store(command, now_ms)
+            case DropRecurring():
+                facts, reply = recurrings.decide_drop(command.name)
+            case _:
+                raise TypeError(f"{command!r} is no command of this machine")
+        return Outcome(facts, [(ticket, reply)])
+
+    # Changes
+
+    def apply(self, fact: Any) -> None:
+        self._appliers[type(fact)](fact)
+
+    def placed(self, fact: Any, ledger_offset: int) -> None:
+        """Bodies stay in the ledger: this is where."""
+        if isinstance(fact, Scheduled):
+            self._state.place(ledger_offset)
+        else:
+            self._state.recurrings.place(fact.number, ledger_offset)
+
+    def forget(self, key: bytes) -> None:
+        kind = key[:1]
+        if kind in TARGET_KINDS:
+            self._state.forget(kind, key)
+        elif kind in RECURRING_KINDS:
+            self._state.recurrings.forget(kind, key)
+        else:
+            assert kind == FORGOTTEN, key
+            self._state.forgotten.discard(key[1:])
+
+    def _see(self, fact: Seen) -> None:
+        self._state.seen_ms = fact.now_ms
+
+    def _take_producer(self, fact: DelayProducer) -> None:
+        self._state.producer = fact.producer_id, fact.producer_epoch
+
+    def _cancelled(self, fact: Cancelled) -> None:
+        self._state.cancelled += 1
+        self.forget(fact.raw)
+
+    def _removed(self, fact: Removed) -> None:
+        """Live, as opposed to `forget` at replay: so the end of a job is counted."""
+        before = self._state.firing
+        self.forget(fact.raw)
+        if fact.raw.startswith(JOB):
+            self._state.fired += before - self._state.firing
+
+    def _store_recurring(self, fact: RecurringStored) -> None:
+        self._state.target(fact.topic, TargetId(fact.topic_id, fact.partition))
+        self._state.recurrings.store(fact)
+
+    def _keep_recurring(self, fact: RecurringKept) -> None:
+        self._state.target(fact.topic, TargetId(fact.topic_id, fact.partition))
+        self._state.recurrings.keep(fact)
+
+    def _park(self, fact: RecurringParked) -> None:
+        recurrings = self._state.recurrings
+        self._state.by_id[recurrings.get(fact.number).target].parked.append(fact.number)
+        recurrings.park(fact.number)

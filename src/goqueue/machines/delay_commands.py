@@ -1,0 +1,168 @@
+"""What the delay machine can be told and what it answers.
+
+A schedule is a record that waits for its time. Its identity is the place that was kept free for it in its partition
+when it was published: topic, partition, offset. When it is due it is published to the same partition, at its end.
+Bodies lie in the ledger; the machine keeps only where.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from goqueue.model.codes import Code
+
+NO_PRODUCER = -1
+RECURRING = -1
+"""No place was kept free for a run of a recurring schedule."""
+
+
+class ScheduleKey(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+
+
+class NewSchedule(NamedTuple):
+    offset: int
+    due_ms: int
+    body: bytes
+    """The record, as the broker will read it back; opaque here."""
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """Keep these records until they are due. Repeating it is harmless: what was scheduled once is not again, even
+    after it fired or was cancelled (offsets of one partition come in rising order).
+    """
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    schedules: tuple[NewSchedule, ...]
+    producer_id: int = NO_PRODUCER
+    """Given: part of this producer's transaction; they wait for its end before they wait for their time."""
+    producer_epoch: int = -1
+
+
+class ScheduleReply(msgspec.Struct, frozen=True):
+    code: Code
+    message: str = ""
+
+
+class CancelSchedule(msgspec.Struct, frozen=True):
+    """UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST if there is none: fired, cancelled or never there. NONE: never
+    fires. A schedule that is being fired cannot be cancelled any more.
+    """
+
+    key: ScheduleKey
+
+
+class Reschedule(msgspec.Struct, frozen=True):
+    """`body` as it was stored (the broker reads it back: the ledger keeps one record per schedule, the newest)."""
+
+    key: ScheduleKey
+    due_ms: int
+    body: bytes
+
+
+class EndTransactionSchedules(msgspec.Struct, frozen=True):
+    """The transaction ended: what it scheduled in this partition starts to wait for its time, or is dropped."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+
+
+class TakeProducer(msgspec.Struct, frozen=True):
+    """The producer id under which due records are published, so that a repeated publish is known as such."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class FiringDone(msgspec.Struct, frozen=True):
+    """The batch of this job is durable in its partition (or its topic is gone)."""
+
+    number: int
+
+
+class Due(NamedTuple):
+    """One record of a firing job."""
+
+    key: ScheduleKey
+    ledger_offset: int
+    """Where its body lies."""
+    due_ms: int
+
+
+class FiringJob(NamedTuple):
+    """Publish these in one batch with this producer and sequence. Unfinished jobs come back after a restart, alike."""
+
+    number: int
+    topic: str
+    topic_id: bytes
+    partition: int
+    sequence: int
+    records: Sequence[Due]
+
+
+class FoundSchedule(NamedTuple):
+    key: ScheduleKey
+    due_ms: int
+    ledger_offset: int
+    body_bytes: int
+    waits_for_transaction: bool
+
+
+class StoreRecurring(msgspec.Struct, frozen=True):
+    """Publish `body` whenever `cron` says so in `timezone`. Replaces one of the same name. Its runs are firing jobs
+    like any other, with RECURRING as the offset of their key and the body where this fact lies.
+    """
+
+    name: str
+    topic: str
+    topic_id: bytes
+    partition: int
+    cron: str
+    timezone: str
+    body: bytes
+
+
+class DropRecurring(msgspec.Struct, frozen=True):
+    name: str
+
+
+class RecurringReply(msgspec.Struct, frozen=True):
+    code: Code
+    message: str = ""
+    next_ms: int = -1
+
+
+class FoundRecurring(NamedTuple):
+    name: str
+    topic: str
+    cron: str
+    timezone: str
+    next_ms: int
+    last_ms: int
+    """-1: never fired yet."""
+
+
+class ForgetTopic(msgspec.Struct, frozen=True):
+    topic: str
+    topic_id: bytes
+
+
+class DelayMeasure(NamedTuple):
+    pending: int
+    waiting_for_transaction: int
+    firing: int
+    fired: int
+    """Since the start."""
+    cancelled: int
+    next_due_ms: int
+    """-1: nothing pending."""
+    by_level: tuple[int, ...]
+    """Pending by wheel level, the last one for what lies beyond the wheel."""
