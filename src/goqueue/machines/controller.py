@@ -18,9 +18,10 @@ PARTITIONS_MAX = 10_000
 
 
 class NameCluster(msgspec.Struct, frozen=True):
-    """Give a new cluster its id; one that has an id keeps it."""
+    """Give a new cluster its id and the secret that its receipts are signed with; one that has them keeps them."""
 
     cluster_id: str
+    secret: bytes
 
 
 class CreateTopic(msgspec.Struct, frozen=True):
@@ -82,6 +83,7 @@ class TopicForgotten(Fact, frozen=True, tag=True):
 
 class ClusterNamed(Fact, frozen=True, tag=True):
     cluster_id: str
+    secret: bytes = b""
 
     def key(self) -> bytes:
         return b"\0cluster"  # no topic can be called that
@@ -93,6 +95,7 @@ STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed)
 class Controller:
     def __init__(self) -> None:
         self.cluster_id = ""
+        self.secret = b""
         self._topics: dict[str, TopicStored] = {}
         self._revision = 0
         self._image: Image | None = None
@@ -112,7 +115,8 @@ class Controller:
     def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
         match command:
             case NameCluster():
-                facts: list[Fact] = [] if self.cluster_id else [ClusterNamed(command.cluster_id)]
+                named = ClusterNamed(self.cluster_id or command.cluster_id, self.secret or command.secret)
+                facts: list[Fact] = [] if self.cluster_id and self.secret else [named]
                 return Outcome(facts, [(ticket, Result())])
             case CreateTopic():
                 result = self._create(command)
@@ -197,7 +201,7 @@ class Controller:
             case TopicForgotten():
                 self._topics.pop(fact.name, None)
             case ClusterNamed():
-                self.cluster_id = fact.cluster_id
+                self.cluster_id, self.secret = fact.cluster_id, fact.secret
         self._changed()
 
     def forget(self, key: bytes) -> None:
@@ -210,7 +214,7 @@ class Controller:
 
     def facts(self) -> Iterator[Fact]:
         if self.cluster_id:
-            yield ClusterNamed(self.cluster_id)
+            yield ClusterNamed(self.cluster_id, self.secret)
         yield from self._topics.values()
 
     def next_deadline_ms(self) -> int | None:

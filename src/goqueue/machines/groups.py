@@ -60,7 +60,10 @@ class Groups:
         self._options = options or GroupOptions()
         all_kinds = (classic_kind(self._options), *kinds)
         self._kind_of_key = {name: kind for kind in all_kinds for name in (kind.name, *kind.part_names)}
-        self._kind_of_announcement = {command: kind for kind in all_kinds for command in kind.announcements}
+        self._hearers: dict[type, set[str]] = {}
+        for kind in all_kinds:
+            for command in kind.announcements:
+                self._hearers.setdefault(command, set()).add(kind.name)
         self._kind_of_command = {command: kind for kind in all_kinds for command in kind.commands}
         self._kind_of_fact = {fact: kind for kind in all_kinds for fact in kind.facts}
         self._groups: dict[str, OneGroup] = {}
@@ -90,7 +93,7 @@ class Groups:
             return self._decide_in_group(kind, command, ticket, now_ms)
         if isinstance(command, Tick):
             return self._tick(now_ms)
-        if type(command) in self._kind_of_announcement:
+        if type(command) in self._hearers:
             return self._announce(command, ticket, now_ms)
         facts, reply = self._handlers[type(command)](command, now_ms)
         return Outcome(facts, [(ticket, reply)])
@@ -158,7 +161,7 @@ class Groups:
             return group.decide(command, ticket, now_ms)
         if group.empty_since_ms() is None or not kind.opens(command):
             return Outcome([], [(ticket, kind.refuse_foreign(command))])
-        facts, replies = self._decide_in_new(kind, command, ticket, now_ms)
+        facts, replies, *_ = self._decide_in_new(kind, command, ticket, now_ms)
         return Outcome([*group.retire(), *facts] if facts else [], replies)
 
     def _decide_in_new(self, kind: GroupKind, command: Any, ticket: int, now_ms: int) -> Outcome:
@@ -172,14 +175,13 @@ class Groups:
         ]
         for fact in news:
             group.apply(fact)
-        facts, replies = group.decide(command, ticket, now_ms)
+        facts, replies, *_ = group.decide(command, ticket, now_ms)
         return Outcome([*news, *facts] if facts else [], replies)
 
     def _announce(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        kind = self._kind_of_announcement[type(command)]
         outcome = Outcome([Announced(command)], [(ticket, CodeReply(Code.NONE))])
         for group in self._groups.values():
-            if group.kind == kind.name:
+            if group.kind in self._hearers[type(command)]:
                 outcome.facts.extend(group.decide(command, 0, now_ms).facts)
         return outcome
 
@@ -291,7 +293,7 @@ class Groups:
     def _tick(self, now_ms: int) -> Outcome:
         outcome = Outcome([], [])
         for group_id in self._deadlines.due(now_ms):
-            facts, replies = self._groups[group_id].decide(Tick(), 0, now_ms)
+            facts, replies, *_ = self._groups[group_id].decide(Tick(), 0, now_ms)
             outcome.facts.extend(facts)
             outcome.replies.extend(replies)
         next_expiry_ms = self._next_expiry_ms

@@ -8,7 +8,6 @@ import msgspec
 
 from goqueue.machines.classic_group import ClassicGroup
 from goqueue.machines.classic_state import ClassicGeneration
-from goqueue.machines.consumer_group import ConsumerGroup
 from goqueue.machines.group_commands import (
     CommitOffsets,
     DescribedGroup,
@@ -67,7 +66,7 @@ def at(topic: str, partition: int, offset: int, end_offset: int | None = 100, **
 def state_of(machine: Groups) -> Any:
     """All that a decision might have changed by mistake."""
     groups = {
-        group_id: vars(group._state) if isinstance(group, ConsumerGroup) else getattr(group, "_state", vars(group))
+        group_id: group._state if isinstance(group, ClassicGroup) else vars(getattr(group, "_state", group))
         for group_id, group in machine._groups.items()
     }
     offsets = {name: value for name, value in vars(machine._offsets).items() if name != "_options"}

@@ -11,6 +11,7 @@ from goqueue.doors.kafka.handlers.table import HANDLERS
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
+from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
@@ -44,6 +45,7 @@ class KafkaDoor:
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._server: asyncio.Server | None = None
         self._endpoint = Endpoint("", 0)
+        self._sessions = ShareSessions(broker)
         self._routes = Routes(broker.topics)
         self._run = ProduceRun(broker.publisher, self._routes)
         self.connections: set[Connection] = set()
@@ -72,6 +74,7 @@ class KafkaDoor:
 
     def lost(self, connection: Connection, _why: str) -> None:
         self.connections.discard(connection)
+        self._sessions.lost(connection)
         if not self.connections:
             self._is_empty.set()
 
@@ -89,7 +92,7 @@ class KafkaDoor:
             message, _ = decode_request(header, frame)
             if isinstance(message, ProduceRequest):
                 self._routes.learn(connection, frame, header, message)
-            handler(Request(self._broker, self._endpoint, connection, header, message))
+            handler(Request(self._broker, self._endpoint, self._sessions, connection, header, message))
         except MalformedRequest as error:
             self.complain(connection, str(error))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another

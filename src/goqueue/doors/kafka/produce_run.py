@@ -85,6 +85,8 @@ class ProduceRun:
             batch = self._publisher.admit(route.replica, route.topic, route.index, records)
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
+        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch):
+            return False
         share = self._shares.get(route)
         if share is None:
             share = self._shares[route] = Share(route)

@@ -4,6 +4,7 @@ from typing import Any
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.connection import Connection, Reply
+from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
@@ -26,13 +27,20 @@ class Endpoint:
 
 
 class Request:
-    __slots__ = ("broker", "connection", "endpoint", "header", "message", "reply")
+    __slots__ = ("broker", "connection", "endpoint", "header", "message", "reply", "sessions")
 
     def __init__(
-        self, broker: Broker, endpoint: Endpoint, connection: Connection, header: RequestHeader, message: Any
+        self,
+        broker: Broker,
+        endpoint: Endpoint,
+        sessions: ShareSessions,
+        connection: Connection,
+        header: RequestHeader,
+        message: Any,
     ) -> None:
         self.broker = broker
         self.endpoint = endpoint
+        self.sessions = sessions
         self.connection = connection
         self.header = header
         self.message = message

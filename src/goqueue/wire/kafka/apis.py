@@ -12,6 +12,8 @@ from goqueue.wire.kafka.messages import (
     offsets,
     placement,
     produce,
+    share_groups,
+    share_offsets,
     topics,
     transactions,
 )
@@ -113,5 +115,20 @@ APIS = {
         _api(66, (0, 2), 0, ListTransactionsRequest, ListTransactionsResponse),
         _api(68, (0, 1), 0, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
         _api(69, (0, 1), 0, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+        _api(76, (1, 1), 0, share_groups.ShareGroupHeartbeatRequest, share_groups.ShareGroupHeartbeatResponse),
+        _api(77, (1, 1), 0, share_groups.ShareGroupDescribeRequest, share_groups.ShareGroupDescribeResponse),
+        _api(78, (1, 2), 0, share_groups.ShareFetchRequest, share_groups.ShareFetchResponse),
+        _api(79, (1, 2), 0, share_groups.ShareAcknowledgeRequest, share_groups.ShareAcknowledgeResponse),
+        _api(
+            90,
+            (0, 1),
+            0,
+            share_offsets.DescribeShareGroupOffsetsRequest,
+            share_offsets.DescribeShareGroupOffsetsResponse,
+        ),
+        _api(91, (0, 0), 0, share_offsets.AlterShareGroupOffsetsRequest, share_offsets.AlterShareGroupOffsetsResponse),
+        _api(
+            92, (0, 0), 0, share_offsets.DeleteShareGroupOffsetsRequest, share_offsets.DeleteShareGroupOffsetsResponse
+        ),
     )
 }

@@ -34,7 +34,7 @@ PLAUSIBLE: dict[str, st.SearchStrategy[Any]] = {
     "topic": st.sampled_from(["orders", "nowhere"]),
     "name": st.sampled_from(["orders", "prices", "nowhere", "range"]),
     "resource_name": st.sampled_from(["orders", "1"]),
-    "resource_type": st.sampled_from([2, 4, 0]),
+    "resource_type": st.sampled_from([2, 4, 0, 32]),
     "topic_id": st.sampled_from([TOPIC_ID, bytes(16)]),
     "group_id": st.sampled_from(["g", "h", ""]),
     "member_id": st.sampled_from(["", "m"]),
@@ -55,6 +55,14 @@ PLAUSIBLE: dict[str, st.SearchStrategy[Any]] = {
     "producer_id": st.integers(-1, 2),
     "producer_epoch": st.integers(-1, 1),
     "transaction_timeout_ms": st.sampled_from([1000, 60_000, -1]),
+    "topic_name": st.sampled_from(["orders", "nowhere"]),
+    "member_epoch": st.sampled_from([0, 1, -1]),
+    "share_session_epoch": st.sampled_from([0, 1, -1]),
+    "max_records": st.integers(0, 3),
+    "max_bytes": st.sampled_from([0, 100, 1_000_000]),
+    "first_offset": st.integers(-1, 2),
+    "last_offset": st.integers(-1, 2),
+    "start_offset": st.integers(-1, 3),
 }
 
 

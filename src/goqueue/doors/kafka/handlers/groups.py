@@ -3,6 +3,7 @@
 from typing import Any
 
 from goqueue.broker.groups import commands, new_member_id
+from goqueue.doors.kafka.handlers.share_groups import is_kept, listed_without_members
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import classic_groups as wire
@@ -148,8 +149,11 @@ def _described(reply: Any, version: int) -> wire_describe.DescribedGroup:
 
 
 def handle_list_groups(request: Request) -> None:
-    message = request.message
-    command = commands.ListGroups(tuple(message.states_filter), tuple(message.types_filter))
+    states = {state.lower() for state in request.message.states_filter}
+    types = {name.lower() for name in request.message.types_filter}
+
+    def is_wanted(group: wire_describe.ListedGroup) -> bool:
+        return (not states or group.group_state.lower() in states) and (not types or group.group_type.lower() in types)
 
     def answer(replies: list[Any]) -> None:
         response = wire_describe.ListGroupsResponse()
@@ -161,19 +165,28 @@ def handle_list_groups(request: Request) -> None:
             response.groups += [
                 wire_describe.ListedGroup(one.group_id, one.protocol_type, one.state, one.type) for one in reply.groups
             ]
+        response.groups += listed_without_members(request, {one.group_id for one in response.groups})
+        response.groups = [group for group in response.groups if is_wanted(group)]
         request.answer(response)
 
-    request.broker.groups.submit_to_all(command, answer)
+    request.broker.groups.submit_to_all(commands.ListGroups(), answer)
 
 
 def handle_delete_groups(request: Request) -> None:
     names = request.message.groups_names
     response = wire_describe.DeleteGroupsResponse()
 
-    def collect(reply: Any, name: str) -> None:
-        response.results.append(wire_describe.DeletableGroupResult(name, failure_code(reply) or reply.code))
+    def deleted(name: str, code: Code) -> None:
+        response.results.append(wire_describe.DeletableGroupResult(name, code))
         if len(response.results) == len(names):
             request.answer(response)
+
+    def collect(reply: Any, name: str) -> None:
+        code = failure_code(reply) or reply.code
+        if code in (Code.NONE, Code.GROUP_ID_NOT_FOUND) and is_kept(request, name):
+            request.broker.queues.drop(name, None, lambda reply: deleted(name, failure_code(reply) or Code.NONE))
+        else:
+            deleted(name, code)
 
     if not names:
         request.answer(response)

@@ -1,6 +1,6 @@
 """Produce: one batch per partition, answered when every one of them may be acknowledged."""
 
-from goqueue.broker.publish import Appended, Replica
+from goqueue.broker.publish import Appended, Keeper
 from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -29,7 +29,7 @@ class PendingProduce:
         self._response = response
         self._waiting = 1  # ourselves, until all partitions have been gone through
 
-    def wait(self, result: PartitionProduceResponse, replica: Replica, appended: Appended) -> None:
+    def wait(self, result: PartitionProduceResponse, replica: Keeper, appended: Appended) -> None:
         if appended.next_offset <= replica.high_watermark:
             return
         self._waiting += 1

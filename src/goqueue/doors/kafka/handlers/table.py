@@ -11,6 +11,9 @@ from goqueue.doors.kafka.handlers import (
     offsets,
     placement,
     produce,
+    share_fetch,
+    share_groups,
+    share_offsets,
     topics,
     transactions,
 )
@@ -56,4 +59,11 @@ HANDLERS: dict[int, Callable[[Request], None]] = {
     66: transactions.handle_list_transactions,
     68: consumer_groups.handle_heartbeat,
     69: consumer_groups.handle_describe,
+    76: share_groups.handle_heartbeat,
+    77: share_groups.handle_describe,
+    78: share_fetch.handle_share_fetch,
+    79: share_fetch.handle_share_acknowledge,
+    90: share_offsets.handle_describe_offsets,
+    91: share_offsets.handle_alter_offsets,
+    92: share_offsets.handle_delete_offsets,
 }

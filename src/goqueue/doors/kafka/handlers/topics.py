@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from goqueue.broker.topics import AddPartitions, CreateTopic, DeleteTopic, Result, SetOptions, code_of
+from goqueue.doors.kafka.handlers.group_configs import GROUP_RESOURCE, GroupChange, change_group, group_options
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -60,6 +61,8 @@ def submit_all(request: Request, commands: list[Any], on_results: Callable[[list
     for number, command in enumerate(commands):
         if isinstance(command, Result):
             put(number, command)
+        elif isinstance(command, GroupChange):
+            change_group(request, command, lambda result, number=number: put(number, result))  # type: ignore[misc]
         else:
             request.broker.topics.submit(command, lambda reply, number=number: put(number, reply))  # type: ignore[misc]
     done()
@@ -193,8 +196,13 @@ def handle_describe_configs(request: Request) -> None:
             result.configs = _options(topic, asked.configuration_keys or None, request.broker.topics.defaults)
         elif asked.resource_type == TOPIC_RESOURCE:
             result.error_code, result.error_message = Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic"
+        elif asked.resource_type == GROUP_RESOURCE:
+            result.configs = group_options(request, asked.resource_name, asked.configuration_keys or None)
         elif asked.resource_type != BROKER_RESOURCE:
-            result.error_code, result.error_message = Code.INVALID_REQUEST, "only topics and brokers have options"
+            result.error_code, result.error_message = (
+                Code.INVALID_REQUEST,
+                "only topics, groups and brokers have options",
+            )
     request.answer(response)
 
 
@@ -207,7 +215,7 @@ def handle_alter_configs(request: Request) -> None:
 
 
 def handle_incremental_alter_configs(request: Request) -> None:
-    commands: list[SetOptions | Result] = []
+    commands: list[SetOptions | GroupChange | Result] = []
     for resource in request.message.resources:
         if any(config.config_operation not in (SET, DELETE) for config in resource.configs):
             commands.append(Result(Code.INVALID_REQUEST, "no option here is a list"))
@@ -219,9 +227,11 @@ def handle_incremental_alter_configs(request: Request) -> None:
 
 def _set_options(
     request: Request, resource: Any, changes: dict[str, str | None], *, replace_all: bool
-) -> SetOptions | Result:
+) -> SetOptions | GroupChange | Result:
+    if resource.resource_type == GROUP_RESOURCE:
+        return GroupChange(resource.resource_name, changes, replace_all, request.message.validate_only)
     if resource.resource_type != TOPIC_RESOURCE:
-        return Result(Code.INVALID_REQUEST, "only the options of topics can be changed")
+        return Result(Code.INVALID_REQUEST, "only the options of topics and groups can be changed")
     return SetOptions(resource.resource_name, changes, replace_all, request.message.validate_only)
 
 

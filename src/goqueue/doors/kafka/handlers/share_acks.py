@@ -1,0 +1,112 @@
+"""Acknowledgements of share groups, which come by themselves or with a fetch: what became of leased records."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from goqueue.broker.group_options import policy_of
+from goqueue.broker.holdings import How, Settlement, Verdict
+from goqueue.broker.queues import Place
+from goqueue.broker.topics import code_of
+from goqueue.doors.kafka.request import Request
+from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.wire.kafka.messages.share_groups import AcknowledgementBatch, ShareTopic
+
+RENEW = 4
+HOWS = {0: How.ACK, 1: How.ACK, 2: How.RETRY, 3: How.REJECT, RENEW: How.EXTEND}
+"""By Kafka's numbers: gap (there is no such record, so nobody need ask for it), accept, release, reject, renew."""
+BATCH_OFFSETS_MAX = 1_000_000
+
+
+class Acked(NamedTuple):
+    code: Code = Code.NONE
+    message: str | None = None
+
+
+OnAcked = Callable[[dict[TopicIdPartition, Acked]], None]
+
+
+def acknowledge(
+    request: Request, session: ShareSession, topics: Iterable[ShareTopic], *, renews: bool, on_acked: OnAcked
+) -> None:
+    """Settle what is acknowledged in each partition; `on_acked` once all that was done is durable."""
+    results: dict[TopicIdPartition, Acked] = {}
+    waiting = 1
+
+    def done(key: TopicIdPartition | None, result: Acked) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if key is not None and results.get(key, Acked()).code is Code.NONE:
+            results[key] = result
+        if not waiting:
+            on_acked(results)
+
+    for topic in topics:
+        for one in topic.partitions:
+            key = (topic.topic_id, one.partition_index)
+            if not one.acknowledgement_batches:
+                continue
+            waiting += 1
+            try:
+                place = Place(session.group_id, find_topic(request, key), one.partition_index)
+                lease_ms = lease_ms_of(request, session.group_id, place.topic) if renews else None
+                settlements = tuple(_settlements(one.acknowledgement_batches, lease_ms))
+            except Refused as error:
+                done(key, Acked(error.code, str(error)))
+                continue
+            session.holdings.settle(
+                place,
+                settlements,
+                request.broker.clock.now_ms(),
+                lambda reply, key=key: done(key, _acked(reply)),  # type: ignore[misc]
+            )
+    done(None, Acked())
+
+
+def find_topic(request: Request, key: TopicIdPartition) -> str:
+    """The name of a topic that has this partition; else Refused."""
+    topic_id, partition = key
+    topic = request.broker.topics.image.by_id(topic_id)
+    if topic is None:
+        raise Refused(Code.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+    if not 0 <= partition < topic.partitions:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition} of {topic.name!r}")
+    return topic.name
+
+
+def lease_ms_of(request: Request, group_id: str, topic: str) -> int:
+    known = request.broker.topics.image.topics[topic]
+    return policy_of(known.options(request.broker.topics.defaults), request.broker.queues.options(group_id)).lease_ms
+
+
+def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) -> Iterator[Settlement]:
+    next_offset = 0
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        count = last - first + 1
+        if first < next_offset or not 0 < count <= BATCH_OFFSETS_MAX:
+            raise Refused(Code.INVALID_REQUEST, f"offsets {first} to {last} are out of order")
+        if len(types) not in (1, count):
+            raise Refused(Code.INVALID_REQUEST, f"{len(types)} kinds of acknowledgement for {count} records")
+        next_offset = last + 1
+        for kind, group in groupby(types):
+            width = len(list(group)) if len(types) > 1 else count
+            yield _settlement(first, first + width - 1, kind, lease_ms)
+            first += width
+
+
+def _settlement(first: int, last: int, kind: int, lease_ms: int | None) -> Settlement:
+    if kind not in HOWS or (kind == RENEW and lease_ms is None):
+        raise Refused(Code.INVALID_REQUEST, f"acknowledgements of kind {kind} were not announced")
+    return Settlement(first, last, HOWS[kind], lease_ms if kind == RENEW and lease_ms else 0)
+
+
+def _acked(reply: Any) -> Acked:
+    if isinstance(reply, GoQueueError):
+        return Acked(code_of(reply), str(reply))
+    if all(verdict is Verdict.DONE for verdict in reply.verdicts):
+        return Acked()
+    return Acked(Code.INVALID_RECORD_STATE, "some of these records are not leased by this member")

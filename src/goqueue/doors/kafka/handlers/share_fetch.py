@@ -1,0 +1,238 @@
+"""ShareFetch and ShareAcknowledge: acknowledge first, then lease what is ready in the partitions of the session.
+
+Records are sent in the batches in which they lie in the log; `acquired_records` names those of them that were leased,
+and clients show no others.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from goqueue.broker.holdings import LeasedRun
+from goqueue.broker.queues import LATEST
+from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
+from goqueue.broker.topics import code_of
+from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
+from goqueue.doors.kafka.request import Request
+from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.wire.kafka.messages import share_groups as wire
+
+MAX_WAIT_MS = 5 * 60 * 1000
+RECORDS_MAX = 100_000
+DELIVERY_COUNT_MAX = 2**15 - 1
+
+Errors = Mapping[TopicIdPartition, GoQueueError]
+
+
+def handle_share_fetch(request: Request) -> None:
+    message: wire.ShareFetchRequest = request.message
+    try:
+        session = _enter(request)
+        if message.share_session_epoch != CLOSE_EPOCH:
+            forgotten = [
+                (each.topic_id, number) for each in message.forgotten_topics_data for number in each.partitions
+            ]
+            session.change(_partitions(message.topics), forgotten)
+    except Refused as error:
+        request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
+        return
+
+    def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
+        if message.share_session_epoch == CLOSE_EPOCH:
+            request.sessions.close(session)
+            request.answer(_Response(request, session, acked).message)
+        else:
+            _fetch(request, session, acked)
+
+    acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=acknowledged)
+
+
+def handle_share_acknowledge(request: Request) -> None:
+    message: wire.ShareAcknowledgeRequest = request.message
+    try:
+        if message.share_session_epoch == OPEN_EPOCH:
+            raise Refused(Code.INVALID_SHARE_SESSION_EPOCH, "a session is opened by a fetch")
+        session = _enter(request)
+    except Refused as error:
+        request.answer(wire.ShareAcknowledgeResponse(error_code=error.code, error_message=str(error)))
+        return
+
+    def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
+        if message.share_session_epoch == CLOSE_EPOCH:
+            request.sessions.close(session)
+        response = wire.ShareAcknowledgeResponse()
+        for topic in message.topics:
+            answered = wire.ShareAcknowledgedTopic(topic.topic_id)
+            response.responses.append(answered)
+            for one in topic.partitions:
+                result = acked.get((topic.topic_id, one.partition_index), Acked())
+                answered.partitions.append(
+                    wire.ShareAcknowledgedPartition(one.partition_index, result.code, result.message)
+                )
+        if message.is_renew_ack:
+            response.acquisition_lock_timeout_ms = _renewed_ms(request, session, message.topics)
+        request.answer(response)
+
+    acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=acknowledged)
+
+
+def _enter(request: Request) -> ShareSession:
+    message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
+    if not message.group_id or not message.member_id:
+        raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
+    epoch = message.share_session_epoch
+    if isinstance(message, wire.ShareFetchRequest):
+        has_acks = any(one.acknowledgement_batches for topic in message.topics for one in topic.partitions)
+        if epoch == OPEN_EPOCH and has_acks:
+            raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
+        if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
+            raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
+    return request.sessions.enter(request.connection, message.group_id, message.member_id, epoch)
+
+
+def _partitions(topics: Iterable[wire.ShareTopic]) -> Iterable[TopicIdPartition]:
+    return ((topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions)
+
+
+def _renewed_ms(request: Request, session: ShareSession, topics: Iterable[wire.ShareTopic]) -> int:
+    image = request.broker.topics.image
+    known = [found.name for topic in topics if (found := image.by_id(topic.topic_id)) is not None]
+    return min((lease_ms_of(request, session.group_id, name) for name in known), default=0)
+
+
+def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition, Acked]) -> None:
+    message: wire.ShareFetchRequest = request.message
+    if session.is_over:
+        _refuse_closed(request)
+        return
+    places, errors = _readable(request, session)
+    has_news = not session.told_errors.issuperset(errors)
+    session.told_errors = frozenset(errors)
+    wants_records = message.max_records > 0 and message.max_bytes > 0 and not message.is_renew_ack
+    # What is known to be amiss is not told again and again without a pause.
+    wait_ms = 0 if has_news or not wants_records else max(0, min(message.max_wait_ms, MAX_WAIT_MS))
+
+    def answer(leased: Iterable[LeasedPlace] = ()) -> None:
+        session.on_over = None
+        response = _Response(request, session, acked, errors)
+        response.add_leased(leased, places)
+        request.answer(response.message)
+
+    if not wants_records or (not places and not (errors and wait_ms)):
+        answer()
+        return
+    if not places:
+        timer = request.broker.clock.call_after(wait_ms, answer)
+        _wait(request, session, timer.cancel)
+        return
+    receive = ReceiveRequest(
+        group_id=session.group_id,
+        consumer=session.member_id,
+        places=list(places),
+        records_max=min(message.max_records, RECORDS_MAX),
+        bytes_max=min(message.max_bytes, BYTES_MAX),
+        wait_ms=wait_ms,
+        start=LATEST,
+    )
+    receiving = request.broker.receiver.receive(receive, answer)
+    if receiving is not None:
+        _wait(request, session, receiving.cancel)
+
+
+def _wait(request: Request, session: ShareSession, cancel: Callable[[], None]) -> None:
+    def over() -> None:
+        cancel()
+        _refuse_closed(request)
+
+    session.on_over = over
+    request.reply.on_lost = cancel
+
+
+def _refuse_closed(request: Request) -> None:
+    request.answer(
+        wire.ShareFetchResponse(error_code=Code.SHARE_SESSION_NOT_FOUND, error_message="the session was closed")
+    )
+
+
+def _readable(
+    request: Request, session: ShareSession
+) -> tuple[dict[tuple[str, int], bytes], dict[TopicIdPartition, GoQueueError]]:
+    """Where this session may lease records (with the ids of the topics), and why not elsewhere."""
+    places: dict[tuple[str, int], bytes] = {}
+    errors: dict[TopicIdPartition, GoQueueError] = {}
+    for key in session.partitions:
+        try:
+            name = find_topic(request, key)
+            request.broker.topics.replica(name, key[1])
+        except GoQueueError as error:
+            errors[key] = error
+        else:
+            places[name, key[1]] = key[0]
+    return places, errors
+
+
+class _Response:
+    """A ShareFetchResponse in the making: partitions that have something to say."""
+
+    def __init__(
+        self,
+        request: Request,
+        session: ShareSession,
+        acked: Mapping[TopicIdPartition, Acked],
+        errors: Errors | None = None,
+    ) -> None:
+        self._request = request
+        self._session = session
+        self._topics: dict[bytes, wire.ShareFetchedTopic] = {}
+        self._partitions: dict[TopicIdPartition, wire.ShareFetchedPartition] = {}
+        self.message = wire.ShareFetchResponse()
+        for key, (code, text) in acked.items():
+            part = self._part(key)
+            part.acknowledge_error_code, part.acknowledge_error_message = code, text
+        for key, error in (errors or {}).items():
+            self._fail(key, error)
+
+    def _part(self, key: TopicIdPartition) -> wire.ShareFetchedPartition:
+        part = self._partitions.get(key)
+        if part is None:
+            topic = self._topics.get(key[0])
+            if topic is None:
+                topic = self._topics[key[0]] = wire.ShareFetchedTopic(key[0])
+                self.message.responses.append(topic)
+            part = self._partitions[key] = wire.ShareFetchedPartition(key[1])
+            topic.partitions.append(part)
+        return part
+
+    def _fail(self, key: TopicIdPartition, error: GoQueueError) -> None:
+        part = self._part(key)
+        part.error_code, part.error_message = code_of(error), str(error)
+
+    def add_leased(self, leased: Iterable[LeasedPlace], topic_ids: Mapping[tuple[str, int], bytes]) -> None:
+        now_ms = self._request.broker.clock.now_ms()
+        leases_ms = []
+        for one in leased:
+            key = (topic_ids[one.topic, one.partition], one.partition)
+            if one.error is not None:
+                self._fail(key, one.error)
+            elif one.slices is not None:
+                self._session.holdings.take(one, now_ms)
+                leases_ms.append(max(0, one.deadline_ms - now_ms))
+                views = [piece.view() for piece in one.slices.slices]
+                part = self._part(key)
+                part.records = views[0] if len(views) == 1 else b"".join(views)
+                part.acquired_records = _acquired(one.slices.runs)
+        default_ms = self._request.broker.topics.defaults.lease_ms
+        self.message.acquisition_lock_timeout_ms = min(leases_ms, default=default_ms)
+
+
+def _acquired(runs: Iterable[LeasedRun]) -> list[wire.AcquiredRecords]:
+    """Neighbours that were delivered equally often are one; clients want them in the order of offsets."""
+    found: list[wire.AcquiredRecords] = []
+    for run in sorted(runs):
+        count = min(run.attempt, DELIVERY_COUNT_MAX)
+        if found and found[-1].last_offset == run.first - 1 and found[-1].delivery_count == count:
+            found[-1].last_offset = run.last
+        else:
+            found.append(wire.AcquiredRecords(run.first, run.last, count))
+    return found

@@ -1,0 +1,125 @@
+"""Membership of share groups; and groups that are known by their deliveries alone, as all are after a restart."""
+
+from typing import Any
+
+from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS
+from goqueue.broker.groups import share_commands
+from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages import share_groups as wire
+from goqueue.wire.kafka.messages.describe_groups import ListedGroup
+
+EMPTY = "Empty"
+
+
+def handle_heartbeat(request: Request) -> None:
+    message: wire.ShareGroupHeartbeatRequest = request.message
+    names = message.subscribed_topic_names
+    options = request.broker.queues.options(message.group_id)
+    command = share_commands.ShareHeartbeat(
+        group_id=message.group_id,
+        member_id=message.member_id,
+        member_epoch=message.member_epoch,
+        rack_id=message.rack_id,
+        subscribed_topic_names=None if names is None else tuple(names),
+        client_id=request.header.client_id or "",
+        client_host=request.connection.host,
+        session_ms=int(options[SESSION_MS]) if SESSION_MS in options else None,
+        heartbeat_ms=int(options[HEARTBEAT_MS]) if HEARTBEAT_MS in options else None,
+    )
+
+    def answer(reply: Any) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            request.answer(wire.ShareGroupHeartbeatResponse(error_code=code))
+            return
+        assignment = None
+        if reply.assignment is not None:
+            assignment = wire.ShareHeartbeatAssignment(
+                [wire.ShareHeartbeatTopicPartitions(one.topic_id, list(one.partitions)) for one in reply.assignment]
+            )
+        request.answer(
+            wire.ShareGroupHeartbeatResponse(
+                error_code=reply.code,
+                error_message=reply.message,
+                member_id=reply.member_id,
+                member_epoch=reply.member_epoch,
+                heartbeat_interval_ms=reply.heartbeat_interval_ms,
+                assignment=assignment,
+            )
+        )
+
+    request.broker.groups.submit(command, answer)
+
+
+def handle_describe(request: Request) -> None:
+    names = request.message.group_ids
+    response = wire.ShareGroupDescribeResponse()
+
+    def collect(reply: Any, name: str) -> None:
+        code = failure_code(reply)
+        if code is not None:
+            group = wire.DescribedShareGroup(error_code=code, group_id=name)
+        elif reply.epoch:
+            group = _described(request, reply)
+        elif is_kept(request, name):
+            group = wire.DescribedShareGroup(group_id=name, group_state=EMPTY)
+        else:
+            group = wire.DescribedShareGroup(
+                Code.GROUP_ID_NOT_FOUND, f"there is no share group {name!r}", name, group_state="Dead"
+            )
+        response.groups.append(group)
+        if len(response.groups) == len(names):
+            request.answer(response)
+
+    if not names:
+        request.answer(response)
+    for name in names:
+        request.broker.groups.submit(
+            share_commands.DescribeShareGroup(name),
+            lambda reply, name=name: collect(reply, name),  # type: ignore[misc]
+        )
+
+
+def _described(request: Request, group: Any) -> wire.DescribedShareGroup:
+    return wire.DescribedShareGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.assignor,
+        members=[
+            wire.DescribedShareGroupMember(
+                member_id=one.member_id,
+                rack_id=one.rack_id,
+                member_epoch=one.epoch,
+                client_id=one.client_id,
+                client_host=one.client_host,
+                subscribed_topic_names=list(one.topic_names),
+                assignment=_assignment(request, one.assigned),
+            )
+            for one in group.members
+        ],
+    )
+
+
+def _assignment(request: Request, assignment: Any) -> wire.DescribedShareAssignment:
+    image = request.broker.topics.image
+    described = []
+    for one in assignment:
+        topic = image.by_id(one.topic_id)
+        name = topic.name if topic else ""
+        described.append(wire.DescribedShareTopicPartitions(one.topic_id, name, list(one.partitions)))
+    return wire.DescribedShareAssignment(described)
+
+
+def is_kept(request: Request, group_id: str) -> bool:
+    """Members or not, there is something to know about this group."""
+    queues = request.broker.queues
+    return bool(queues.options(group_id)) or bool(queues.places(group_id))
+
+
+def listed_without_members(request: Request, known: set[str]) -> list[ListedGroup]:
+    """Groups that are kept and are not among the `known` ones."""
+    found = set(request.broker.queues.groups()) - known
+    return [ListedGroup(name, share_commands.SHARE, EMPTY, share_commands.SHARE) for name in sorted(found)]

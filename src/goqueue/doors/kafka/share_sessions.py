@@ -1,0 +1,112 @@
+"""Share sessions: which partitions a member reads, said once and then only changed, and what it holds of them.
+
+A session ends with its connection: what its member holds is then delivered to others at once. After an orderly close
+that is as if it had never been delivered; after a lost connection it counts as an attempt, since a record that kills
+its consumers must come to an end.
+"""
+
+from collections.abc import Callable, Iterable
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.holdings import Holdings, How
+from goqueue.doors.kafka.connection import Connection
+from goqueue.model.codes import Code
+from goqueue.model.refusal import Refused
+from goqueue.wire.kafka.notation import INT32_MAX
+
+OPEN_EPOCH, CLOSE_EPOCH = 0, -1
+SESSIONS_MAX = 10_000
+PARTITIONS_MAX = 50_000
+"""In one session."""
+
+TopicIdPartition = tuple[bytes, int]
+
+
+class ShareSession:
+    def __init__(self, connection: Connection, group_id: str, member_id: str, holdings: Holdings) -> None:
+        self.connection = connection
+        self.group_id = group_id
+        self.member_id = member_id
+        self.holdings = holdings
+        self.epoch = OPEN_EPOCH + 1
+        """What the next request must say."""
+        self.partitions: dict[TopicIdPartition, None] = {}
+        self.told_errors: frozenset[TopicIdPartition] = frozenset()
+        """Those of the partitions that cannot be read, as the member knows."""
+        self.is_over = False
+        self.on_over: Callable[[], None] | None = None
+        """A request that waits on behalf of this session need wait no longer."""
+
+    def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
+        self.partitions.update(dict.fromkeys(added))
+        for each in forgotten:
+            self.partitions.pop(each, None)
+        if len(self.partitions) > PARTITIONS_MAX:
+            raise Refused(Code.INVALID_REQUEST, f"a session may have {PARTITIONS_MAX} partitions")
+
+    def end(self) -> None:
+        self.is_over = True
+        if self.on_over is not None:
+            waiting, self.on_over = self.on_over, None
+            waiting()
+
+
+class ShareSessions:
+    """Invariant: `_by_connection` has the sessions of `_by_member`, each under the connection it was used on last."""
+
+    def __init__(self, broker: Broker, sessions_max: int = SESSIONS_MAX) -> None:
+        self._broker = broker
+        self._sessions_max = sessions_max
+        self._by_member: dict[tuple[str, str], ShareSession] = {}
+        self._by_connection: dict[Connection, dict[ShareSession, None]] = {}
+
+    def enter(self, connection: Connection, group_id: str, member_id: str, epoch: int) -> ShareSession:
+        """The session that a request belongs to, opened if that is what it asks for. Refused: it has none."""
+        found = self._by_member.get((group_id, member_id))
+        if epoch == OPEN_EPOCH:
+            return self._open(connection, group_id, member_id, found)
+        if found is None:
+            raise Refused(Code.SHARE_SESSION_NOT_FOUND, f"member {member_id!r} has no session")
+        if epoch != CLOSE_EPOCH:
+            if epoch != found.epoch:
+                raise Refused(Code.INVALID_SHARE_SESSION_EPOCH, f"epoch {epoch} is not {found.epoch}")
+            found.epoch = found.epoch + 1 if found.epoch < INT32_MAX else OPEN_EPOCH + 1
+        if found.connection is not connection:
+            self._unbind(found)
+            found.connection = connection
+            self._by_connection.setdefault(connection, {})[found] = None
+        return found
+
+    def _open(self, connection: Connection, group_id: str, member_id: str, before: ShareSession | None) -> ShareSession:
+        """A member that opens another session starts over with what it reads, not with what it holds."""
+        if before is not None:
+            self._remove(before)
+        elif len(self._by_member) >= self._sessions_max:
+            raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, f"there are {self._sessions_max} sessions")
+        holdings = before.holdings if before else Holdings(self._broker.queues, group_id, member_id)
+        session = ShareSession(connection, group_id, member_id, holdings)
+        self._by_member[group_id, member_id] = session
+        self._by_connection.setdefault(connection, {})[session] = None
+        return session
+
+    def close(self, session: ShareSession) -> None:
+        """Its member is done."""
+        if not session.is_over:
+            self._remove(session)
+            session.holdings.give_back(How.UNDO)
+
+    def lost(self, connection: Connection) -> None:
+        for session in list(self._by_connection.get(connection, ())):
+            self._remove(session)
+            session.holdings.give_back(How.RETRY)
+
+    def _remove(self, session: ShareSession) -> None:
+        del self._by_member[session.group_id, session.member_id]
+        self._unbind(session)
+        session.end()
+
+    def _unbind(self, session: ShareSession) -> None:
+        bound = self._by_connection[session.connection]
+        del bound[session]
+        if not bound:
+            del self._by_connection[session.connection]

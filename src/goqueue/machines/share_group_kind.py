@@ -1,0 +1,94 @@
+"""Share groups among all groups: the share group machine, as `Groups` wants to see one."""
+
+from typing import Any
+
+from goqueue.machines.consumer_group_facts import JOIN_EPOCH
+from goqueue.machines.group_commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    FetchOffsets,
+    ListedGroup,
+    TopicsChanged,
+)
+from goqueue.machines.group_kinds import GroupKind
+from goqueue.machines.machine import Fact
+from goqueue.machines.share_group import DEFAULT_OPTIONS, ShareGroup
+from goqueue.machines.share_group_facts import (
+    SHARE,
+    DescribeShareGroup,
+    ShareGroupChanged,
+    ShareGroupDescription,
+    ShareGroupGone,
+    ShareGroupOptions,
+    ShareHeard,
+    ShareHeartbeat,
+    ShareMemberChanged,
+    ShareMemberGone,
+    ShareTimesSet,
+    ShareTopicsKnown,
+    refusal,
+)
+from goqueue.model.codes import Code
+
+
+class ListedShareGroup(ShareGroup):
+    """One group, with what only the machine of all groups asks."""
+
+    kind = SHARE
+
+    @property
+    def group_id(self) -> str:
+        return self._state.group_id
+
+    def admit_commit(
+        self,
+        command: CommitOffsets | CommitTransactionOffsets,
+        now_ms: int,  # noqa: ARG002  a member of this kind shows that it lives by heartbeats alone
+    ) -> tuple[Code, list[Fact]]:
+        """Its members have no offsets to commit; without members the name is as good as free."""
+        if self.is_empty and command.generation < 0:
+            return Code.NONE, []
+        return (Code.GROUP_ID_NOT_FOUND if command.knows_group_not_found else Code.ILLEGAL_GENERATION), []
+
+    def fetch_refusal(self, command: FetchOffsets) -> Code:
+        """Who does not claim to be a member may look."""
+        is_claimed = command.member_id is not None and command.member_epoch >= JOIN_EPOCH
+        return Code.UNKNOWN_MEMBER_ID if is_claimed else Code.NONE
+
+    def empty_since_ms(self) -> int | None:
+        """When is not kept: offsets under the name of a group without members last as their own commits say."""
+        return 0 if self.is_empty else None
+
+    def deadline_set_ms(self, fact: Any) -> int | None:
+        return fact.at_ms + self._state.session_ms if isinstance(fact, ShareHeard) else self.next_deadline_ms()
+
+    def listed(self) -> ListedGroup:
+        return ListedGroup(self.group_id, SHARE, self.state_name, SHARE)
+
+    def retire(self) -> list[Fact]:
+        return [ShareGroupGone(self.group_id)]
+
+
+def share_kind(options: ShareGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
+    return GroupKind(
+        name=SHARE,
+        make=lambda group_id: ListedShareGroup(group_id, options),
+        commands=(ShareHeartbeat, DescribeShareGroup),
+        facts=(ShareGroupChanged, ShareMemberChanged, ShareMemberGone, ShareHeard, ShareTimesSet, ShareTopicsKnown),
+        opens=lambda command: isinstance(command, ShareHeartbeat) and command.member_epoch == JOIN_EPOCH,
+        refuse=_refuse,
+        refuse_foreign=_refuse_foreign,
+        announcements=(TopicsChanged,),
+    )
+
+
+def _refuse(command: Any, code: Code) -> Any:
+    if isinstance(command, ShareHeartbeat):
+        return refusal(code, code.name.lower().replace("_", " "))
+    return ShareGroupDescription(command.group_id, "Dead", 0, 0, "", ())
+
+
+def _refuse_foreign(command: Any) -> Any:
+    if isinstance(command, ShareHeartbeat):
+        return refusal(Code.GROUP_ID_NOT_FOUND, f"group {command.group_id!r} is not a share group")
+    return _refuse(command, Code.GROUP_ID_NOT_FOUND)
