@@ -3,9 +3,10 @@ waits, since a timer for each would cost more than the append that it watches an
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from goqueue.model.codes import Code
-from goqueue.replica.replica import Replica
+from goqueue.model.errors import GoQueueError
 from goqueue.runtime.clock import Clock
 
 SWEEP_MS = 100
@@ -15,18 +16,27 @@ OnEnd = Callable[[Code], None]
 """NONE: acknowledged. KAFKA_STORAGE_ERROR: it never will be. REQUEST_TIMED_OUT: not in time, it may still be."""
 
 
-class _Waiting:
-    __slots__ = ("_all", "_on_end", "_replica", "due_sweep")
+class Keeper(Protocol):
+    """A replica, or whoever stands for one."""
 
-    def __init__(self, everybody: "dict[_Waiting, None]", replica: Replica, on_end: OnEnd, due_sweep: int) -> None:
+    @property
+    def failure(self) -> GoQueueError | None: ...
+
+    def when_reached(self, offset: int, call: Callable[[], None], /) -> None: ...
+
+
+class _Waiting:
+    __slots__ = ("_all", "_keeper", "_on_end", "due_sweep")
+
+    def __init__(self, everybody: "dict[_Waiting, None]", keeper: Keeper, on_end: OnEnd, due_sweep: int) -> None:
         self._all = everybody
-        self._replica = replica
+        self._keeper = keeper
         self._on_end = on_end
         self.due_sweep = due_sweep
         everybody[self] = None
 
     def reached(self) -> None:
-        self.end(Code.NONE if self._replica.failure is None else Code.KAFKA_STORAGE_ERROR)
+        self.end(Code.NONE if self._keeper.failure is None else Code.KAFKA_STORAGE_ERROR)
 
     def end(self, code: Code) -> None:
         """The first end counts."""
@@ -45,10 +55,10 @@ class Acknowledgements:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def wait(self, replica: Replica, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
+    def wait(self, keeper: Keeper, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
         """Call once when the high watermark has reached `offset`, or will not in this time; perhaps at once."""
         due_sweep = self._sweeps + max(0, timeout_ms) // SWEEP_MS + 2  # the next sweep may come right now
-        replica.when_reached(offset, _Waiting(self._waiting, replica, on_end, due_sweep).reached)
+        keeper.when_reached(offset, _Waiting(self._waiting, keeper, on_end, due_sweep).reached)
         if self._waiting and not self._sweep_is_due:
             self._sweep_is_due = True
             self._clock.call_after(SWEEP_MS, self._sweep)

@@ -6,6 +6,13 @@ from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.publish import Publisher
+from goqueue.broker.queues import Queues
+from goqueue.broker.receive import Receiver
+from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.replay import Replays
+from goqueue.broker.schedules import Schedules
+from goqueue.broker.send import Sender
+from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
@@ -31,6 +38,13 @@ class Broker:
     groups: Groups
     lag: Lag
     transactions: Transactions
+    queues: Queues
+    receiver: Receiver
+    settler: Settler
+    schedules: Schedules
+    sender: Sender
+    dead_letters: DeadLetters
+    replays: Replays
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -7,6 +7,7 @@ from zlib import crc32
 
 from goqueue.machines import consumer_group_facts as consumer_commands
 from goqueue.machines import group_commands as commands
+from goqueue.machines import share_group_facts as share_commands
 from goqueue.machines.group_commands import EndTransactionOffsets
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
@@ -15,7 +16,7 @@ from goqueue.runtime.coordinator import Coordinator, OnReply
 
 RETRY_MS = 1000
 
-__all__ = ["Groups", "commands", "consumer_commands", "new_member_id"]
+__all__ = ["Groups", "commands", "consumer_commands", "new_member_id", "share_commands"]
 
 
 class HasGroup(Protocol):
@@ -70,6 +71,30 @@ class Groups:
     def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
         self._of(group_id).submit(command, on_reply)
+
+    def evict(self, group_id: str, on_done: Callable[[], None]) -> None:
+        """Turn all members out. They hear of it with their next heartbeat, join again, and go on from what is committed
+        then.
+        """
+
+        def described(reply: Any) -> None:
+            members = () if isinstance(reply, GoQueueError) else reply.members
+            if isinstance(reply, commands.DescribedGroup) and members:
+                leaving = tuple(commands.LeavingMember(each.member_id, each.instance_id) for each in members)
+                self.submit(commands.LeaveGroup(group_id, leaving), lambda reply: None)
+            elif isinstance(reply, consumer_commands.ConsumerGroupDescription):
+                for each in members:
+                    leave = consumer_commands.ConsumerHeartbeat(
+                        group_id, each.member_id, consumer_commands.LEAVE_EPOCH, each.instance_id
+                    )
+                    self.submit(leave, lambda reply: None)
+
+        def described_last(reply: Any) -> None:
+            described(reply)
+            on_done()
+
+        self.submit(commands.DescribeGroup(group_id), described)
+        self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
     def _of(self, group_id: str) -> Coordinator:
         return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]

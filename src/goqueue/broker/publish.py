@@ -1,44 +1,67 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
+from goqueue.broker.firing import body_of, check_fits
+from goqueue.broker.schedules import Delayed, Held, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import CONTROL_BIT, LENGTH_END, TRANSACTIONAL_BIT, Batch, check_batch
+from goqueue.records.control import build_kept_free
 from goqueue.records.decode import decode
+from goqueue.records.rewrite import rebuild_batch
+from goqueue.records.wishes import mentions_wishes
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 
-__all__ = ["Acknowledgements", "Appended", "Batch", "Publisher", "Replica"]
+__all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
+Keeper: TypeAlias = Replica | Held
+"""Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
 
 
 class Publisher:
-    def __init__(self, topics: Topics, clock: Clock, verify_transaction: VerifyTransaction) -> None:
+    def __init__(
+        self, topics: Topics, clock: Clock, verify_transaction: VerifyTransaction, schedules: Schedules
+    ) -> None:
         self._topics = topics
         self._clock = clock
         self._verify_transaction = verify_transaction
+        self._schedules = schedules
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
 
-    def publish(self, topic: str, partition: int, data: memoryview) -> tuple[Replica, Appended]:
+    def publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
-        `acknowledgements` tells when the replica's high watermark has reached `next_offset`.
+        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`.
         """
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
         batches_before = replica.appended_batches
-        appended = replica.append(batch, self._clock.now_ms())
+        keeper: Keeper = replica
+        if self.has_wishes(replica, topic, partition, batch):
+            keeper, appended = self._grant(replica, batch, topic, partition)
+        else:
+            appended = replica.append(batch, self._clock.now_ms())
         if replica.appended_batches > batches_before:  # else it was here already
             self.batches += 1
             self.bytes += len(data)
-        return replica, appended
+        return keeper, appended
+
+    def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
+        """Whether records of `batch` may have to wait: then it cannot simply be appended."""
+        options = replica.options
+        return options.wishes != "off" and (
+            mentions_wishes(batch, options.wishes == "all")
+            or (options.delay_order != "pass" and self._schedules.holds_keys((topic, partition), options))
+        )
 
     def admit(self, replica: Replica, topic: str, partition: int, data: memoryview) -> Batch:
         """The one batch in `data`, if it may be published. Changes nothing, so that it may be asked twice."""
@@ -63,6 +86,34 @@ class Publisher:
         self.batches += replica.appended_batches - batches_before
         self.bytes += replica.appended_bytes - bytes_before
         return results
+
+    def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
+        """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
+        now_ms, place = self._clock.now_ms(), (topic, partition)
+        end_offset = replica.end_offset
+        try:
+            delayed = self._schedules.find(batch, place, replica.options, now_ms)
+            appended = replica.append(self._without(batch, delayed, replica) if delayed else batch, now_ms)
+        except GoQueueError:
+            self._schedules.not_held(place)
+            raise
+        if replica.end_offset == end_offset:  # it was sent again
+            self._schedules.not_held(place)
+            delayed = self._schedules.find_missing(replica, batch, appended, now_ms)
+        if not delayed:
+            return replica, appended
+        return self._schedules.hold(replica, batch, appended, delayed, place), appended
+
+    def _without(self, batch: Batch, delayed: Sequence[Delayed], replica: Replica) -> Batch:
+        """The limits of a topic hold for what waits too: its time must not come in vain."""
+        bytes_max = replica.log.options.batch_bytes_max
+        if batch.size > bytes_max:
+            raise BatchTooLarge(f"{batch.size} bytes, at most {bytes_max} are taken")
+        for one in delayed:
+            check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)
+        waiting = {one.record.offset for one in delayed}
+        others = [record for record in decode(batch) if record.offset not in waiting]
+        return check_batch(memoryview(rebuild_batch(batch, others) if others else build_kept_free(batch)))
 
     def _check_keys(self, batch: Batch) -> None:
         if any(record.key is None for record in decode(batch)):

@@ -3,19 +3,29 @@
 from goqueue.machines.classic_state import ClassicGeneration
 from goqueue.machines.consumer_group_facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
 from goqueue.machines.consumer_group_kind import consumer_kind
+from goqueue.machines.delay import Delays
+from goqueue.machines.delay_facts import DELAY_FACTS
+from goqueue.machines.delivery import Deliveries
+from goqueue.machines.delivery_facts import DELIVERY_FACTS
 from goqueue.machines.group_offsets import OffsetCommitted, OffsetPending
 from goqueue.machines.groups import Groups as GroupsMachine
 from goqueue.machines.machine import Fact
+from goqueue.machines.share_group_kind import share_kind
 from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_facts import ProducerIdsReserved, TransactionChanged
 
 __all__ = [
     "CONSUMER_GROUPS",
+    "DELAY_FACTS",
+    "DELIVERY_FACTS",
     "GROUP_FACTS",
     "TRANSACTION_FACTS",
+    "Delays",
+    "Deliveries",
     "GroupsMachine",
     "TransactionMachine",
     "consumer_kind",
+    "share_kind",
 ]
 
 CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=400)

@@ -10,6 +10,7 @@ from goqueue.model.errors import (
     CorruptBatch,
     DiskFull,
     GoQueueError,
+    InvalidWish,
     OffsetOutOfRange,
     ReadFailed,
 )
@@ -107,6 +108,12 @@ class Topics:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(replica.failure))
         return replica
 
+    def unwatch(self, topic: str, partition: int, who: object) -> None:
+        """Whether or not it is still there."""
+        replica = self._replicas.get(topic, partition)
+        if replica is not None:
+            replica.unwatch(who)
+
     def end_offset(self, topic: str, partition: int) -> int | None:
         """None: there is no such partition."""
         replica = self._replicas.get(topic, partition)
@@ -123,6 +130,7 @@ CODES: tuple[tuple[type[GoQueueError], Code], ...] = (
     (BatchTooLarge, Code.MESSAGE_TOO_LARGE),
     (OffsetOutOfRange, Code.OFFSET_OUT_OF_RANGE),
     (DiskFull, Code.KAFKA_STORAGE_ERROR),
+    (InvalidWish, Code.INVALID_RECORD),
     (ReadFailed, Code.KAFKA_STORAGE_ERROR),
 )
 

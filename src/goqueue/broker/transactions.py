@@ -1,7 +1,7 @@
 """Transactions: what the coordinator decided is written into every partition and told to every group that took part."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from goqueue.broker.topics import Topics
 from goqueue.machines.group_commands import EndTransactionOffsets
@@ -28,12 +28,30 @@ from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.runtime.ledger import Fact
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["AddGroup", "AddPartitions", "EndTransaction", "InitProducer", "ProducerReply", "State", "Transactions"]
+__all__ = [
+    "AddGroup",
+    "AddPartitions",
+    "EndTransaction",
+    "Ends",
+    "InitProducer",
+    "ProducerReply",
+    "State",
+    "Transactions",
+]
 
 RETRY_MS = 1000
 PATTERN_CHARS_MAX = 1000
 
 events = get_logger("broker")
+
+
+class Ends(NamedTuple):
+    """Who else must hear that a transaction is over."""
+
+    offsets: Callable[[str, EndTransactionOffsets, OnReply], None]
+    """of a group"""
+    schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
+    """partition, producer id and epoch, whether it was committed"""
 
 
 class Transactions:
@@ -43,13 +61,13 @@ class Transactions:
         coordinator: Coordinator,
         topics: Topics,
         clock: Clock,
-        end_offsets: Callable[[str, EndTransactionOffsets, OnReply], None],
+        ends: Ends,
     ) -> None:
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
-        self._end_offsets = end_offsets
+        self._ends = ends
         self._under_way: set[tuple[str, int, Partition | str]] = set()
         coordinator.after_apply = self._applied
 
@@ -71,6 +89,15 @@ class Transactions:
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         self._coordinator.submit(command, on_reply)
+
+    def new_producer(self, on_given: Callable[[int, int], None]) -> None:
+        """A producer id of the broker's own; `on_given` is not called if there is none to be had now."""
+
+        def replied(reply: ProducerReply | GoQueueError) -> None:
+            if not isinstance(reply, GoQueueError) and reply.code is Code.NONE:
+                on_given(reply.producer_id, reply.epoch)
+
+        self.submit(InitProducer(None), replied)
 
     def verify(self, batch: Batch, topic: str, partition: int) -> Code:
         """May a transactional batch go into this partition?"""
@@ -121,8 +148,17 @@ class Transactions:
             )
 
         if isinstance(place, str):
-            self._end_offsets(place, EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
+            self._ends.offsets(place, EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
             return
+        # First what was delayed: once the marker stands in the log, nobody asks for this partition again.
+        self._ends.schedules(
+            place,
+            (job.producer_id, job.epoch),
+            job.commit,
+            lambda reply: done(reply) if isinstance(reply, GoQueueError) else self._append_marker(job, place, done),
+        )
+
+    def _append_marker(self, job: MarkerJob, place: Partition, done: OnReply) -> None:
         try:
             replica = self._topics.replica(*place)
             kind = ControlKind.COMMIT if job.commit else ControlKind.ABORT

@@ -4,20 +4,33 @@ import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.publish import Publisher
+from goqueue.broker.queues import Queues
+from goqueue.broker.receive import Receiver
+from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.replay import Replays
+from goqueue.broker.schedules import Schedules
+from goqueue.broker.send import Sender
+from goqueue.broker.settle import Settler
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
+    DELAY_FACTS,
+    DELIVERY_FACTS,
     GROUP_FACTS,
     TRANSACTION_FACTS,
+    Delays,
+    Deliveries,
     GroupsMachine,
     TransactionMachine,
     consumer_kind,
+    share_kind,
 )
 from goqueue.broker.topics import Topics
-from goqueue.broker.transactions import Transactions
+from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
@@ -27,7 +40,14 @@ from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 
 GROUP_LEDGERS = 4
-LEDGER_OPTIONS = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024), "durability": "disk"}
+BOOT_BITS = 32
+LEDGER_OPTIONS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 * 1024 * 1024),
+    # One command may store much at once: all delayed records of a batch, which may have come compressed.
+    "max.message.bytes": str(15 * 1024 * 1024),
+    "durability": "disk",
+}
 
 
 class Assembly:
@@ -41,36 +61,53 @@ class Assembly:
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
         topics = Topics(store, replicas, clock)
         groups = self._groups()
-        topics.on_change.append(groups.topics_changed)
-        transactions = self._transactions(topics, groups)
+        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock)
+        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock)
+        for call in (groups.topics_changed, queues.topics_changed, schedules.topics_changed):
+            topics.on_change.append(call)
+        transactions = self._transactions(topics, groups, schedules)
+        schedules.new_producer = transactions.new_producer
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
+        publisher = Publisher(topics, clock, transactions.verify, schedules)
+        sender = Sender(topics, publisher, clock)
+        topics.on_change.append(sender.topics_changed)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
             topics=topics,
-            publisher=Publisher(topics, clock, transactions.verify),
+            publisher=publisher,
             fetcher=Fetcher(topics, clock),
             groups=groups,
             lag=Lag(groups, topics, clock),
             transactions=transactions,
+            queues=queues,
+            receiver=Receiver(queues, topics, clock),
+            settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
+            schedules=schedules,
+            sender=sender,
+            dead_letters=DeadLetters(queues, topics, sender, clock),
+            replays=Replays(queues, groups, topics, clock),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
+        DeadLetterWriter(queues, topics, publisher, clock).write_pending()
 
     def _load(self) -> None:
-        # Groups first, since the topics announce themselves to them; then the topics, into which transactions write.
-        metadata, *groups, transactions = self._coordinators
-        for coordinator in (*groups, metadata, transactions):
-            coordinator.load()
+        # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
+        names = ("groups", "deliveries", "metadata", "delays", "transactions")
+        for name in names:
+            for coordinator in self._coordinators:
+                if coordinator.name.rpartition("-")[0] == name:
+                    coordinator.load()
 
     def _name_cluster(self, controller: Controller, store: EmbeddedStore) -> None:
         """A node must not serve under a name that it could not store: clients that remember it would not come back."""
         new_id = urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
         replies: list[object] = []
-        store.submit(NameCluster(new_id), replies.append)
-        if not controller.cluster_id:
+        store.submit(NameCluster(new_id, secrets.token_bytes(32)), replies.append)
+        if not controller.secret:
             raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
     def _coordinator(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
@@ -86,14 +123,18 @@ class Assembly:
     def _groups(self) -> Groups:
         coordinators = []
         for number in range(GROUP_LEDGERS):
-            machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS),))
+            machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._coordinator("__groups", number, machine, GROUP_FACTS))
         return Groups(coordinators, self._clock)
 
-    def _transactions(self, topics: Topics, groups: Groups) -> Transactions:
+    def _delivery(self, number: int) -> Coordinator:
+        return self._coordinator("__deliveries", number, Deliveries(), DELIVERY_FACTS)
+
+    def _transactions(self, topics: Topics, groups: Groups, schedules: Schedules) -> Transactions:
         machine = TransactionMachine()
         coordinator = self._coordinator("__transactions", 0, machine, TRANSACTION_FACTS)
-        return Transactions(machine, coordinator, topics, self._clock, groups.end_transaction)
+        ends = Ends(groups.end_transaction, schedules.end_transaction)
+        return Transactions(machine, coordinator, topics, self._clock, ends)
 
     def stop(self) -> None:
         for coordinator in self._coordinators:

@@ -10,6 +10,7 @@ from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import Refused
+from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, NO_PRODUCER, Batch, split
 from goqueue.records.rewrite import stamp_append_time
 from goqueue.storage.log import Log
@@ -44,11 +45,14 @@ class Appended(NamedTuple):
 class Replica:
     """Belongs to one thread, like its log."""
 
-    def __init__(self, log: Log, name: str, *, leader_epoch: int, stamps_time: bool, defer: Defer, now_ms: int) -> None:
+    def __init__(
+        self, log: Log, name: str, *, leader_epoch: int, options: TopicOptions, defer: Defer, now_ms: int
+    ) -> None:
         self.log = log
         self.name = name
         self.leader_epoch = leader_epoch
-        self.stamps_time = stamps_time
+        self.options = options
+        """Of its topic."""
         self.producers = ProducerStates()
         self._defer = defer
         self._reached: deque[tuple[int, Callable[[], None]]] = deque()
@@ -72,6 +76,10 @@ class Replica:
         self.producers.replay(self.batches_from(offset), now_ms)
 
     # -- facts
+
+    @property
+    def stamps_time(self) -> bool:
+        return self.options.message_timestamp_type == "LogAppendTime"
 
     @property
     def start_offset(self) -> int:

@@ -57,7 +57,7 @@ class Replicas:
                 log,
                 f"{topic.name}/{partition}",
                 leader_epoch=log.state.epochs.latest + 1,
-                stamps_time=options.message_timestamp_type == "LogAppendTime",
+                options=options,
                 defer=self._defer,
                 now_ms=now_ms,
             )
@@ -73,7 +73,7 @@ class Replicas:
         for partition in range(topic.partitions):
             replica = self._replicas.get((topic.name, partition))
             if replica is not None:
-                replica.stamps_time = options.message_timestamp_type == "LogAppendTime"
+                replica.options = options
                 replica.log.set_options(self._log_options(options))
 
     def remove(self, topic: str, partition: int) -> None:

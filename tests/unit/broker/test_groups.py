@@ -60,10 +60,10 @@ def full_ledgers(library: Library, monkeypatch: pytest.MonkeyPatch) -> pytest.Mo
     of_groups = {id(coordinator._ledger) for coordinator in library.broker.groups._coordinators}
     append = Ledger.append
 
-    def is_full(self: Ledger, facts: Any, now_ms: int) -> None:
+    def is_full(self: Ledger, facts: Any, now_ms: int) -> int:
         if id(self) in of_groups and any(fact.durable for fact in facts):
             raise DiskFull("no room")
-        append(self, facts, now_ms)
+        return append(self, facts, now_ms)
 
     monkeypatch.setattr(Ledger, "append", is_full)
     return monkeypatch

@@ -42,7 +42,7 @@ def test_offsets_that_a_full_disk_kept_back_are_committed_when_there_is_room(
     ledger = bank.broker.groups._of(group)._ledger
     append, refused = ledger.append, []
 
-    def is_full(facts: Any, now_ms: int) -> None:
+    def is_full(facts: Any, now_ms: int) -> int:
         refused.append(now_ms)
         raise DiskFull("no room")
 

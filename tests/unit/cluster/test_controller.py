@@ -165,8 +165,8 @@ def test_an_image_that_somebody_holds_does_not_change() -> None:
 
 def test_a_cluster_is_named_once() -> None:
     controller = made()
-    do(controller, NameCluster("first"))
-    do(controller, NameCluster("second"))
+    do(controller, NameCluster("first", b"one"))
+    do(controller, NameCluster("second", b"two"))
     assert controller.cluster_id == "first"
     assert replayed(controller).cluster_id == "first"
 

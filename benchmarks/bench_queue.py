@@ -1,0 +1,183 @@
+"""Queue groups: what it costs the broker to lease and settle a message, in process and through the Kafka door.
+
+In process: the whole broker on a disk in memory, so the figures are CPU only. The baseline is a stream read of the same
+messages: what reading them costs without leases.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from goqueue.broker.fetch import Limits, Want
+from goqueue.broker.receive import ReceiveRequest
+from goqueue.broker.settle import Wanted
+from goqueue.broker.topics import CreateTopic
+from goqueue.cli.bench.broker import own_broker
+from goqueue.machines.delivery_commands import Place, Settle, Settlement, SettleReply, Verdict
+from goqueue.records.build import build_batch
+from goqueue.storage.committer import Committer
+from goqueue.testing import MemoryDisk, VirtualClock
+from goqueue.testing.memory_node import MemoryNode
+
+BUILD = Path(__file__).parents[1] / "build"
+TOPIC, GROUP = "orders", "workers"
+VALUE = b"x" * 100
+BATCH = 100
+TURNS = 3
+SHARED = 100_000
+DEADLINE_S = 120
+
+Row = dict[str, object]
+
+
+def run() -> list[Row]:
+    rows: list[Row] = []
+    stream_us = min(Run(20_000).read_stream() for _ in range(TURNS))
+    for pull, count in ((1, 3_000), (10, 20_000), (100, 100_000)):
+        by_range = min(Run(count).settle_ranges(pull) for _ in range(TURNS))
+        by_receipt = min(Run(count).settle_receipts(pull) for _ in range(TURNS))
+        aim = "> 300,000 acked msg/s" if pull == 100 else None
+        name = f"receive + ack of {pull}, in process"
+        rows += [
+            row(f"{name}, by range", by_range, "us/msg", stream_us, None),
+            row(f"{name}, by range: rate of one core", 1e6 / by_range, "msg/s", None, aim),
+            row(f"{name}, decoded, by receipt", by_receipt, "us/msg", stream_us, None),
+        ]
+    return [*rows, *share_rows()]
+
+
+def row(name: str, value: float, unit: str, baseline: float | None, aim: str | None) -> Row:
+    ratio = None if baseline is None else value / baseline
+    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": aim}
+
+
+class Run:
+    """A broker in process with `count` messages of 100 bytes in one partition, in batches of 100."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.clock = VirtualClock()
+        self.node = MemoryNode(MemoryDisk(), self.clock, Committer(lambda finish: finish(), self.clock.now_ms))
+        self.node.assemble()
+        self.commit()
+        self.node.broker.topics.submit(CreateTopic(TOPIC, b"0123456789abcdef", 1), lambda reply: None)
+        self.commit()
+        now_ms = self.clock.now_ms()
+        for _ in range(count // BATCH):
+            data = memoryview(build_batch([(now_ms, None, VALUE, [])] * BATCH))
+            self.node.broker.publisher.publish(TOPIC, 0, data)
+        self.commit()
+
+    def commit(self) -> None:
+        while True:
+            self.clock.run()
+            if not self.node.committer.run_once():
+                return
+
+    def read_stream(self) -> float:
+        """CPU of reading all messages, 100 at a time, as bytes."""
+        started = time.process_time()
+        offset = 0
+        while offset < self.count:
+            want = Want(TOPIC, 0, offset, BATCH * (len(VALUE) + 10))
+            (got,) = self.node.broker.fetcher.gather([want], Limits(1, 1 << 20, 0))
+            assert got.piece is not None
+            assert got.piece.view()
+            offset = got.piece.next_offset
+        return (time.process_time() - started) / self.count * 1e6
+
+    def settle_ranges(self, pull: int) -> float:
+        """As the Kafka door does: whole batches out, ranges of offsets back."""
+        place = Place(GROUP, TOPIC, 0)
+        started = time.process_time()
+        done = 0
+        while done < self.count:
+            (leased,) = self._receive(pull)
+            runs = leased.slices.runs
+            settlements = tuple(Settlement(one.first, one.last) for one in runs)
+            replies: list[SettleReply] = []
+            self.node.broker.queues.submit(GROUP, Settle(place, settlements, "one"), replies.append)
+            self.commit()
+            assert set(replies[0].verdicts) == {Verdict.DONE}
+            done += sum(one.last - one.first + 1 for one in runs)
+        assert done == self.count
+        return (time.process_time() - started) / self.count * 1e6
+
+    def settle_receipts(self, pull: int) -> float:
+        """As HTTP and SQS do: every record decoded, a signed receipt for each, and all of them back."""
+        broker, place = self.node.broker, Place(GROUP, TOPIC, 0)
+        started = time.process_time()
+        done = 0
+        while done < self.count:
+            (leased,) = self._receive(pull)
+            records = broker.receiver.read(leased, GROUP)
+            receipts = [broker.settler.receipt(place, record.offset, leased.lease) for record, _ in records]
+            answers: list[Any] = []
+            broker.settler.settle([Wanted(receipt) for receipt in receipts], answers.append)
+            self.commit()
+            assert set(answers[0]) == {Verdict.DONE}
+            done += len(records)
+        assert done == self.count
+        return (time.process_time() - started) / self.count * 1e6
+
+    def _receive(self, pull: int) -> Any:
+        replies: list[Any] = []
+        self.node.broker.receiver.receive(ReceiveRequest(GROUP, "one", [(TOPIC, 0)], pull), replies.append)
+        self.commit()
+        return replies[0]
+
+
+def share_rows() -> list[Row]:
+    """confluent-kafka's ShareConsumer, one client, implicit acknowledgements."""
+    BUILD.mkdir(exist_ok=True)
+    with own_broker(BUILD) as broker:
+        assert broker.process is not None
+        fill(broker.address)
+        consumer = ck.ShareConsumer(
+            {"bootstrap.servers": broker.address, "group.id": GROUP, "share.acknowledgement.mode": "implicit"}
+        )
+        consumer.subscribe([TOPIC])
+        seen: set[tuple[int, int]] = set()
+        cpu_s, started = 0.0, 0.0
+        deadline = time.monotonic() + DEADLINE_S
+        while len(seen) < SHARED:
+            assert time.monotonic() < deadline, f"{len(seen)} of {SHARED} came"
+            messages = consumer.poll(1)
+            if messages and not seen:
+                cpu_s, started = broker.process.cpu_s(), time.perf_counter()
+            for message in messages:
+                assert message.error() is None
+                seen.add((message.partition() or 0, message.offset() or 0))
+        consumer.commit_sync(30)
+        taken, cpu_s = time.perf_counter() - started, broker.process.cpu_s() - cpu_s
+        consumer.close()
+        assert len(seen) == SHARED
+    return [
+        row("ShareConsumer, acked", SHARED / taken, "msg/s", None, None),
+        row("ShareConsumer, broker CPU", cpu_s / SHARED * 1e6, "us/msg", None, None),
+    ]
+
+
+def fill(address: str) -> None:
+    producer = ck.Producer({"bootstrap.servers": address, "linger.ms": 50, "batch.num.messages": BATCH})
+    for _ in range(SHARED):
+        while True:
+            try:
+                producer.produce(TOPIC, VALUE, partition=0)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, GROUP, incremental_configs=[entry])
+    for future in AdminClient({"bootstrap.servers": address}).incremental_alter_configs([resource]).values():
+        future.result(30)

@@ -1,0 +1,200 @@
+"""Dead letters: records that a group gives up on are written to a topic of their own before they are settled.
+
+`{topic}.dlq` is an ordinary topic, made when it is first needed. A dead letter has the key, the value and the headers
+of its record, and headers that say where it came from and why it died.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+from goqueue.broker.firing import record_bytes
+from goqueue.broker.leased import LeasedRecords, read_slices
+from goqueue.broker.publish import Publisher
+from goqueue.broker.queues import Place, Queues
+from goqueue.broker.topics import CreateTopic, Topics
+from goqueue.machines.delivery_commands import DeadLetter, DeadLettersWritten, LeasedRun
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.topics import Topic
+from goqueue.records.batch import HEADER_BYTES
+from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.native import Headers
+from goqueue.records.wishes import EXPIRES_AT, without_delay
+from goqueue.runtime.clock import Clock
+from goqueue.telemetry.logs import get_logger
+
+SUFFIX = ".dlq"
+PREFIX = "gq-dlq-"
+TOPIC, PARTITION, OFFSET, GROUP, REASON, ERROR, ATTEMPTS, FIRST_DELIVERED, DIED_AT, TIMESTAMP, EXPIRED_AT = (
+    PREFIX + name
+    for name in (
+        "topic",
+        "partition",
+        "offset",
+        "group",
+        "reason",
+        "error",
+        "attempts",
+        "first-delivered-at",
+        "died-at",
+        "timestamp",
+        "expires-at",
+    )
+)
+NAME_CHARS_MAX = 249
+RECORDS_PER_BATCH = 100
+RETRY_MS = 1000
+READ_BYTES = 512 * 1024
+ABOUT_BYTES = 16 * 1024
+"""More than the headers of a dead letter take that its record did not have."""
+
+events = get_logger("broker")
+
+
+def dead_letter_topic(topic: str) -> str:
+    """A name that would be too long is cut and told apart by a checksum."""
+    if len(topic) + len(SUFFIX) <= NAME_CHARS_MAX:
+        return topic + SUFFIX
+    mark = f"-{crc32(topic.encode()):08x}{SUFFIX}"
+    return topic[: NAME_CHARS_MAX - len(mark)] + mark
+
+
+class DeadLetterWriter:
+    """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
+
+    def __init__(self, queues: Queues, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+        self._queues = queues
+        self._topics = topics
+        self._publisher = publisher
+        self._clock = clock
+        self._records = LeasedRecords()
+        self._under_way: set[Place] = set()
+        self.written = 0
+        queues.on_dying.append(self._write)
+
+    def write_pending(self) -> None:
+        """After a restart: what died before it and was not settled."""
+        for group_id in list(self._queues.groups()):
+            for place in self._queues.places(group_id):
+                self._write(place)
+
+    def _write(self, place: Place) -> None:
+        if place in self._under_way:
+            return
+        letters = self._queues.of(place.group_id).machine.dead_due(place)[:RECORDS_PER_BATCH]
+        if not letters:
+            return
+        self._under_way.add(place)
+        try:
+            source = self._topics.image.topics.get(place.topic)
+            name = dead_letter_topic(place.topic)
+            if source is not None and name not in self._topics.image.topics:
+                self._create(name, source, place)
+                return
+            self._publish(place, name, letters)
+        except GoQueueError as error:
+            self._failed(place, error)
+
+    def _create(self, name: str, source: Topic, place: Place) -> None:
+        """What the source took must fit, with all that is said about it."""
+        defaults = self._topics.defaults
+        bytes_max = max(source.options(defaults).max_message_bytes, defaults.max_message_bytes) + ABOUT_BYTES
+        options = {"max.message.bytes": str(bytes_max)}
+
+        def created(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                self._failed(place, reply)
+            elif reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+                self._failed(place, GoQueueError(reply.message))
+            else:
+                self._clock.call_soon(lambda: self._again(place))
+
+        self._topics.submit(CreateTopic(name, secrets.token_bytes(16), source.partitions, options), created)
+
+    def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
+        partition = place.partition % self._topics.image.topics[name].partitions
+        bytes_max = self._topics.replica(name, partition).log.options.batch_bytes_max
+        records, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
+        if not records:  # retention was faster
+            self._settle(place, letters)
+            return
+        keeper, appended = self._publisher.publish(name, partition, memoryview(build_batch(records)))
+
+        def reached() -> None:
+            if keeper.failure is not None:
+                self._failed(place, keeper.failure)
+            else:
+                self.written += len(records)
+                self._settle(place, letters)
+
+        keeper.when_reached(appended.next_offset, reached)
+
+    def _read(
+        self, place: Place, letters: Sequence[DeadLetter], bytes_max: int
+    ) -> tuple[list[NewRecord], Sequence[DeadLetter]]:
+        """As many as fit into one batch, at least one; and the letters that this settles."""
+        replica = self._topics.replica(place.topic, place.partition)
+        there = [each.offset for each in letters if each.offset >= replica.start_offset]
+        runs = [LeasedRun(offset, offset, 0, 0) for offset in there]
+        slices = read_slices(replica, runs, READ_BYTES)
+        found, unreadable = self._records.read(replica, slices)
+        for run in unreadable:
+            events.error("dead letter unreadable", topic=place.topic, partition=place.partition, offset=run.first)
+        by_offset = {each.offset: each for each in letters}
+        now_ms = self._clock.now_ms()
+        records: list[NewRecord] = []
+        taken: list[DeadLetter] = []
+        size = 0
+        for record, _ in found:
+            made = _dead_letter(record, by_offset[record.offset], place, now_ms)
+            size += record_bytes(made)
+            if records and size > bytes_max:
+                break
+            records.append(made)
+            taken.append(by_offset[record.offset])
+        if len(taken) < len(found):
+            return records, taken
+        left_out = {run.first for run in slices.left_out}
+        return records, [each for each in letters if each.offset not in left_out]
+
+    def _settle(self, place: Place, letters: Sequence[DeadLetter]) -> None:
+        def settled(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                self._failed(place, reply)
+            else:
+                self._clock.call_soon(lambda: self._again(place))
+
+        self._queues.submit(place.group_id, DeadLettersWritten(place, tuple(each.offset for each in letters)), settled)
+
+    def _failed(self, place: Place, error: GoQueueError) -> None:
+        events.error("dead letters not written yet", topic=place.topic, group=place.group_id, reason=str(error))
+        self._clock.call_after(RETRY_MS, lambda: self._again(place))
+
+    def _again(self, place: Place) -> None:
+        self._under_way.discard(place)
+        self._write(place)
+
+
+def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:
+    """Its timestamp is the time of its death, so that retention of the dead letters counts from then."""
+    # A record that has expired must not expire again, before anybody has looked at it.
+    headers: Headers = [
+        (EXPIRED_AT if name == EXPIRES_AT else name, value) for name, value in without_delay(record.headers)
+    ]
+    about: dict[str, str | int] = {
+        TOPIC: place.topic,
+        PARTITION: place.partition,
+        OFFSET: letter.offset,
+        GROUP: place.group_id,
+        REASON: letter.reason,
+        ERROR: letter.error,
+        ATTEMPTS: letter.attempts,
+        FIRST_DELIVERED: letter.first_delivered_ms,
+        DIED_AT: letter.died_ms,
+        TIMESTAMP: record.timestamp,
+    }
+    headers += [(name, str(value).encode()) for name, value in about.items()]
+    return now_ms, record.key, record.value, headers

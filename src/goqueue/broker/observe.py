@@ -1,0 +1,126 @@
+"""What the log holds, told to deliveries as spans of offsets: which records there are, in which lane, until when.
+
+Batches without wishes are one span each, known from their header. A batch is opened only where its bytes mention a
+wish, or where the topic asks for something of every record (a time to live, order by key).
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from goqueue.machines.delivery_commands import NEVER, NO_KEY, Span
+from goqueue.model.errors import GoQueueError
+from goqueue.model.lanes import Lane
+from goqueue.model.topics import UNLIMITED, TopicOptions
+from goqueue.records.batch import Batch, split
+from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.wishes import batch_lane, hash_key, lane_and_expiry, mentions_wishes
+from goqueue.replica.replica import Replica
+
+READ_BYTES = 1024 * 1024
+ONE_BATCH = 1
+
+
+class Look(NamedTuple):
+    """What a topic makes us look for."""
+
+    wishes: bool
+    opens_compressed: bool
+    ttl_ms: int
+    """Negative: none."""
+    by_key: bool
+
+    @classmethod
+    def of(cls, options: TopicOptions) -> "Look":
+        return cls(
+            options.wishes != "off", options.wishes == "all", options.message_ttl_ms, options.lease_order == "key"
+        )
+
+
+def observe(replica: Replica, offset: int, limit_offset: int, look: Look) -> tuple[tuple[Span, ...], int]:
+    """Spans that tile the log from `offset` on, and where they end: at `limit_offset` (which is not observed), or
+    earlier if there is much. The last span may say more.
+    """
+    piece = replica.read(offset, READ_BYTES, limit_offset)
+    if piece is None and offset < limit_offset:  # the end of a replay lies within a batch
+        piece = replica.read(offset, ONE_BATCH, replica.last_stable_offset)
+    if piece is None:
+        # Damaged or compacted up to the end.
+        return (Span(offset, limit_offset - 1, is_visible=False),) if offset < limit_offset else (), limit_offset
+    next_offset = min(piece.next_offset, limit_offset)
+    aborted = Aborted(replica.producers.open_transactions.aborted_in(piece.first_offset, piece.next_offset - 1))
+    spans: list[Span] = []
+    for batch in split(piece.view()):
+        if batch.next_offset <= offset:
+            continue
+        if batch.base_offset > offset:
+            _add(spans, Span(offset, batch.base_offset - 1, is_visible=False))
+            offset = batch.base_offset
+        is_hidden = aborted.holds(batch) or batch.is_control
+        if is_hidden:
+            _add(spans, Span(offset, batch.last_offset, is_visible=False))
+        if batch.is_control:
+            aborted.ended(batch)
+        elif not is_hidden:
+            for span in _spans(batch, look):
+                if span.last >= offset:
+                    _add(spans, span if span.first >= offset else span._replace(first=offset))
+        offset = batch.next_offset
+    if offset < next_offset:
+        _add(spans, Span(offset, next_offset - 1, is_visible=False))
+    return tuple(spans), next_offset
+
+
+class Aborted:
+    """Which batches of a piece of log belong to aborted transactions; asked in the order of the log."""
+
+    def __init__(self, transactions: Sequence[tuple[int, int]]) -> None:
+        self._to_come = deque(sorted(transactions, key=itemgetter(1)))
+        self._open: set[int] = set()
+
+    def holds(self, batch: Batch) -> bool:
+        while self._to_come and self._to_come[0][1] <= batch.base_offset:
+            self._open.add(self._to_come.popleft()[0])
+        return batch.is_transactional and batch.producer_id in self._open
+
+    def ended(self, marker: Batch) -> None:
+        self._open.discard(marker.producer_id)
+
+
+def _add(spans: list[Span], span: Span) -> None:
+    """Neighbours that are alike are one; but records of a key stay apart, each is leased by itself."""
+    if spans and span.key_hash == NO_KEY and spans[-1][2:] == span[2:]:
+        spans[-1] = spans[-1]._replace(last=span.last)
+    else:
+        spans.append(span)
+
+
+def _spans(batch: Batch, look: Look) -> Iterator[Span]:
+    lane = batch_lane(batch)
+    whole = Span(batch.base_offset, batch.last_offset, Lane.NORMAL if lane is None else lane)
+    needs_records = look.by_key or look.ttl_ms != UNLIMITED or not batch.is_dense
+    if not needs_records and not (look.wishes and mentions_wishes(batch, look.opens_compressed)):
+        yield whole
+        return
+    try:
+        records = decode(batch)
+    except GoQueueError:  # delivered all the same: its consumer shall see what there is
+        yield whole
+        return
+    yield from _record_spans(batch, records, look, lane)
+
+
+def _record_spans(batch: Batch, records: Sequence[DecodedRecord], look: Look, lane: int | None) -> Iterator[Span]:
+    offset = batch.base_offset
+    for record in records:
+        if record.offset > offset:
+            yield Span(offset, record.offset - 1, is_visible=False)
+        own_lane, expires_at_ms = lane_and_expiry(record.headers)
+        if expires_at_ms == NEVER and look.ttl_ms != UNLIMITED:
+            expires_at_ms = max(record.timestamp, 0) + look.ttl_ms
+        key_hash = hash_key(record.key) if look.by_key and record.key is not None else NO_KEY
+        yield Span(record.offset, record.offset, own_lane if lane is None else lane, expires_at_ms, key_hash)
+        offset = record.offset + 1
+    if offset < batch.next_offset:
+        yield Span(offset, batch.last_offset, is_visible=False)

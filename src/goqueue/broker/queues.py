@@ -1,0 +1,277 @@
+"""Queue groups: each belongs to one of several coordinators, by its name. Here is what receiving and settling share."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+from zlib import crc32
+
+from goqueue.broker.group_options import check_group_option, policy_of
+from goqueue.broker.lane_rates import LaneRates, LaneStats
+from goqueue.broker.observe import Look, observe
+from goqueue.broker.topics import Topics
+from goqueue.machines.delivery import Deliveries
+from goqueue.machines.delivery_commands import (
+    DropGroup,
+    ForgetTopic,
+    Measure,
+    Observe,
+    OpenDelivery,
+    Place,
+    Seek,
+    SetGroupOptions,
+    SetPolicy,
+)
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.model.topics import Image, Topic
+from goqueue.records.batch import split
+from goqueue.records.decode import decode
+from goqueue.replica.replica import Replica
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+
+EARLIEST, LATEST = "earliest", "latest"
+READS_PER_TURN = 4
+"""Of the log, of a mebibyte each, before others get their turn."""
+
+__all__ = ["EARLIEST", "LATEST", "Place", "QueueLag", "Queues"]
+
+
+class QueueLag(NamedTuple):
+    """What a group has still to do in one partition."""
+
+    ready: tuple[int, int, int, int, int]
+    """By lane, as `leased`."""
+    leased: tuple[int, int, int, int, int]
+    waiting: int
+    """For the end of a delay, or for an earlier record of their key."""
+    dying: int
+    """On their way to the dead letters."""
+    replaying: int
+    beyond: int
+    """Offsets that the group has not looked at yet: it looks only so far ahead."""
+    oldest_age_ms: int | None
+    """Of the first record that is not settled; None: all are."""
+
+
+class Group(NamedTuple):
+    """A group's part of the world."""
+
+    coordinator: Coordinator
+    machine: Deliveries
+
+
+class Queues:
+    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock) -> None:
+        self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
+        self._topics = topics
+        self._clock = clock
+        self._image = Image()
+        self.on_woken: list[Callable[[Place], None]] = []
+        """Called when something may be ready in a place, never from within a command."""
+        self.on_dying: list[Callable[[Place], None]] = []
+        """Called when a place has dead letters to be written."""
+        self._tell_is_due = False
+        self._rates = LaneRates()
+        for coordinator in coordinators:
+            coordinator.after_apply = lambda facts: self._applied()
+
+    def of(self, group_id: str) -> Group:
+        return self._groups[crc32(group_id.encode()) % len(self._groups)]
+
+    def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
+        """Commands of the delivery machine."""
+        self.of(group_id).coordinator.submit(command, on_reply)
+
+    # -- what goes on
+
+    def _applied(self) -> None:
+        if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
+            self._tell_is_due = True
+            self._clock.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._tell_is_due = False
+        for group in self._groups:
+            woken, dying = list(group.machine.woken), list(group.machine.dying)
+            group.machine.woken.clear()
+            group.machine.dying.clear()
+            for place in woken:
+                for call in self.on_woken:
+                    call(place)
+            for place in dying:
+                for call in self.on_dying:
+                    call(place)
+
+    # -- topics
+
+    def topics_changed(self, image: Image) -> None:
+        """Groups forget topics that are gone, and hear of options that were changed."""
+        before, self._image = self._image, image
+        if not before.revision:
+            self._resume()
+            return
+        for topic in before.topics.values():
+            if image.by_id(topic.id) is None:
+                for group in self._groups:
+                    group.coordinator.submit(ForgetTopic(topic.name, topic.id))
+        known = before.topics
+        changed = {
+            name for name, each in image.topics.items() if name not in known or known[name].overrides != each.overrides
+        }
+        if changed:
+            self._tell_policies(lambda place: place.topic in changed)
+
+    def _resume(self) -> None:
+        """After a restart: places are open again; those in topics that went meanwhile are forgotten."""
+        for group in self._groups:
+            for group_id in group.machine.groups():
+                for stored in group.machine.state_of(group_id).places:
+                    topic = self._image.topics.get(stored.topic)
+                    if topic is None or topic.id != stored.topic_id:
+                        group.coordinator.submit(ForgetTopic(stored.topic, stored.topic_id))
+                    else:
+                        place = Place(group_id, stored.topic, stored.partition)
+                        policy = self._policy(group_id, topic)
+                        group.coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy))
+
+    def _tell_policies(self, concerns: Callable[[Place], bool]) -> None:
+        for group in self._groups:
+            for place in [place for group_id in group.machine.groups() for place in group.machine.places(group_id)]:
+                topic = self._image.topics.get(place.topic)
+                if topic is not None and concerns(place):
+                    group.coordinator.submit(SetPolicy(place, self._policy(place.group_id, topic)))
+
+    def _policy(self, group_id: str, topic: Topic) -> Any:
+        return policy_of(topic.options(self._topics.defaults), self.options(group_id))
+
+    # -- places
+
+    def open(self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None]) -> None:
+        """Begin to deliver there, at one end of the log if the group is new there; `on_open` once that is durable."""
+        try:
+            replica = self._topics.replica(place.topic, place.partition)
+            topic = self._topic(place.topic)
+        except GoQueueError as error:
+            on_open(error)
+            return
+        start = self.options(place.group_id).get("start", start)
+        offset = replica.start_offset if start == EARLIEST else replica.high_watermark
+        command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
+        self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
+
+    def observe(self, place: Place) -> Replica:
+        """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
+        replica = self._topics.replica(place.topic, place.partition)
+        coordinator, machine = self.of(place.group_id)
+        look = Look.of(replica.options)
+        limit_offset = replica.last_stable_offset
+        if replica.start_offset and self._knows_less(place, replica):
+            coordinator.submit(Observe(place, (), 0, replica.start_offset))
+        for _ in range(READS_PER_TURN):
+            offset = max(machine.observed_end(place), replica.start_offset)
+            if offset >= limit_offset or machine.observe_room(place) <= 0:
+                break
+            spans, next_offset = observe(replica, offset, limit_offset, look)
+            coordinator.submit(Observe(place, spans, next_offset, replica.start_offset))
+        for _ in range(READS_PER_TURN):
+            self._observe_replays(place, replica, look)
+            if machine.has_ready(place):
+                break
+        return replica
+
+    def _knows_less(self, place: Place, replica: Replica) -> bool:
+        """The log may have lost its beginning to retention since anybody looked."""
+        machine = self.of(place.group_id).machine
+        return machine.measure(place).start_offset < replica.start_offset or bool(machine.replays(place))
+
+    def _observe_replays(self, place: Place, replica: Replica, look: Look) -> None:
+        coordinator, machine = self.of(place.group_id)
+        for window, offset, end in machine.replays(place):
+            if offset < end:
+                first = max(offset, replica.start_offset)
+                spans, next_offset = observe(replica, first, end, look) if first < end else ((), end)
+                coordinator.submit(Observe(place, spans, next_offset, replica.start_offset, window))
+
+    def is_behind(self, place: Place, replica: Replica) -> bool:
+        """There is more to observe, and room for it; of a replay only if nothing is ready before that."""
+        machine = self.of(place.group_id).machine
+        if machine.observed_end(place) < replica.last_stable_offset and machine.observe_room(place) > 0:
+            return True
+        return not machine.has_ready(place) and any(offset < end for _, offset, end in machine.replays(place))
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic
+
+    # -- groups
+
+    def options(self, group_id: str) -> Mapping[str, str]:
+        """What was set for this group and goes before the options of its topics."""
+        return self.of(group_id).machine.group_options(group_id)
+
+    def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply) -> None:
+        """InvalidOption: one of them does not exist or cannot have that value; then none is set."""
+        for name, text in changes.items():
+            check_group_option(name, text)
+
+        def is_set(reply: Any) -> None:
+            self._tell_policies(lambda place: place.group_id == group_id)
+            on_reply(reply)
+
+        self.submit(group_id, SetGroupOptions(group_id, dict(changes)), is_set)
+
+    def groups(self) -> Iterator[str]:
+        for group in self._groups:
+            yield from group.machine.groups()
+
+    def places(self, group_id: str) -> list[Place]:
+        return self.of(group_id).machine.places(group_id)
+
+    def measure(self, place: Place) -> Measure:
+        """Refused: this group has never been there."""
+        machine = self.of(place.group_id).machine
+        if not machine.is_open(place):
+            raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {place.group_id!r} does not read {place.topic!r}")
+        self.observe(place)
+        return machine.measure(place)
+
+    def lag(self, place: Place) -> QueueLag:
+        """How far this group is behind in one partition. Refused: it has never been there."""
+        measure = self.measure(place)
+        replica = self._topics.replica(place.topic, place.partition)
+        oldest_ms = _time_of(replica, measure.oldest_offset)
+        return QueueLag(
+            measure.ready,
+            measure.leased,
+            measure.waiting + measure.held,
+            measure.dead,
+            measure.replaying,
+            max(0, replica.last_stable_offset - measure.end_offset),
+            None if oldest_ms is None else max(0, self._clock.now_ms() - oldest_ms),
+        )
+
+    def lanes(self, place: Place) -> LaneStats:
+        """Refused: this group has never been there."""
+        return self._rates.look(place, self.measure(place), self._clock.now_ms())
+
+    def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
+        self.submit(place.group_id, Seek(place, offset), on_reply)
+
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+        self._rates.forget(group_id)
+        self.submit(group_id, DropGroup(group_id, None if topics is None else tuple(topics)), on_reply)
+
+
+def _time_of(replica: Replica, offset: int) -> int | None:
+    """When the record at `offset`, or the next one that there is, was published."""
+    piece = replica.read(offset, 1, replica.last_stable_offset) if offset < replica.last_stable_offset else None
+    if piece is None:
+        return None
+    for batch in split(piece.view()):
+        if not batch.is_control:
+            times = [record.timestamp for record in decode(batch) if record.offset >= offset]
+            return times[0] if times else batch.max_timestamp
+    return None

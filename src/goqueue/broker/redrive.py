@@ -1,0 +1,339 @@
+"""Dead letters looked at, sent back to work, or thrown away.
+
+What was redriven or purged is settled for a group of our own, so that it is not listed and not redriven again; the
+dead letter itself stays in its topic until retention takes it, and every other group still reads it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from goqueue.broker import dead_letters
+from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.filters import RecordFilter
+from goqueue.broker.queues import EARLIEST, Place, Queues
+from goqueue.broker.scan import scan
+from goqueue.broker.send import NewMessage, Sender, Sent
+from goqueue.broker.topics import Topics
+from goqueue.machines.delivery_commands import NO_LEASE, How, Settle, Settlement
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ranges import Range, merge
+from goqueue.model.refusal import Refused
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.native import Headers
+from goqueue.runtime.clock import Clock
+
+GROUP = "gq.redrive"
+REDRIVES = "gq-redrives"
+"""Header: how often a record was sent back to work."""
+ORIGIN = "gq-origin"
+"""Header: where a record was published first, whatever became of it since."""
+REDRIVES_MAX = 3
+RECORDS_PER_TURN = 100
+SECOND_MS = 1000
+
+__all__ = ["DeadLetters", "RedriveReport", "RedriveRequest"]
+
+
+class RedriveRequest(NamedTuple):
+    topic: str
+    """Whose dead letters: the topic that they came from."""
+    to: str | None = None
+    """None: back to where each came from."""
+    filter: RecordFilter = RecordFilter()
+    is_dry_run: bool = False
+    records_per_second: int = 0
+    """0: as fast as possible."""
+    redrives_max: int = REDRIVES_MAX
+    """A record that was sent back so often is left where it is: it would only come back."""
+
+
+@dataclass
+class RedriveReport:
+    redriven: int = 0
+    """In a dry run: that would be."""
+    filtered_out: int = 0
+    looping: int = 0
+    failed: int = 0
+    errors: list[str] = field(default_factory=list)
+    """What went wrong, each kind once."""
+
+
+class DeadLetters:
+    def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock) -> None:
+        self._queues = queues
+        self._topics = topics
+        self._sender = sender
+        self.clock = clock
+        self._redriven: set[str] = set()
+        """Topics of which somebody sends letters back now: two at once would send them twice."""
+
+    def look(
+        self,
+        topic: str,
+        take: Callable[[int, list[DecodedRecord]], bool],
+        on_end: Callable[[GoQueueError | None], None],
+        filter: RecordFilter = RecordFilter(),  # noqa: B008  frozen, and the word for it
+    ) -> None:
+        """Give the dead letters of `topic` that are still to be dealt with to `take`, with their partition."""
+        partitions = iter(self._partitions(topic))
+
+        def next_partition(error: GoQueueError | None = None) -> None:
+            partition = next(partitions, None)
+            if error is not None or partition is None:
+                on_end(error)
+                return
+            self.scan(topic, partition, lambda records: take(partition, _chosen(records, filter)), next_partition)
+
+        next_partition()
+
+    def _partitions(self, topic: str) -> range:
+        """Without dead letters there is no topic for them, and nothing to do."""
+        found = self._topics.image.topics.get(dead_letter_topic(topic))
+        return range(0 if found is None else found.partitions)
+
+    def scan(
+        self,
+        topic: str,
+        partition: int,
+        on_records: Callable[[list[DecodedRecord]], bool],
+        on_end: Callable[[GoQueueError | None], None],
+        start_offset: int = 0,
+    ) -> None:
+        place = Place(GROUP, dead_letter_topic(topic), partition)
+        try:
+            replica = self._topics.replica(place.topic, partition)
+        except GoQueueError as error:
+            on_end(error)
+            return
+        settled = _Settled(self._settled(place))
+        scan(
+            replica,
+            (start_offset, replica.last_stable_offset),
+            self.clock,
+            lambda records: on_records([each for each in records if each.offset not in settled]),
+            on_end,
+        )
+
+    def _settled(self, place: Place) -> list[Range]:
+        state = self._queues.of(GROUP).machine.state_of(GROUP)  # after a restart too, when no place is open
+        found = [each for each in state.places if (each.topic, each.partition) == place[1:]]
+        return merge([(0, each.start_offset - 1) for each in found] + [one for each in found for one in each.settled])
+
+    # -- sending back
+
+    def redrive(self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]) -> None:
+        """In the order in which they died, partition by partition, so that the order of every key is kept."""
+        report = RedriveReport()
+        partitions = iter(self._partitions(request.topic))
+        if not request.is_dry_run:
+            if request.topic in self._redriven:
+                on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {request.topic!r} are being sent back already"))
+                return
+            self._redriven.add(request.topic)
+
+        def next_partition(error: GoQueueError | None = None) -> None:
+            partition = next(partitions, None)
+            if error is not None or partition is None:
+                if not request.is_dry_run:
+                    self._redriven.discard(request.topic)
+                on_done(error or report)
+            else:
+                _Redrive(self, request, partition, report, next_partition).go_on()
+
+        next_partition()
+
+    def send_back(
+        self, request: RedriveRequest, records: Sequence[DecodedRecord], on_sent: Callable[[list[Sent]], None]
+    ) -> None:
+        """Those that follow each other to the same topic together."""
+        sent: list[Sent] = []
+        runs = list(_runs(records, request.to))
+
+        def next_run() -> None:
+            if not runs:
+                on_sent(sent)
+                return
+            topic, run = runs.pop(0)
+            self._sender.send(topic, [self._message(topic, each) for each in run], done)
+
+        def done(some: list[Sent]) -> None:
+            sent.extend(some)
+            self.clock.call_soon(next_run)
+
+        next_run()
+
+    def _message(self, topic: str, letter: DecodedRecord) -> NewMessage:
+        about = dict(letter.headers)
+        headers: Headers = [
+            each for each in letter.headers if not each[0].startswith(dead_letters.PREFIX) and each[0] != REDRIVES
+        ]
+        headers.append((REDRIVES, b"%d" % (_number(about, REDRIVES) + 1)))
+        if ORIGIN not in about:
+            origin = (
+                about.get(name) or b"" for name in (dead_letters.TOPIC, dead_letters.PARTITION, dead_letters.OFFSET)
+            )
+            headers.append((ORIGIN, b"/".join(origin)))
+        known = self._topics.image.topics.get(topic)
+        partition: int | None = _number(about, dead_letters.PARTITION)
+        if known is None or partition is None or partition >= known.partitions or not _is_from(topic, about):
+            partition = None
+        return NewMessage(letter.value, letter.key, headers, partition)
+
+    def settle(self, place: Place, offsets: Sequence[int], on_done: Callable[[GoQueueError | None], None]) -> None:
+        settlements = tuple(
+            Settlement(first, last, How.ACK, lease=NO_LEASE) for first, last in merge((each, each) for each in offsets)
+        )
+
+        def settle(error: GoQueueError | None = None) -> None:
+            if error is not None:
+                on_done(error)
+                return
+            self._queues.observe(place)
+            self._queues.submit(
+                GROUP,
+                Settle(place, settlements),
+                lambda reply: on_done(reply if isinstance(reply, GoQueueError) else None),
+            )
+
+        if self._queues.of(GROUP).machine.is_open(place):
+            settle()
+        else:
+            self._queues.open(place, EARLIEST, settle)
+
+    # -- throwing away
+
+    def purge(self, topic: str, on_done: Callable[[int | GoQueueError], None]) -> None:
+        """All dead letters of `topic`, for good and for everybody: their space is given back."""
+        purged = 0
+        try:
+            for partition in self._partitions(topic):
+                replica = self._topics.replica(dead_letter_topic(topic), partition)
+                purged += replica.high_watermark - replica.start_offset
+                replica.delete_before(replica.high_watermark)
+        except GoQueueError as error:
+            on_done(error)
+            return
+        on_done(purged)
+
+
+class _Redrive:
+    """One partition of dead letters, some records at a time, each time sent, settled, and then the next."""
+
+    def __init__(
+        self,
+        letters: DeadLetters,
+        request: RedriveRequest,
+        partition: int,
+        report: RedriveReport,
+        on_done: Callable[[GoQueueError | None], None],
+    ) -> None:
+        self._letters = letters
+        self._request = request
+        self._place = Place(GROUP, dead_letter_topic(request.topic), partition)
+        self._report = report
+        self._on_done = on_done
+        self._offset = 0
+        self._read: list[DecodedRecord] = []
+        """What was read last and has not had its turn: a piece of the log is opened once, not for every turn."""
+
+    def go_on(self) -> None:
+        if self._read:
+            self._take_turn()
+            return
+
+        def take(records: list[DecodedRecord]) -> bool:
+            self._read = records
+            return not records
+
+        def read(error: GoQueueError | None) -> None:
+            if error is not None or not self._read:
+                self._on_done(error)
+            else:
+                self._offset = self._read[-1].offset + 1
+                self._take_turn()
+
+        self._letters.scan(self._request.topic, self._place.partition, take, read, self._offset)
+
+    def _take_turn(self) -> None:
+        rate = self._request.records_per_second
+        most = min(RECORDS_PER_TURN, rate) if rate else RECORDS_PER_TURN
+        turn, self._read = self._read[:most], self._read[most:]
+        self._send(self._choose(turn))
+
+    def _choose(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
+        chosen = _chosen(records, self._request.filter)
+        fit = [each for each in chosen if _number(dict(each.headers), REDRIVES) < self._request.redrives_max]
+        self._report.filtered_out += len(records) - len(chosen)
+        self._report.looping += len(chosen) - len(fit)
+        return fit
+
+    def _send(self, records: list[DecodedRecord]) -> None:
+        if self._request.is_dry_run or not records:
+            self._report.redriven += len(records)
+            self._letters.clock.call_soon(self.go_on)
+            return
+        self._letters.send_back(self._request, records, lambda sent: self._sent(records, sent))
+
+    def _sent(self, records: list[DecodedRecord], sent: list[Sent]) -> None:
+        done = [record.offset for record, one in zip(records, sent, strict=True) if one.error is None]
+        self._report.redriven += len(done)
+        self._report.failed += len(records) - len(done)
+        for one in sent:
+            if one.error is not None and str(one.error) not in self._report.errors:
+                self._report.errors.append(str(one.error))
+        if done:
+            self._letters.settle(self._place, done, lambda error: self._settled(len(records), error))
+        else:
+            self._settled(len(records), None)
+
+    def _settled(self, records: int, error: GoQueueError | None) -> None:
+        if error is not None:
+            self._on_done(error)
+            return
+        rate = self._request.records_per_second
+        if rate:
+            self._letters.clock.call_after(records * SECOND_MS / rate, self.go_on)
+        else:
+            self._letters.clock.call_soon(self.go_on)
+
+
+class _Settled:
+    """Membership in ranges, asked in rising order."""
+
+    def __init__(self, ranges: list[Range]) -> None:
+        self._ranges = ranges
+        self._at = 0
+
+    def __contains__(self, offset: int) -> bool:
+        while self._at < len(self._ranges) and self._ranges[self._at][1] < offset:
+            self._at += 1
+        return self._at < len(self._ranges) and self._ranges[self._at][0] <= offset
+
+
+def _chosen(records: list[DecodedRecord], chooses: RecordFilter) -> list[DecodedRecord]:
+    return records if chooses.is_empty else [each for each in records if chooses.matches(each)]
+
+
+def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[str, list[DecodedRecord]]]:
+    run: list[DecodedRecord] = []
+    topic = ""
+    for record in records:
+        target = to or (dict(record.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
+        if run and target != topic:
+            yield topic, run
+            run = []
+        topic = target
+        run.append(record)
+    if run:
+        yield topic, run
+
+
+def _is_from(topic: str, about: dict[str, bytes | None]) -> bool:
+    return about.get(dead_letters.TOPIC) == topic.encode()
+
+
+def _number(about: dict[str, Any], name: str) -> int:
+    text = about.get(name) or b"0"
+    return int(text) if text.isdigit() else 0

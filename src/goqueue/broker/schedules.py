@@ -1,0 +1,379 @@
+"""Delays: records that wait for their time in a ledger of their own and are published, once, when it has come.
+
+A delayed record never touches its log before it is due (D4): its batch is stored without it, and the offset that it
+would have had stays free. That place is its name. When its time comes it is published like any other record, at the
+end of the same partition, under a producer of our own, so that a publish repeated after a crash is known as such.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.held_keys import HeldKeys
+from goqueue.broker.topics import Topics
+from goqueue.machines.delay import Delays
+from goqueue.machines.delay_commands import (
+    CancelSchedule,
+    DelayMeasure,
+    DropRecurring,
+    Due,
+    EndTransactionSchedules,
+    FiringDone,
+    FiringJob,
+    ForgetTopic,
+    FoundRecurring,
+    FoundSchedule,
+    NewSchedule,
+    Reschedule,
+    Schedule,
+    ScheduleKey,
+    StoreRecurring,
+    TakeProducer,
+)
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.model.topics import Image, TopicOptions
+from goqueue.records.batch import NO_PRODUCER, Batch, split
+from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.partitioners import partition_for
+from goqueue.records.wishes import NOW, read_wishes, without_delay
+from goqueue.replica.replica import Appended, Replica
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.logs import get_logger
+
+RETRY_MS = 1000
+ONE_BATCH = 1
+HOLD_KEY = "hold_key"
+PENDING_MAX = 1 << 62
+
+LOST = "gq-lost"
+"""Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
+
+events = get_logger("broker")
+
+NewProducer = Callable[[Callable[[int, int], None]], None]
+"""Asks for a producer id of our own; called back with id and epoch, or never if there is none to be had now."""
+
+
+class Delayed(NamedTuple):
+    record: DecodedRecord
+    due_ms: int
+
+
+class Found(NamedTuple):
+    """A schedule with its record."""
+
+    schedule: FoundSchedule
+    body: Body
+
+
+class Recurring(NamedTuple):
+    """A message to be published whenever a cron expression says so."""
+
+    name: str
+    topic: str
+    cron: str
+    value: bytes | None
+    key: bytes | None = None
+    """Chooses the partition; without one it is the first."""
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timezone: str = "UTC"
+
+
+class Schedules:
+    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock) -> None:
+        machine = coordinator.machine
+        assert isinstance(machine, Delays)
+        self._machine = machine
+        self._coordinator = coordinator
+        self._topics = topics
+        self._clock = clock
+        self.new_producer: NewProducer = lambda given: None
+        self._image = Image()
+        self._under_way: set[int] = set()
+        self._appended: set[int] = set()
+        """Jobs whose records are in their log, though that they are may not be stored yet."""
+        self._held_keys = HeldKeys(self._waiting)
+        self._asks_for_producer = False
+        coordinator.after_apply = lambda facts: self._fire()
+
+    @property
+    def machine(self) -> Delays:
+        """For questions only."""
+        return self._machine
+
+    # -- publishing
+
+    def find(self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int) -> list[Delayed]:
+        """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
+        try:
+            records = decode(batch)
+        except GoQueueError as error:
+            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from error
+        holds = options.delay_order == HOLD_KEY
+        found = []
+        for record in records:
+            due_ms = read_wishes(record.headers, now_ms).deliver_at_ms if record.headers else NOW
+            if holds and record.key is not None:
+                due_ms = self._held_keys.due_ms(place, record.key, due_ms, now_ms)
+                if due_ms >= now_ms:
+                    found.append(Delayed(record, due_ms))
+            elif due_ms > now_ms:
+                found.append(Delayed(record, due_ms))
+        return found
+
+    def find_missing(self, replica: Replica, batch: Batch, appended: Appended, now_ms: int) -> list[Delayed]:
+        """Records of a batch that was sent before and stands in the log without them: they were delayed then, and a
+        crash may have come before they were stored. Those that were are known and will not be scheduled again.
+        """
+        piece = replica.read(appended.base_offset, ONE_BATCH, replica.end_offset)
+        if piece is None or piece.first_offset != appended.base_offset:  # retention was faster
+            return []
+        shift = appended.base_offset - batch.base_offset
+        stored = [each for each in split(piece.view()) if not each.is_control]  # a place kept free holds no record
+        there = {record.offset - shift for each in stored for record in decode(each)}
+        lost = [record for record in decode(batch) if record.offset not in there]
+        return [Delayed(each, max(now_ms, read_wishes(each.headers, now_ms).deliver_at_ms)) for each in lost]
+
+    def not_held(self, place: tuple[str, int]) -> None:
+        """What `find` found was not stored after all."""
+        self._held_keys.changed(place)
+
+    def holds_keys(self, place: tuple[str, int], options: TopicOptions) -> bool:
+        """Whether records without any wish may have to wait there too."""
+        return options.delay_order == HOLD_KEY and bool(self._held_keys.of(place))
+
+    def hold(
+        self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
+    ) -> "Held":
+        """Keep what is delayed of a batch that was appended without it."""
+        topic, partition = place
+        shift = appended.base_offset - batch.base_offset
+        now_ms = self._clock.now_ms()
+        ttl_ms = replica.options.message_ttl_ms
+        schedules = tuple(
+            NewSchedule(one.record.offset + shift, one.due_ms, body_of(one.record, ttl_ms, now_ms).encode())
+            for one in delayed
+        )
+        known = self._topics.image.topics.get(topic)
+        topic_id = known.id if known is not None else b""
+        producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
+        held = Held(replica, appended.base_offset)
+        self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer), held.settled)
+        return held
+
+    def end_transaction(
+        self, place: tuple[str, int], producer: tuple[int, int], is_commit: bool, on_reply: OnReply
+    ) -> None:
+        """Before the marker goes into the log: what was delayed in this partition begins to wait, or is dropped."""
+        if not self._machine.has_open_transaction(producer[0]):
+            on_reply(None)
+            return
+        self._held_keys.changed(place)
+        self._coordinator.submit(EndTransactionSchedules(*place, *producer, is_commit), on_reply)
+
+    # -- firing
+
+    def _fire(self) -> None:
+        """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
+        jobs = [job for job in self._machine.firing() if job.number not in self._under_way]
+        if not jobs or not self._image.revision:  # at the start, before topics are known
+            return
+        producer = self._machine.producer()
+        if producer is None:
+            self._ask_for_producer()
+            return
+        self._under_way.update(job.number for job in jobs)
+
+        def publish() -> None:
+            for job in jobs:
+                self._publish(job, producer)
+
+        self._coordinator.when_durable(publish)
+
+    def _ask_for_producer(self) -> None:
+        if self._asks_for_producer:
+            return
+        self._asks_for_producer = True
+
+        def given(producer_id: int, producer_epoch: int) -> None:
+            self._asks_for_producer = False
+            self._coordinator.submit(TakeProducer(producer_id, producer_epoch), lambda reply: self._fire())
+
+        self.new_producer(given)
+        self._clock.call_after(RETRY_MS, self._fire_again)
+
+    def _fire_again(self) -> None:
+        self._asks_for_producer = False
+        self._fire()
+
+    def _publish(self, job: FiringJob, producer: tuple[int, int]) -> None:
+        topic = self._image.topics.get(job.topic)
+        if topic is None or topic.id != job.topic_id:
+            events.warning("delayed records dropped: their topic is gone", topic=job.topic, records=len(job.records))
+            self._done(job)
+            return
+        try:
+            replica = self._topics.replica(job.topic, job.partition)
+            bodies = self._bodies(job)
+            next_offset = publish_job(replica, job, bodies, producer, self._clock.now_ms())
+        except GoQueueError as error:
+            self._failed(job, error)
+            return
+        for due, body in zip(job.records, bodies, strict=True):
+            self._held_keys.fired((job.topic, job.partition), body.key, due.due_ms)
+        self._appended.add(job.number)
+        replica.when_reached(
+            next_offset,
+            lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
+        )
+
+    def _bodies(self, job: FiringJob) -> list[Body]:
+        facts = self._coordinator.read_facts([due.ledger_offset for due in job.records])
+        return [self._body(due, facts.get(due.ledger_offset)) for due in job.records]
+
+    def _body(self, due: Due, fact: Any) -> Body:
+        """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
+        if fact is not None:
+            return decode_body(fact.body)
+        name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
+        events.error("delayed record unreadable", name=name)
+        return Body(due.due_ms, None, None, [(LOST, name.encode())])
+
+    def _failed(self, job: FiringJob, error: GoQueueError) -> None:
+        events.error("delayed records not published yet", topic=job.topic, partition=job.partition, reason=str(error))
+
+        def again() -> None:
+            self._under_way.discard(job.number)
+            self._fire()
+
+        self._clock.call_after(RETRY_MS, again)
+
+    def _done(self, job: FiringJob) -> None:
+        def stored(reply: Any) -> None:
+            self._under_way.discard(job.number)
+            self._appended.discard(job.number)
+            if isinstance(reply, GoQueueError):
+                self._failed(job, reply)
+
+        self._coordinator.submit(FiringDone(job.number), stored)
+
+    def _waiting(self, place: tuple[str, int]) -> Iterator[tuple[bytes | None, int]]:
+        for found in self.pending(*place, None, PENDING_MAX):
+            yield found.body.key, found.schedule.due_ms
+        for job in self._machine.firing():
+            if (job.topic, job.partition) == place and job.number not in self._appended:
+                yield from ((body.key, due.due_ms) for due, body in zip(job.records, self._bodies(job), strict=True))
+
+    # -- what users ask
+
+    def look_up(self, key: ScheduleKey) -> Found | None:
+        schedule = self._machine.find(key)
+        return None if schedule is None else self._with_bodies([schedule])[0]
+
+    def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[Found]:
+        return self._with_bodies(self._machine.pending(topic, partition, after, limit))
+
+    def _with_bodies(self, schedules: Iterable[FoundSchedule]) -> list[Found]:
+        found = list(schedules)
+        facts = self._coordinator.read_facts([one.ledger_offset for one in found])
+        return [
+            Found(one, decode_body(facts[one.ledger_offset].body))  # type: ignore[attr-defined]
+            for one in found
+            if one.ledger_offset in facts
+        ]
+
+    def cancel(self, key: ScheduleKey, on_reply: OnReply) -> None:
+        self._held_keys.changed(key[:2])
+        self._coordinator.submit(CancelSchedule(key), on_reply)
+
+    def reschedule(self, key: ScheduleKey, due_ms: int, on_reply: OnReply) -> None:
+        found = self.look_up(key)
+        if found is None:
+            on_reply(Refused(Code.INVALID_REQUEST, f"nothing waits at {key.topic}/{key.partition}/{key.offset}"))
+            return
+        self._held_keys.changed(key[:2])
+        self._coordinator.submit(Reschedule(key, due_ms, found.body.encode()), on_reply)
+
+    def measure(self) -> DelayMeasure:
+        return self._machine.measure()
+
+    def store_recurring(self, wanted: Recurring, on_reply: OnReply) -> None:
+        """Publish a message again and again; the reply says when first, or what is wrong with the times."""
+        topic = self._image.topics.get(wanted.topic)
+        if topic is None:
+            on_reply(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.topic!r}"))
+            return
+        partition = 0 if wanted.key is None else partition_for(wanted.key, topic.partitions)
+        now_ms = self._clock.now_ms()
+        body = Body(now_ms, wanted.key, wanted.value, without_delay(wanted.headers))
+        try:
+            read_wishes(wanted.headers, now_ms)
+            check_fits(body, self._topics.replica(wanted.topic, partition).log.options.batch_bytes_max)
+        except GoQueueError as error:
+            on_reply(error)
+            return
+        self._coordinator.submit(
+            StoreRecurring(wanted.name, wanted.topic, topic.id, partition, wanted.cron, wanted.timezone, body.encode()),
+            on_reply,
+        )
+
+    def drop_recurring(self, name: str, on_reply: OnReply) -> None:
+        self._coordinator.submit(DropRecurring(name), on_reply)
+
+    def recurring(self) -> list[FoundRecurring]:
+        return self._machine.recurring()
+
+    def topics_changed(self, image: Image) -> None:
+        before, self._image = self._image, image
+        for topic in before.topics.values():
+            if image.by_id(topic.id) is None:
+                for partition in range(topic.partitions):
+                    self._held_keys.changed((topic.name, partition))
+                self._coordinator.submit(ForgetTopic(topic.name, topic.id))
+        if not before.revision:
+            self._fire()
+
+
+class Held:
+    """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
+
+    def __init__(self, replica: Replica, base_offset: int) -> None:
+        self._replica = replica
+        self._base_offset = base_offset
+        self._is_settled = False
+        self._error: GoQueueError | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    def settled(self, reply: Any) -> None:
+        self._is_settled = True
+        if isinstance(reply, GoQueueError):
+            self._error = reply
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
+    @property
+    def start_offset(self) -> int:
+        return self._replica.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return (
+            self._replica.high_watermark if self._is_settled else min(self._replica.high_watermark, self._base_offset)
+        )
+
+    @property
+    def failure(self) -> GoQueueError | None:
+        return self._replica.failure or self._error
+
+    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
+        def reached() -> None:
+            if self._is_settled:
+                call()
+            else:
+                self._waiting.append(call)
+
+        self._replica.when_reached(offset, reached)

@@ -1,0 +1,185 @@
+"""Records into a topic, for every door that does not send batches: spread over partitions, one batch for each."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from goqueue.broker.publish import Publisher
+from goqueue.broker.topics import Topics
+from goqueue.model.codes import Code
+from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
+from goqueue.model.lanes import Lane
+from goqueue.model.refusal import Refused
+from goqueue.model.topics import Image
+from goqueue.records.build import build_batch
+from goqueue.records.native import Headers
+from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
+from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY
+from goqueue.runtime.clock import Clock
+
+__all__ = ["NewMessage", "OnSent", "Partitioner", "Sender", "Sent"]
+
+
+NO_HEADERS: Headers = []
+
+
+class NewMessage(NamedTuple):
+    """A record and its delivery wishes."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = NO_HEADERS
+    partition: int | None = None
+    """None: by key, or in turns."""
+    timestamp_ms: int | None = None
+    lane: Lane = Lane.NORMAL
+    delay_ms: int | None = None
+    deliver_at_ms: int | None = None
+    expires_at_ms: int | None = None
+
+    def all_headers(self) -> Headers:
+        wishes: Headers = []
+        if self.lane != Lane.NORMAL:
+            wishes.append((PRIORITY, Lane(self.lane).name.lower().encode()))
+        for name, number in (
+            (DELAY_MS, self.delay_ms),
+            (DELIVER_AT, self.deliver_at_ms),
+            (EXPIRES_AT, self.expires_at_ms),
+        ):
+            if number is not None:
+                wishes.append((name, b"%d" % number))
+        return [*self.headers, *wishes] if wishes else self.headers
+
+
+class Sent(NamedTuple):
+    """Where a message is, or why it is not."""
+
+    partition: int
+    offset: int
+    """Of a delayed message: the place kept free for it, which is its name until it is due."""
+    error: GoQueueError | None = None
+
+
+OnSent: TypeAlias = Callable[[list[Sent]], None]
+
+
+class Sender:
+    def __init__(self, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+        self._topics = topics
+        self._publisher = publisher
+        self._clock = clock
+        self._turns = RoundRobin()
+        self._image = topics.image
+
+    def send(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage],
+        on_sent: OnSent,
+        partitioner: Partitioner = Partitioner.MURMUR3,
+    ) -> None:
+        """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
+        sent: list[Sent] = [Sent(-1, -1)] * len(messages)
+        by_partition: dict[int, list[int]] = {}
+        try:
+            partitions = self._partitions(topic)
+        except GoQueueError as error:
+            on_sent([Sent(-1, -1, error)] * len(messages))
+            return
+        for number, message in enumerate(messages):
+            try:
+                by_partition.setdefault(self._choose(topic, message, partitions, partitioner), []).append(number)
+            except GoQueueError as error:
+                sent[number] = Sent(-1, -1, error)
+        waiting = len(by_partition) + 1
+
+        def done() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                on_sent(sent)
+
+        for partition, numbers in by_partition.items():
+            self._publish(topic, partition, messages, numbers, sent, done)
+        done()
+
+    def topics_changed(self, image: Image) -> None:
+        before, self._image = self._image, image
+        for name in before.topics.keys() - image.topics.keys():
+            self._turns.forget(name)
+
+    def _partitions(self, name: str) -> int:
+        topic = self._topics.image.topics.get(name)
+        if topic is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic.partitions
+
+    def _choose(self, topic: str, message: NewMessage, partitions: int, partitioner: Partitioner) -> int:
+        if message.partition is not None:
+            return check_partition(message.partition, partitions)
+        if message.key is None or partitioner is Partitioner.ROUND_ROBIN:
+            return self._turns.choose(topic, partitions)
+        return partition_for(message.key, partitions, partitioner)
+
+    def _publish(
+        self,
+        topic: str,
+        partition: int,
+        messages: Sequence[NewMessage],
+        numbers: list[int],
+        sent: list[Sent],
+        done: Callable[[], None],
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        try:
+            data = build_batch(
+                (
+                    (
+                        now_ms if each.timestamp_ms is None else each.timestamp_ms,
+                        each.key,
+                        each.value,
+                        each.all_headers(),
+                    )
+                    for each in (messages[number] for number in numbers)
+                ),
+            )
+            keeper, appended = self._publisher.publish(topic, partition, memoryview(data))
+        except (ValueError, GoQueueError) as mistake:
+            if len(numbers) > 1 and _is_of_one(mistake):
+                half = len(numbers) // 2
+                both = _Both(done)
+                self._publish(topic, partition, messages, numbers[:half], sent, both.one_done)
+                self._publish(topic, partition, messages, numbers[half:], sent, both.one_done)
+                return
+            error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
+            for number in numbers:
+                sent[number] = Sent(partition, -1, error)
+            done()
+            return
+
+        def reached() -> None:
+            failure = keeper.failure
+            for place, number in enumerate(numbers):
+                sent[number] = Sent(partition, -1 if failure else appended.base_offset + place, failure)
+            done()
+
+        keeper.when_reached(appended.next_offset, reached)
+
+
+class _Both:
+    """Calls on when it was called twice."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._done = done
+        self._is_half = False
+
+    def one_done(self) -> None:
+        if self._is_half:
+            self._done()
+        self._is_half = True
+
+
+def _is_of_one(mistake: Exception) -> bool:
+    """One message may be what is wrong with a batch; the others shall not suffer for it."""
+    if isinstance(mistake, Refused):
+        return mistake.code is Code.INVALID_RECORD
+    return isinstance(mistake, ValueError | InvalidWish | BatchTooLarge)

@@ -1,0 +1,101 @@
+"""Settling by receipt: what a consumer without a session holds in its hand, back to the lease it stands for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from goqueue.broker.queues import Place, Queues
+from goqueue.machines.delivery_commands import OLD_LEASE, How, Settle, Settlement, Verdict
+from goqueue.model.errors import GoQueueError
+from goqueue.model.receipts import Receipt, decode_receipt, encode_receipt
+
+__all__ = ["How", "OnSettled", "Settler", "Verdict", "Wanted"]
+
+
+class Wanted(NamedTuple):
+    """What is to become of the record of one receipt."""
+
+    receipt: str
+    how: How = How.ACK
+    delay_ms: int = -1
+    """Of a retry: negative means the longer, the more often it was tried. Of an extension: from now."""
+    reason: str = ""
+
+
+OnSettled: TypeAlias = Callable[[list[Verdict | GoQueueError]], None]
+"""One answer per receipt; MalformedReceipt: it is none of ours."""
+
+
+One: TypeAlias = tuple[int, Settlement]
+"""The number of a receipt among those that came, and what it asks for."""
+
+
+class Settler:
+    def __init__(self, queues: Queues, boot: int, receipt_key: bytes) -> None:
+        self._queues = queues
+        self._boot = boot
+        """Tells leases of this run from those before the last restart."""
+        self._key = receipt_key
+
+    def receipt(self, place: Place, offset: int, lease: int) -> str:
+        return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
+
+    def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
+        """Each by itself; the answers come together, when all that was done is durable."""
+        answers: list[Verdict | GoQueueError] = [Verdict.UNKNOWN] * len(wanted)
+        by_place: dict[Place, list[One]] = {}
+        for number, want in enumerate(wanted):
+            try:
+                receipt = decode_receipt(want.receipt, self._key)
+            except GoQueueError as error:
+                answers[number] = error
+                continue
+            place = Place(receipt.group_id, receipt.topic, receipt.partition)
+            lease = receipt.lease if receipt.boot == self._boot else OLD_LEASE
+            settlement = Settlement(receipt.offset, receipt.offset, want.how, want.delay_ms, want.reason, lease)
+            by_place.setdefault(place, []).append((number, settlement))
+        waiting = len(by_place)
+
+        def place_settled() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                on_settled(answers)
+
+        if not by_place:
+            on_settled(answers)
+        for place, ones in by_place.items():
+            self._settle_place(place, _joined(ones), answers, place_settled)
+
+    def _settle_place(
+        self, place: Place, runs: list[list[One]], answers: list[Verdict | GoQueueError], done: Callable[[], None]
+    ) -> None:
+        """Neighbours together: that costs as much as one. Where that fails, one by one, to tell them apart."""
+
+        def settled(reply: Any) -> None:
+            apart: list[list[One]] = []
+            for place_in_reply, run in enumerate(runs):
+                verdict = reply if isinstance(reply, GoQueueError) else reply.verdicts[place_in_reply]
+                if len(run) > 1 and verdict is not Verdict.DONE and not isinstance(verdict, GoQueueError):
+                    apart += [[one] for one in run]
+                    continue
+                for number, _ in run:
+                    answers[number] = verdict
+            if apart:
+                self._settle_place(place, apart, answers, done)
+            else:
+                done()
+
+        settlements = tuple(run[0][1]._replace(last=run[-1][1].last) for run in runs)
+        self._queues.submit(place.group_id, Settle(place, settlements), settled)
+
+
+def _joined(ones: list[One]) -> list[list[One]]:
+    """In runs of offsets that follow each other and are to be settled alike."""
+    runs: list[list[One]] = []
+    for one in ones:
+        before = runs[-1][-1][1] if runs else None
+        if before is not None and before.last + 1 == one[1].first and before[2:] == one[1][2:]:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return runs

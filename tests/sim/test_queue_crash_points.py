@@ -1,0 +1,155 @@
+"""Every point at which a crash can strike while a delayed record fires, a record is acked or a dead letter is
+written."""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.broker.receive import ReceiveRequest
+from goqueue.broker.send import NewMessage
+from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.machines.delivery_commands import Place
+from goqueue.records.batch import split
+from goqueue.records.decode import decode
+from goqueue.testing import MemoryDisk, VirtualClock
+from tests.brokers import TestBroker
+from tests.sim.crashes import images
+
+DELAY_MS = 5_000
+LEASE_MS = 10_000
+OPTIONS = {"lease_ms": str(LEASE_MS), "attempts_max": "1"}
+
+
+def send(node: TestBroker, *messages: NewMessage) -> None:
+    sent: list[Any] = []
+    node.broker.sender.send("orders", messages, sent.append)
+    node.commit()
+    assert [one.error for one in sent[0]] == [None] * len(messages)
+
+
+def receive(node: TestBroker) -> list[tuple[bytes | None, str]]:
+    replies: list[Any] = []
+    node.broker.receiver.receive(ReceiveRequest("workers", "one", [("orders", 0)], 10), replies.append)
+    node.commit()
+    return [
+        (record.value, node.broker.settler.receipt(Place("workers", "orders", 0), record.offset, leased.lease))
+        for leased in replies[0]
+        for record, _ in node.broker.receiver.read(leased, "workers")
+    ]
+
+
+def settle(node: TestBroker, *wanted: Wanted) -> None:
+    answers: list[Any] = []
+    node.broker.settler.settle(wanted, answers.append)
+    node.commit()
+    assert answers == [[Verdict.DONE] * len(wanted)]
+
+
+def values(node: TestBroker, topic: str) -> list[bytes | None]:
+    if topic not in node.broker.topics.image.topics:
+        return []
+    replica = node.broker.topics.replica(topic, 0)
+    found = []
+    for batch in replica.batches_from(replica.start_offset):
+        if not batch.is_control:
+            (again,) = split(batch.data)
+            found += [record.value for record in decode(again)]
+    return found
+
+
+def pass_time(node: TestBroker, ms: int) -> None:
+    for _ in range(20):
+        node.clock.advance(ms / 20)
+        node.commit()
+
+
+def at_every_crash_point(
+    prepare: Callable[[TestBroker], Any],
+    act: Callable[[TestBroker, Any], None],
+    check: Callable[[TestBroker, str], None],
+) -> None:
+    """`act` after `prepare`, interrupted after each of its disk operations in every way that a crash can leave the
+    disk; then `check` on a node that was started again."""
+    disk = MemoryDisk()
+    node = TestBroker(disk, VirtualClock())
+    node.create("orders", 1, **OPTIONS)
+    prepared = prepare(node)
+    before, now_ms = disk.op_count, node.clock.now_ms()
+    act(node, prepared)
+    assert disk.op_count > before
+    for upto in range(before, disk.op_count + 1):
+        for label, image in images(disk, upto):
+            check(TestBroker(image, VirtualClock(max(now_ms, node.clock.now_ms()))), label)
+
+
+def test_a_delayed_record_fires_exactly_once_wherever_the_crash_comes() -> None:
+    def check(node: TestBroker, label: str) -> None:
+        pass_time(node, 3_000)
+        assert values(node, "orders") == [b"late", b"later"], label
+        assert node.broker.schedules.measure().pending == 0, label
+
+    at_every_crash_point(
+        lambda node: send(node, NewMessage(b"late", delay_ms=DELAY_MS), NewMessage(b"later", delay_ms=DELAY_MS)),
+        lambda node, _: pass_time(node, DELAY_MS + 100),
+        check,
+    )
+
+
+def test_a_cancelled_record_stays_cancelled_or_fires_once() -> None:
+    def act(node: TestBroker, _: Any) -> None:
+        replies: list[Any] = []
+        (found,) = node.broker.schedules.pending("orders", 0, None, 10)
+        node.broker.schedules.cancel(found.schedule.key, replies.append)
+        node.commit()
+
+    def check(node: TestBroker, label: str) -> None:
+        pass_time(node, DELAY_MS + 100)
+        assert values(node, "orders") in ([], [b"late"]), label
+
+    at_every_crash_point(lambda node: send(node, NewMessage(b"late", delay_ms=DELAY_MS)), act, check)
+
+
+def test_a_dead_letter_is_written_wherever_the_crash_comes() -> None:
+    """Twice is possible, when the crash comes between the dead letter and the settlement; not at all is not."""
+
+    def prepare(node: TestBroker) -> str:
+        send(node, NewMessage(b"poison"))
+        ((_, receipt),) = receive(node)
+        return receipt
+
+    def check(node: TestBroker, label: str) -> None:
+        pass_time(node, LEASE_MS + 2_000)
+        again = receive(node)
+        dead = values(node, "orders.dlq")
+        if again:  # the rejection was not acknowledged
+            assert (again[0][0], dead) == (b"poison", []), label
+        else:
+            assert 1 <= len(dead) <= 2, label
+            assert set(dead) == {b"poison"}, label
+        assert values(node, "orders") == [b"poison"], label
+
+    at_every_crash_point(
+        prepare,
+        lambda node, receipt: settle(node, Wanted(receipt, How.REJECT, reason="bad")),
+        check,
+    )
+
+
+def test_an_acked_record_never_comes_back_and_an_unacked_one_always_does() -> None:
+    disk = MemoryDisk()
+    node = TestBroker(disk, VirtualClock())
+    node.create("orders", lease_ms=str(LEASE_MS))
+    send(node, *(NewMessage(b"%d" % number) for number in range(6)))
+    promised: list[tuple[int, set[bytes | None]]] = []
+    acked: set[bytes | None] = set()
+    leased = receive(node)
+    start = disk.op_count
+    for value, receipt in leased[::2]:
+        settle(node, Wanted(receipt))
+        acked = acked | {value}
+        promised.append((disk.op_count, acked))
+    for upto in range(start, disk.op_count + 1):
+        known = next((done for at, done in reversed(promised) if at <= upto), set())
+        for label, image in images(disk, upto):
+            got = {value for value, _ in receive(TestBroker(image, VirtualClock(node.clock.now_ms())))}
+            assert not got & known, label
+            assert got >= {b"%d" % number for number in range(6)} - acked, label
