@@ -3,35 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.broker import Broker
 from goqueue.broker.topics import CreateTopic
-from goqueue.model.topics import Topic, TopicOptions
-from goqueue.node.assembly import Assembly
+from goqueue.model.topics import Topic
 from goqueue.records.build import build_batch
 from goqueue.replica.replica import Replica
-from goqueue.replica.replicas import Replicas
 from goqueue.storage.committer import Committer
-from goqueue.storage.data_directory import DataDirectory
 from goqueue.testing import MemoryDisk, VirtualClock
+from goqueue.testing.memory_node import MemoryNode
 
 TOPIC_ID = b"0123456789abcdef"
 
 
-class Parts:
+class Parts(MemoryNode):
     """Replicas on a disk in memory. Nothing is synced until `commit`."""
 
+    clock: VirtualClock
+
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
-        self.disk = disk or MemoryDisk()
-        self.clock = clock or VirtualClock()
-        self.committer = Committer(lambda finish: finish(), self.clock.now_ms)
-        self.directory = DataDirectory.open(self.disk, committer=self.committer)
-        self.replicas = Replicas(
-            self.directory,
-            defaults=TopicOptions(),
-            disk_reserve_bytes=0,
-            sync_interval_ms=1000,
-            defer=self.clock.call_soon,
-        )
+        clock = clock or VirtualClock()
+        super().__init__(disk or MemoryDisk(), clock, Committer(lambda finish: finish(), clock.now_ms))
 
     def replica(self, topic: str = "orders", partition: int = 0, **overrides: str) -> Replica:
         options = {name.replace("_", "."): text for name, text in overrides.items()}
@@ -54,12 +44,8 @@ class TestBroker(Parts):
 
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         super().__init__(disk, clock)
-        self.assembly = Assembly(self.replicas, self.clock, 1, 3, creates_topics=True)
+        self.assemble()
         self.commit()
-
-    @property
-    def broker(self) -> Broker:
-        return self.assembly.broker
 
     def ask(self, submit: Callable[[Any, Callable[[Any], None]], None], command: Any) -> Any:
         """The reply to a command, which must not take more than a sync."""
@@ -79,8 +65,7 @@ class TestBroker(Parts):
         return self.broker.publisher.publish(topic, partition, data(*values, **fields))[1].base_offset
 
     def stop(self) -> None:
-        self.assembly.stop()
-        self.replicas.close()
+        self.close()
         self.clock.run()
 
 

@@ -1,4 +1,9 @@
-"""What tests are made of, ours and our users': the ports of GoQueue without a machine behind them."""
+"""What tests are made of, ours and our users': the ports of GoQueue without a machine behind them, and a broker on
+them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from goqueue.testing.drive import PowerLost
 from goqueue.testing.faults import Fault, Faults
@@ -6,4 +11,59 @@ from goqueue.testing.journal import SECTOR_BYTES
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.virtual_clock import VirtualClock
 
-__all__ = ["SECTOR_BYTES", "Fault", "Faults", "MemoryDisk", "PowerLost", "VirtualClock"]
+if TYPE_CHECKING:
+    from goqueue.testing.broker_life import BrokerDown
+    from goqueue.testing.memory_broker import MemoryBroker, broker
+    from goqueue.testing.message import (
+        DeadLetter,
+        Lag,
+        Message,
+        ReceiptExpired,
+        ReceiptRepeated,
+        ReceiptUnknown,
+        Record,
+        Scheduled,
+    )
+
+__all__ = [
+    "SECTOR_BYTES",
+    "BrokerDown",
+    "DeadLetter",
+    "Fault",
+    "Faults",
+    "Lag",
+    "MemoryBroker",
+    "MemoryDisk",
+    "Message",
+    "PowerLost",
+    "ReceiptExpired",
+    "ReceiptRepeated",
+    "ReceiptUnknown",
+    "Record",
+    "Scheduled",
+    "VirtualClock",
+    "broker",
+]
+
+# Imported when first used: our pytest plugin is loaded by every run of pytest where GoQueue is installed, and most of
+# them need no broker.
+_HOMES = {
+    "BrokerDown": "broker_life",
+    "DeadLetter": "message",
+    "Lag": "message",
+    "MemoryBroker": "memory_broker",
+    "Message": "message",
+    "ReceiptExpired": "message",
+    "ReceiptRepeated": "message",
+    "ReceiptUnknown": "message",
+    "Record": "message",
+    "Scheduled": "message",
+    "broker": "memory_broker",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

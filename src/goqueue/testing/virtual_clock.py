@@ -40,6 +40,13 @@ class VirtualClock:
         """How many will still fire."""
         return sum(timer.call is not None for _, _, timer in self._timers)
 
+    @property
+    def next_after_ms(self) -> float | None:
+        """How long until the next of them fires; None: there is none."""
+        while self._timers and self._timers[0][2].call is None:
+            heappop(self._timers)
+        return max(0.0, self._timers[0][0] - self._now_ms) if self._timers else None
+
     def run(self) -> None:
         """Everything that is due now, and what that asks for."""
         self.advance(0)
