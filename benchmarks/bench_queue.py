@@ -179,5 +179,6 @@ def fill(address: str) -> None:
     assert producer.flush(60) == 0
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, GROUP, incremental_configs=[entry])
-    for future in AdminClient({"bootstrap.servers": address}).incremental_alter_configs([resource]).values():
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
