@@ -26,6 +26,8 @@ from goqueue.wire.kafka.varint import encode_varint, read_varint
 
 ROUTES_MAX = 10_000
 """Of all connections together; a client chooses its own name, so it could fill any room."""
+LEARNED_BYTES_MAX = 256 * 1024
+"""Larger frames are not worth a copy, which is what learning takes each time it fails."""
 SIZES_MAX = 8
 """Lengths of key that one connection may use in turn: as many as the names of its topics have."""
 
@@ -156,7 +158,9 @@ class Routes:
     def learn(self, connection: Connection, frame: memoryview, header: RequestHeader, message: ProduceRequest) -> None:
         """Only what our own encoder would write in just these bytes: then it is known where each of them belongs."""
         version = header.api_version
-        if version < VERSION_MIN or message.acks not in (-1, 1) or len(message.topic_data) != 1:
+        if version < VERSION_MIN or message.acks not in (-1, 1) or len(frame) > LEARNED_BYTES_MAX:
+            return
+        if len(message.topic_data) != 1:
             return
         (topic,) = message.topic_data
         if len(topic.partition_data) != 1 or topic.partition_data[0].records is None:
@@ -171,13 +175,15 @@ class Routes:
         records = topic.partition_data[0].records
         size = len(frame) - len(records)
         size -= 4 if version < FLEXIBLE_FROM else len(encode_varint(len(records) + 1)) + len(NO_TAGS)
-        try:
-            route = Route(self._topics.replica(name, topic.partition_data[0].index), name, version, message)
-        except GoQueueError:
-            return
-        if self._count >= ROUTES_MAX:
-            self._forget()
-        self._count += 1
-        self._by_version.setdefault(version, {})[bytes(frame[KEY_AT:size])] = route
+        key = bytes(frame[KEY_AT:size])
+        if key not in self._by_version.get(version, ()):
+            try:
+                route = Route(self._topics.replica(name, topic.partition_data[0].index), name, version, message)
+            except GoQueueError:
+                return
+            if self._count >= ROUTES_MAX:
+                self._forget()
+            self._count += 1
+            self._by_version.setdefault(version, {})[key] = route
         if size not in connection.key_sizes:
             connection.key_sizes = (size, *connection.key_sizes)[:SIZES_MAX]

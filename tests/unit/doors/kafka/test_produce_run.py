@@ -298,6 +298,17 @@ def test_a_connection_finds_topics_whose_names_differ_in_length() -> None:
     assert len(writes) == len(places)
 
 
+def test_what_is_refused_again_and_again_is_remembered_once() -> None:
+    made = House()
+    guest = learned(made)
+    for number in range(20):
+        guest.send(ask(number, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True))
+        made.knock().send(ask(number))
+    made.broker.commit()
+    assert [one.error_code for _, one in results(guest)] == [Code.INVALID_PRODUCER_ID_MAPPING] * 20
+    assert made.door._routes._count == 1
+
+
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes_module, "ROUTES_MAX", 4)
     made = House()
