@@ -201,17 +201,13 @@ class MemoryBroker(BrokerLife):
         """Refused: this group has never received from this topic."""
         queues = self.broker.queues
         places = [place for place in queues.places(group) if place.topic == topic] or [Place(group, topic, 0)]
-        measures = [(place, queues.measure(place)) for place in places]
-        ages = []
-        for place, measure in measures:
-            oldest = await self._read(topic, place.partition, measure.oldest_offset, 1)
-            ages += [self.now_ms - record.timestamp for record in oldest]
+        lags = [queues.lag(place) for place in places]
         return Lag(
-            ready=sum(sum(measure.ready) for _, measure in measures),
-            leased=sum(sum(measure.leased) for _, measure in measures),
-            waiting=sum(measure.waiting + measure.held for _, measure in measures),
-            dead=sum(measure.dead for _, measure in measures),
-            oldest_age_ms=max(ages, default=None),
+            ready=sum(sum(lag.ready) for lag in lags),
+            leased=sum(sum(lag.leased) for lag in lags),
+            waiting=sum(lag.waiting for lag in lags),
+            dead=sum(lag.dying for lag in lags),
+            oldest_age_ms=max((lag.oldest_age_ms for lag in lags if lag.oldest_age_ms is not None), default=None),
         )
 
     async def dead_letters(self, topic: str) -> list[DeadLetter]:
