@@ -11,7 +11,19 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PIN = re.compile(r"([a-z0-9-]+)==[0-9][\w.]*")
-CHOSEN_TOOLS = {"grimp", "hypothesis", "import-linter", "kio", "mypy", "pytest", "pytest-xdist", "ruff", "setuptools"}
+CHOSEN_TOOLS = {
+    "boto3",
+    "grimp",
+    "hypothesis",
+    "import-linter",
+    "kio",
+    "mypy",
+    "pytest",
+    "pytest-xdist",
+    "ruff",
+    "schemathesis",
+    "setuptools",
+}
 
 
 def requirement_lines(name: str) -> list[str]:
