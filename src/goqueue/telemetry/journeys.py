@@ -86,7 +86,7 @@ class Journeys:
         self._sampling = rate
         self._stride = 0 if rate <= 0 else max(1, round(1 / rate))
 
-    def note(
+    def note(  # noqa: PLR0913  a step and whose it was
         self,
         at_ms: int,
         step: Step,
