@@ -9,7 +9,7 @@
 A handler takes `call` and any of `path`, `query` and `body`, each a struct, and returns a struct, `Text` or `Events`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from inspect import cleandoc, signature
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -39,7 +39,7 @@ class WithStatus(NamedTuple):
 class Events(NamedTuple):
     """An answer that goes on: server-sent events, as bytes, until the client leaves."""
 
-    stream: AsyncIterator[bytes]
+    stream: AsyncGenerator[bytes, None]
 
 
 class Operation(NamedTuple):
