@@ -225,18 +225,22 @@ def test_a_client_that_leaves_ends_its_wait(path: bytes, more: bytes) -> None:
 
 def test_a_stop_answers_those_who_wait_and_ends_streams() -> None:
     async def inside() -> None:
-        async with serve(drain_s_max=20) as served:
-            async with served.client() as (waits, asks), served.client() as (streams, listens), served.client():
-                asks.write(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-                listens.write(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
-                await streams.readuntil(b"first\n\n")
-                while len(served.door._parked) < 2:
-                    await turn()
-                await served.door.close()
-                refused = await waits.read()
-                assert refused[9:12] == b"503"
-                assert b'"NODE_STOPS"' in refused
-                assert await streams.read() == b"\r\n0\r\n\r\n"
+        async with (
+            serve(drain_s_max=20) as served,
+            served.client() as (waits, asks),
+            served.client() as (streams, listens),
+            served.client(),
+        ):
+            asks.write(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+            listens.write(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+            await streams.readuntil(b"first\n\n")
+            while len(served.door._parked) < 2:
+                await turn()
+            await served.door.close()
+            refused = await waits.read()
+            assert refused[9:12] == b"503"
+            assert b'"NODE_STOPS"' in refused
+            assert await streams.read() == b"\r\n0\r\n\r\n"
         assert sorted(ended) == ["stream", "wait"]
 
     run(inside)
