@@ -1,14 +1,18 @@
 """All operations of the door."""
 
 from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.routes.delays import delays
 from goqueue.doors.http.routes.documents import documents
 from goqueue.doors.http.routes.infrastructure import infrastructure
 from goqueue.doors.http.routes.messages import messages
+from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.topics import topics
 
 RESOURCES = (
     topics,
     messages,
+    delays,
+    schedules,
     infrastructure,
     documents,
 )
