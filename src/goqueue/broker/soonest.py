@@ -1,4 +1,4 @@
-"""What waits for its time, the soonest first: found by walking over all that waits, in turns, since it is kept by place."""
+"""What waits for its time, the soonest first. It is kept by place: so all of it is walked over, in turns."""
 
 from collections.abc import Callable
 from heapq import nsmallest

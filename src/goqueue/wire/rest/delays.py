@@ -49,8 +49,8 @@ class DelayedMessage(Reply):
     deliver_at: str
     time_remaining: Annotated[str, Meta(examples=["9m30s"])]
     state: Annotated[str, Meta(description="pending, or waiting_for_transaction")]
-    key: str | None | UnsetType = UNSET
-    value: str | None | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    value: str | UnsetType | None = UNSET
     headers: dict[str, str | None] | UnsetType = UNSET
     priority: str | UnsetType = UNSET
     published_at: str | UnsetType = UNSET
@@ -134,8 +134,8 @@ class Schedule(Reply):
     timezone: str
     next_run: Annotated[str | None, Meta(description="null: never again")]
     last_run: Annotated[str | None, Meta(description="null: never yet")]
-    key: str | None | UnsetType = UNSET
-    value: str | None | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    value: str | UnsetType | None = UNSET
     headers: dict[str, str | None] | UnsetType = UNSET
     priority: str | UnsetType = UNSET
     key_base64: str | UnsetType = UNSET

@@ -21,7 +21,7 @@ class Client:
     async def restart(self) -> None:
         """The broker, and the door of the new one."""
         await self.b.restart()
-        self.http._transport = httpx.ASGITransport(HttpApp(self.b.broker))  # noqa: SLF001  the client stays
+        self.http._transport = httpx.ASGITransport(HttpApp(self.b.broker))
 
     async def ask(self, method: str, path: str, json: Any = None, *, status: int = 200, **more: Any) -> Any:
         reply = await self.http.request(method, path, json=json, **more)

@@ -1,6 +1,7 @@
 """All operations of the door."""
 
 from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.routes.dead_letters import dead_letters
 from goqueue.doors.http.routes.delays import delays
 from goqueue.doors.http.routes.documents import documents
 from goqueue.doors.http.routes.infrastructure import infrastructure
@@ -11,6 +12,7 @@ from goqueue.doors.http.routes.topics import topics
 RESOURCES = (
     topics,
     messages,
+    dead_letters,
     delays,
     schedules,
     infrastructure,

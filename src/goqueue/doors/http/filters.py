@@ -1,0 +1,27 @@
+"""Filters as they come in bodies and queries."""
+
+from goqueue.broker.filters import RecordFilter
+from goqueue.wire.rest.dead_letters import DeadLetterQuery, Filter
+
+
+def filter_of(given: Filter | DeadLetterQuery | None, now_ms: int) -> RecordFilter:
+    """InvalidFilter: something in it cannot be understood."""
+    if given is None:
+        return RecordFilter()
+    named = {
+        "key": given.key,
+        "contains": given.contains,
+        "lane": given.lane,
+        "reason": given.reason,
+        "from": given.from_time,
+        "to": given.to_time,
+    }
+    written = {name: str(value) for name, value in named.items() if value is not None}
+    headers: dict[str, str] = {}
+    if isinstance(given, Filter):
+        headers = given.headers or {}
+    elif given.header is not None:
+        name, _, value = given.header.partition(":")
+        headers = {name: value}
+    written |= {f"header.{name}": value for name, value in headers.items()}
+    return RecordFilter.parse(written, now_ms)
