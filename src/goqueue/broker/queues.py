@@ -257,6 +257,16 @@ class Queues:
         """Refused: this group has never been there."""
         return self._rates.look(place, self.measure(place), self._clock.now_ms())
 
+    def oldest_ages_ms(self, place: Place) -> list[int | None]:
+        """By lane, how long ago the oldest record that is ready was published; None: nothing is. Asked after
+        `measure`.
+        """
+        replica = self._topics.replica(place.topic, place.partition)
+        offsets = self.of(place.group_id).machine.oldest_ready(place)
+        times = [None if offset is None else _time_of(replica, offset) for offset in offsets]
+        now_ms = self._clock.now_ms()
+        return [None if each is None else max(0, now_ms - each) for each in times]
+
     def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
         self.submit(place.group_id, Seek(place, offset), on_reply)
 

@@ -25,6 +25,7 @@ from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
 
 GROUP = "gq.redrive"
+"""Ours: no user made it, and none shall see it."""
 REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"

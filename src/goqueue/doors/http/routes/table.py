@@ -5,7 +5,9 @@ from goqueue.doors.http.routes.dead_letters import dead_letters
 from goqueue.doors.http.routes.delays import delays
 from goqueue.doors.http.routes.documents import documents
 from goqueue.doors.http.routes.infrastructure import infrastructure
+from goqueue.doors.http.routes.lanes import lanes
 from goqueue.doors.http.routes.messages import messages
+from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.topics import topics
 
@@ -15,6 +17,8 @@ RESOURCES = (
     dead_letters,
     delays,
     schedules,
+    lanes,
+    replays,
     infrastructure,
     documents,
 )
