@@ -76,8 +76,16 @@ class Queues:
         for coordinator in coordinators:
             coordinator.after_apply = lambda facts: self._applied()
 
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that queue groups are kept in."""
+        return len(self._groups)
+
+    def partition_of(self, group_id: str) -> int:
+        return crc32(group_id.encode()) % len(self._groups)
+
     def of(self, group_id: str) -> Group:
-        return self._groups[crc32(group_id.encode()) % len(self._groups)]
+        return self._groups[self.partition_of(group_id)]
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""

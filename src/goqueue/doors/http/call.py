@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from goqueue.broker.broker import Broker
@@ -26,6 +26,8 @@ class Call:
     version: str
     operations: Sequence[Operation]
     """All that this door does."""
+    on_stop: set[Callable[[], None]] = field(default_factory=set)
+    """To be called when the node stops, by whoever would otherwise go on for ever."""
 
     @property
     def now_ms(self) -> int:

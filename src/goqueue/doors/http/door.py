@@ -1,6 +1,7 @@
 """The listener: uvicorn's connections on our own event loop, without its process around them."""
 
 import asyncio
+from collections.abc import Callable
 from email.utils import formatdate
 
 from uvicorn.config import Config
@@ -31,6 +32,7 @@ class HttpDoor:
             proxy_headers=False,
         )
         self._state = ServerState()
+        self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
         self._server: asyncio.Server | None = None
         self._dating: asyncio.TimerHandle | None = None
 
@@ -53,6 +55,7 @@ class HttpDoor:
         """The first step of a stop: no new connection, and none is kept for another request."""
         if self._server is not None:
             self._server.close()
+            self._stop_app()
             for connection in list(self._state.connections):
                 connection.shutdown()
 

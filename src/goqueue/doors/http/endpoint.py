@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,6 +16,7 @@ from goqueue.doors.http.asgi import (
     answer,
     answer_error,
     answer_json,
+    header,
     invalid,
     read_body,
 )
@@ -67,6 +69,10 @@ class Endpoint:
                 arguments["path"] = msgspec.convert(scope["path_params"], operation.path_type, strict=False)
             if operation.query_type is not None:
                 query = dict(parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True))
+                for name, field in operation.header_fields:
+                    value = header(scope, name.encode())
+                    if value:
+                        query.setdefault(field, value.decode("latin-1"))
                 arguments["query"] = msgspec.convert(query, operation.query_type, strict=False)
             if self._decode is not None:
                 arguments["body"] = self._decode(body or b"{}")
@@ -121,8 +127,9 @@ class Endpoint:
 async def _stream(send: Send, reply: Events) -> None:
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    async for piece in reply.stream:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    async with aclosing(reply.stream) as stream:  # what it holds is given back also if the client left while we sent
+        async for piece in stream:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -131,7 +138,7 @@ class Methods:
 
     def __init__(self, operations: list[Operation], call: Call) -> None:
         self._endpoints = {operation.method: Endpoint(operation, call) for operation in operations}
-        if "GET" in self._endpoints:
+        if any(operation.method == "GET" and not operation.waits for operation in operations):
             self._endpoints["HEAD"] = self._endpoints["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,21 +1,16 @@
 """Filters as they come in bodies and queries."""
 
 from goqueue.broker.filters import RecordFilter
-from goqueue.wire.rest.dead_letters import DeadLetterQuery, Filter
+from goqueue.wire.rest.dead_letters import DeadLetterQuery, Filter, FilterQuery
 
 
-def filter_of(given: Filter | DeadLetterQuery | None, now_ms: int) -> RecordFilter:
+def filter_of(given: Filter | FilterQuery | None, now_ms: int) -> RecordFilter:
     """InvalidFilter: something in it cannot be understood."""
     if given is None:
         return RecordFilter()
-    named = {
-        "key": given.key,
-        "contains": given.contains,
-        "lane": given.lane,
-        "reason": given.reason,
-        "from": given.from_time,
-        "to": given.to_time,
-    }
+    named: dict[str, str | int | None] = {"key": given.key, "contains": given.contains, "lane": given.lane}
+    if isinstance(given, Filter | DeadLetterQuery):
+        named |= {"reason": given.reason, "from": given.from_time, "to": given.to_time}
     written = {name: str(value) for name, value in named.items() if value is not None}
     headers: dict[str, str] = {}
     if isinstance(given, Filter):

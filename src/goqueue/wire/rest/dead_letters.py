@@ -28,13 +28,16 @@ class Filter(Body):
     to_time: Moment | None = field(default=None, name="to")
 
 
-class DeadLetterQuery(Query):
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    cursor: Cursor | None = None
+class FilterQuery(Query):
     key: str | None = None
     header: Annotated[str, Meta(description="NAME:VALUE", pattern="^[^:]+:.*$", examples=["tenant:a"])] | None = None
     contains: str | None = None
     lane: Lanes | None = None
+
+
+class DeadLetterQuery(FilterQuery):
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    cursor: Cursor | None = None
     reason: Reason | None = None
     from_time: Moment | None = field(default=None, name="from")
     to_time: Moment | None = field(default=None, name="to")

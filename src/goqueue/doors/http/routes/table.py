@@ -1,9 +1,11 @@
 """All operations of the door."""
 
 from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.routes.admin import admin
 from goqueue.doors.http.routes.dead_letters import dead_letters
 from goqueue.doors.http.routes.delays import delays
 from goqueue.doors.http.routes.documents import documents
+from goqueue.doors.http.routes.follow import follow
 from goqueue.doors.http.routes.infrastructure import infrastructure
 from goqueue.doors.http.routes.lanes import lanes
 from goqueue.doors.http.routes.messages import messages
@@ -14,11 +16,13 @@ from goqueue.doors.http.routes.topics import topics
 RESOURCES = (
     topics,
     messages,
+    follow,
     dead_letters,
     delays,
     schedules,
     lanes,
     replays,
+    admin,
     infrastructure,
     documents,
 )
