@@ -24,30 +24,41 @@ async def ack_all(client: Client, group: str) -> list[str]:
     return found
 
 
+async def compared(client: Client, other: str, status: int = 200) -> Any:
+    return await client.ask("GET", "/groups/packers/compare", status=status, params={"with": other})
+
+
 @served
 async def test_a_part_of_a_topic_is_delivered_once_more(client: Client) -> None:
     await with_settled(client, *"abcd")
-    tried = await client.post("/groups/packers/replay", topic="orders", **{"from": 1, "to": 3}, dry_run=True)
+    wanted: dict[str, Any] = {"topic": "orders", "from": 1, "to": 3}
+    tried = await client.post("/groups/packers/replay", **wanted, dry_run=True)
     assert (tried["messages"], tried["dry_run"]) == (2, True)
     assert await ack_all(client, "packers") == []
-    done = await client.post("/groups/packers/replay", topic="orders", **{"from": 1, "to": 3})
+    done = await client.post("/groups/packers/replay", **wanted)
     assert done["partitions"] == [{"partition": 0, "from_offset": 1, "to_offset": 3, "messages": 2}]
     assert await ack_all(client, "packers") == ["b", "c"]
-    await client.post("/groups/packers/replay", topic="orders", **{"from": "-2m"})
+    await client.post("/groups/packers/replay", **(wanted | {"from": "-2m", "to": "latest"}))
     assert await ack_all(client, "packers") == ["c", "d"]
-    found = {"from": "earliest", "filter": {"key": "b"}}
-    assert (await client.post("/groups/packers/replay", topic="orders", **found))["messages"] == 1
+    wanted = {"topic": "orders", "from": "earliest", "filter": {"key": "b"}}
+    assert (await client.post("/groups/packers/replay", **wanted))["messages"] == 1
     assert await ack_all(client, "packers") == ["b"]
 
 
 @served
 async def test_a_replay_may_go_to_a_fork_that_is_compared_and_promoted(client: Client) -> None:
     await with_settled(client, *"abcd", partitions=2)
-    body = {"topic": "orders", "from": "2026-01-01T00:00:00Z", "to": "latest", "fork_as": "again", "partitions": [1, 1]}
+    body: dict[str, Any] = {
+        "topic": "orders",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "latest",
+        "fork_as": "again",
+        "partitions": [1, 1],
+    }
     done = await client.post("/groups/packers/replay", **body)
     assert (done["group"], done["messages"]) == ("again", 2)
     assert await ack_all(client, "packers") == []
-    assert await client.get("/groups/packers/compare", **{"with": "again"}) == {
+    assert await compared(client, "again") == {
         "group": "packers",
         "with": "again",
         "is_equal": False,
@@ -68,7 +79,7 @@ async def test_a_replay_may_go_to_a_fork_that_is_compared_and_promoted(client: C
 async def test_a_fork_goes_its_own_way_and_is_dropped(client: Client) -> None:
     await with_settled(client, "a")
     assert (await client.post("/groups/packers/fork", name="try", status=201))["forked"]
-    assert (await client.get("/groups/packers/compare", **{"with": "try"}))["is_equal"]
+    assert (await compared(client, "try"))["is_equal"]
     await client.post("/groups/packers/fork", name="try", status=409)
     await client.b.publish("orders", b"b")
     assert await ack_all(client, "try") == ["b"]
@@ -131,7 +142,7 @@ async def test_what_cannot_be_read_again(client: Client) -> None:
     await client.post("/groups/packers/seek", topic="orders", to=0, mode="both", status=400)
     await client.post("/groups/packers/seek", topic="none", to=0, status=404)
     await client.post("/groups/none/fork", name="x", status=404)
-    await client.get("/groups/packers/compare", **{"with": "none"}, status=404)
+    await compared(client, "none", status=404)
     await client.get("/groups/packers/compare", status=400)
     await client.post("/groups/packers/promote", fork="none", status=404)
     await client.post("/groups/packers/promote", fork="packers", status=400)

@@ -12,6 +12,7 @@ from goqueue.doors.http.routes.messages import messages
 from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.topics import topics
+from goqueue.doors.http.routes.transactions import transactions
 
 RESOURCES = (
     topics,
@@ -22,6 +23,7 @@ RESOURCES = (
     schedules,
     lanes,
     replays,
+    transactions,
     admin,
     infrastructure,
     documents,
