@@ -11,6 +11,7 @@ from goqueue.broker.topics import Topics
 from goqueue.machines.delivery_commands import GroupState, PlaceState, Replay, RestoreGroup
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import parse_moment_ms
 from goqueue.model.ranges import Range, count, merge, subtract
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -32,6 +33,13 @@ class Where(NamedTuple):
     """earliest or latest"""
     offset: int | None = None
     moment_ms: int | None = None
+
+    @classmethod
+    def parse(cls, written: str | int, now_ms: int) -> "Where":
+        """A number is an offset; a text is earliest, latest or a time. InvalidMoment: it is none of these."""
+        if isinstance(written, int):
+            return cls(offset=written)
+        return cls(end=written) if written in (EARLIEST, LATEST) else cls(moment_ms=parse_moment_ms(written, now_ms))
 
 
 class Moved(NamedTuple):

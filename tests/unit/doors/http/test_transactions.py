@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from goqueue.records.batch import split
 from goqueue.testing import broker
@@ -235,7 +235,7 @@ async def test_heartbeats_say_whether_one_is_still_the_one(client: Client) -> No
 @served
 async def test_what_cannot_be_part_of_a_transaction(client: Client) -> None:
     await client.b.create_topic("orders")
-    await client.b.create_topic("compacted", **{"cleanup.policy": "compact"})
+    await client.b.create_topic("compacted", cleanup_policy="compact")
     who = await init(client)
     await client.post("/transactions/begin", **who)
     await publish(client, who, "x", topic="none", status=404)

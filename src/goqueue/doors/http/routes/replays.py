@@ -7,7 +7,6 @@ from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Operations
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.replays import (
     CompareQuery,
@@ -28,17 +27,9 @@ from goqueue.wire.rest.replays import (
     SeekReply,
 )
 
-ENDS = ("earliest", "latest")
 QUEUE, STREAM = "queue", "stream"
 
 replays = Operations("Replay")
-
-
-def where_of(given: str | int, now_ms: int) -> Where:
-    """Refused or InvalidMoment: it names no place."""
-    if isinstance(given, int):
-        return Where(offset=given)
-    return Where(end=given) if given in ENDS else Where(moment_ms=parse_moment_ms(given, now_ms))
 
 
 @replays.post("/groups/{group}/replay", errors=(404, 409), waits=True)
@@ -53,8 +44,8 @@ async def replay(call: Call, path: ReplayGroupPath, body: Replay) -> ReplayReply
     request = ReplayRequest(
         path.group,
         topic.name,
-        where_of(body.start, now_ms),
-        where_of(body.stop, now_ms),
+        Where.parse(body.start, now_ms),
+        Where.parse(body.stop, now_ms),
         filter_of(body.filter, now_ms),
         None if body.partitions is None else sorted(set(body.partitions)),
         body.rate,
@@ -94,7 +85,7 @@ async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
     members (409 otherwise), or with `live`.
     """
     topic = call.topic(body.topic)
-    where = where_of(body.to, call.now_ms)
+    where = Where.parse(body.to, call.now_ms)
     mode = body.mode or await _mode(call, path.group)
     partitions = None if body.partitions is None else sorted(set(body.partitions))
     moved: list[Moved]
