@@ -14,6 +14,7 @@ from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
 
@@ -45,6 +46,7 @@ class Broker:
     sender: Sender
     dead_letters: DeadLetters
     replays: Replays
+    transaction_steps: TransactionSteps
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

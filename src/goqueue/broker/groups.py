@@ -16,7 +16,7 @@ from goqueue.runtime.coordinator import Coordinator, OnReply
 
 RETRY_MS = 1000
 
-__all__ = ["Groups", "commands", "consumer_commands", "new_member_id", "share_commands"]
+__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "new_member_id", "share_commands"]
 
 
 class HasGroup(Protocol):
@@ -96,8 +96,20 @@ class Groups:
         self.submit(commands.DescribeGroup(group_id), described)
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that groups are kept in."""
+        return len(self._coordinators)
+
+    def partition_of(self, group_id: str) -> int:
+        return group_hash(group_id) % len(self._coordinators)
+
     def _of(self, group_id: str) -> Coordinator:
-        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
+        return self._coordinators[self.partition_of(group_id)]
+
+
+def group_hash(group_id: str) -> int:
+    return crc32(group_id.encode())
 
 
 def new_member_id(client_id: str) -> str:

@@ -76,8 +76,16 @@ class Queues:
         for coordinator in coordinators:
             coordinator.after_apply = lambda facts: self._applied()
 
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that queue groups are kept in."""
+        return len(self._groups)
+
+    def partition_of(self, group_id: str) -> int:
+        return crc32(group_id.encode()) % len(self._groups)
+
     def of(self, group_id: str) -> Group:
-        return self._groups[crc32(group_id.encode()) % len(self._groups)]
+        return self._groups[self.partition_of(group_id)]
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
@@ -256,6 +264,16 @@ class Queues:
     def lanes(self, place: Place) -> LaneStats:
         """Refused: this group has never been there."""
         return self._rates.look(place, self.measure(place), self._clock.now_ms())
+
+    def oldest_ages_ms(self, place: Place) -> list[int | None]:
+        """By lane, how long ago the oldest record that is ready was published; None: nothing is. Asked after
+        `measure`.
+        """
+        replica = self._topics.replica(place.topic, place.partition)
+        offsets = self.of(place.group_id).machine.oldest_ready(place)
+        times = [None if offset is None else _time_of(replica, offset) for offset in offsets]
+        now_ms = self._clock.now_ms()
+        return [None if each is None else max(0, now_ms - each) for each in times]
 
     def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
         self.submit(place.group_id, Seek(place, offset), on_reply)

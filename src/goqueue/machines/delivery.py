@@ -43,6 +43,7 @@ from goqueue.machines.delivery_facts import (
     Progress,
 )
 from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
+from goqueue.machines.delivery_look import oldest_ready
 from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
@@ -139,6 +140,10 @@ class Deliveries:
 
     def measure(self, place: Place) -> Measure:
         return self._state.places[place].measure()
+
+    def oldest_ready(self, place: Place) -> list[int | None]:
+        """By lane, the first offset that is ready."""
+        return oldest_ready(self._state.places[place].own)
 
     def dead_due(self, place: Place) -> list[DeadLetter]:
         """In the order in which they died."""

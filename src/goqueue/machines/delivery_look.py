@@ -64,6 +64,11 @@ def unsettled(window: Window, first: int, last: int, idle: int = SETTLED) -> lis
     return found
 
 
+def oldest_ready(window: Window) -> list[int | None]:
+    found = (window.kinds.find(lane, window.start - window.base) for lane in range(LANES))
+    return [None if at < 0 else window.base + at for at in found]
+
+
 def block_due_ms(window: Window, number: int) -> int | None:
     """When the next record of a block becomes visible or expires, if any."""
     due_ms = FOREVER

@@ -30,6 +30,7 @@ from goqueue.broker.stored import (
     share_kind,
 )
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
@@ -89,6 +90,7 @@ class Assembly:
             sender=sender,
             dead_letters=DeadLetters(queues, topics, sender, clock),
             replays=Replays(queues, groups, topics, clock),
+            transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )

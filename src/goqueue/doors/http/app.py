@@ -31,6 +31,7 @@ class HttpApp:
         self, broker: Broker, *, by_header: Mapping[bytes, App] | None = None, requests_per_second_max: int = 0
     ) -> None:
         call = Call(broker, broker.clock.now_ms(), version("goqueue"), OPERATIONS)
+        self._call = call
         self._resources = _routers(OPERATIONS, call)
         self._by_header = by_header or {}
         self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
@@ -44,6 +45,11 @@ class HttpApp:
             expose_headers=["X-Request-ID", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After"],
             max_age=PREFLIGHT_S,
         )
+
+    def stop(self) -> None:
+        """What would go on for ever comes to its end."""
+        for call in list(self._call.on_stop):
+            call()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

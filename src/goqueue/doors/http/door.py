@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import cast
 
@@ -35,6 +36,7 @@ class HttpDoor:
             proxy_headers=False,
         )
         self._state = ServerState()
+        self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
         self._parked: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._is_empty = asyncio.Event()
@@ -84,21 +86,22 @@ class HttpDoor:
             self._is_empty.set()
 
     def stop_reading(self) -> None:
-        """The first step of a stop: no new connection, and none is kept for another request. Who waits for messages
-        is told to go elsewhere.
-        """
+        """The first step of a stop: no new connection, and none is kept for another request."""
         if self._server is not None:
             self._server.close()
+            self._stop_app()
             for connection in self._connections():
                 connection.shutdown()
-            for task in list(self._parked):
-                task.cancel()
 
     async def close(self) -> None:
-        """Returns when no request and no connection is left. One that takes too long is cut off."""
+        """Returns when no request and no connection is left. Who waits for messages is told to go elsewhere; what takes
+        too long is cut off.
+        """
         if self._server is None:
             return
         self.stop_reading()
+        for task in list(self._parked):
+            task.cancel()
         for timer in self._timers.values():
             timer.cancel()
         loop = asyncio.get_running_loop()

@@ -18,6 +18,7 @@ from goqueue.doors.http.asgi import (
     answer,
     answer_error,
     answer_json,
+    header,
     read_body,
 )
 from goqueue.doors.http.call import Call
@@ -75,7 +76,12 @@ class Endpoint:
                 fields = parse_qsl(
                     scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX
                 )
-                arguments["query"] = msgspec.convert(dict(fields), operation.query_type, strict=False)
+                query = dict(fields)
+                for name, field in operation.header_fields:
+                    value = header(scope, name.encode())
+                    if value:
+                        query.setdefault(field, value.decode("latin-1"))
+                arguments["query"] = msgspec.convert(query, operation.query_type, strict=False)
             if self._decode is not None:
                 arguments["body"] = self._decode(body or b"{}")
         except RecursionError:

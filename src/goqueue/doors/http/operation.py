@@ -60,6 +60,8 @@ class Operation(NamedTuple):
     body_bytes_max: int
     other_replies: tuple[tuple[int, str], ...]
     """Statuses, and what they mean, under which the usual body comes."""
+    header_fields: tuple[tuple[str, str], ...]
+    """Headers that are taken as a field of the query, if the query does not say."""
 
     @property
     def name(self) -> str:
@@ -99,6 +101,7 @@ class Operations:
         waits: bool = False,
         body_bytes_max: int = BODY_BYTES_MAX,
         other_replies: tuple[tuple[int, str], ...] = (),
+        header_fields: tuple[tuple[str, str], ...] = (),
     ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             hints = get_type_hints(handle, include_extras=True)
@@ -121,6 +124,7 @@ class Operations:
                     waits=waits,
                     body_bytes_max=body_bytes_max,
                     other_replies=other_replies,
+                    header_fields=header_fields,
                 )
             )
             return handle
