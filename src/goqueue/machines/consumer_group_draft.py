@@ -37,7 +37,9 @@ class Draft:
         self._options = options
         self._subscriptions = subscriptions
         self._now_ms = now_ms
-        self._group = state.group or ConsumerGroupKept(state.group_id, assignor=options.default_assignor)
+        self._group = state.group or ConsumerGroupKept(
+            state.group_id, assignor=options.default_assignor, created_at_ms=now_ms
+        )
         self._kept: dict[str, ConsumerMember] = {}
         self._dropped: dict[str, None] = {}
         self._rebalances = 0
@@ -133,5 +135,6 @@ class Draft:
         return ConsumerRevocationDue(self._state.group_id, member.member_id, due_ms)
 
     def heard(self, member_id: str) -> ConsumerHeard:
-        due_ms = self._now_ms + self._options.session_ms
+        session_ms = self.member(member_id).session_ms or self._options.session_ms
+        due_ms = self._now_ms + session_ms
         return ConsumerHeard(self._state.group_id, member_id, self._now_ms, due_ms)
