@@ -135,6 +135,7 @@ class Replays:
         where: Where,
         on_done: Callable[[list[Moved] | GoQueueError], None],
         *,
+        partitions: Sequence[int] | None = None,
         is_dry_run: bool = False,
         is_live: bool = False,
     ) -> None:
@@ -143,14 +144,15 @@ class Replays:
         """
         try:
             found = self._topic(topic)
-            after = [self.resolve(topic, partition, where) for partition in range(found.partitions)]
+            numbers = self._partitions(topic, partitions)
+            after = [self.resolve(topic, partition, where) for partition in numbers]
         except GoQueueError as error:
             on_done(error)
             return
 
         def fetched(reply: Any) -> None:
             before = {} if isinstance(reply, GoQueueError) else {each.partition: each.offset for each in reply.offsets}
-            moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in enumerate(after)]
+            moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in zip(numbers, after)]
             if isinstance(reply, GoQueueError) or is_dry_run:
                 on_done(reply if isinstance(reply, GoQueueError) else moves)
                 return
@@ -171,8 +173,8 @@ class Replays:
             else:
                 reset()
 
-        partitions = tuple(commands.TopicPartition(topic, number) for number in range(found.partitions))
-        self._groups.submit(commands.FetchOffsets(group_id, partitions), fetched)
+        places = tuple(commands.TopicPartition(topic, number) for number in numbers)
+        self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
 
     def replay(self, request: ReplayRequest, on_done: Callable[[list[Replayed] | GoQueueError], None]) -> None:
         """Deliver [start, stop) of a topic again, all of it or what the filter takes."""

@@ -36,6 +36,8 @@ from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
 OVERDUE = 0
+JOINED, LEFT, SILENT, SLOW = "joined", "left", "silent", "slow to revoke"
+SUBSCRIPTION, ASSIGNOR, TOPICS = "subscription changed", "assignor changed", "topics changed"
 DEFAULT_OPTIONS = ConsumerGroupOptions()
 
 
@@ -196,17 +198,17 @@ class ConsumerGroup:
         after = draft.member(command.member_id)
         subscription = (after.topic_names, after.topic_regex)
         if before is None or (before.topic_names, before.topic_regex) != subscription:
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=JOINED if before is None else SUBSCRIPTION)
         elif before.member_id != after.member_id and after.member_id in self._state.members:
-            draft.look_again(is_due=True)  # it takes another's place, and its own falls vacant
+            draft.look_again(is_due=True, reason=JOINED)  # it takes another's place, and its own falls vacant
         elif before.server_assignor != after.server_assignor:
-            draft.look_again(is_due=draft.wanted_assignor() != draft.group.assignor)
+            draft.look_again(is_due=draft.wanted_assignor() != draft.group.assignor, reason=ASSIGNOR)
 
     def _leave(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
         draft = self._draft(now_ms)
         if command.member_epoch == LEAVE_EPOCH:
             draft.drop(command.member_id)
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=LEFT)
         else:
             member = draft.member(command.member_id)
             draft.put(changed(member, epoch=RELEASE_EPOCH, state=MemberState.STABLE, revoking=()))
@@ -218,7 +220,7 @@ class ConsumerGroup:
         facts: list[Fact] = [ConsumerTopicsKnown(self._state.group_id, topics)]
         if self._state.group is not None:
             draft = self._draft(now_ms, topics)
-            draft.look_again(is_due=False)
+            draft.look_again(is_due=False, reason=TOPICS)
             facts += draft.facts()
         return facts
 
@@ -231,7 +233,7 @@ class ConsumerGroup:
         for member_id in slow:
             draft.time_out_revocation(member_id)
         if silent or slow:
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=SILENT if silent else SLOW)
         facts = draft.facts()
         if len(self._state.sessions) < len(self._state.members):
             for member_id, member in self._state.members.items():

@@ -155,6 +155,11 @@ class ConsumerGroupCounts(msgspec.Struct, frozen=True):
     """Times when all members had what they should have after a rebalance, or several on top of each other."""
     settled_ms: int = 0
     """How long all these took together."""
+    partitions_revoked: int = 0
+    """Partitions that a member was asked to give up."""
+    by_reason: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many rebalances began for each reason: joined, left, silent, slow to revoke, subscription, assignor or
+    topics changed."""
 
 
 # -- replies
@@ -194,7 +199,7 @@ class ConsumerGroupDescription(msgspec.Struct, frozen=True):
     """0: before we wrote it down."""
     heard_ms: dict[str, int | None] = msgspec.field(default_factory=dict)
     """When each member was last heard."""
-    counts: ConsumerGroupCounts = ConsumerGroupCounts()
+    counts: ConsumerGroupCounts = msgspec.field(default_factory=ConsumerGroupCounts)
 
 
 # -- facts
@@ -271,6 +276,9 @@ class ConsumerGroupMeasured(Fact, frozen=True):
     rebalances: int = 0
     partitions_moved: int = 0
     revocation_timeouts: int = 0
+    partitions_revoked: int = 0
+    reason: str = ""
+    """Of the rebalance, if there is one."""
 
 
 StoredConsumerFact = ConsumerGroupKept | ConsumerMemberKept

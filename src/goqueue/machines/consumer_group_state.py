@@ -131,7 +131,9 @@ class ConsumerGroupState:
             rebalances=self.counts.rebalances + fact.rebalances,
             partitions_moved=self.counts.partitions_moved + fact.partitions_moved,
             revocation_timeouts=self.counts.revocation_timeouts + fact.revocation_timeouts,
+            partitions_revoked=self.counts.partitions_revoked + fact.partitions_revoked,
             rebalance_at_ms=fact.at_ms if fact.rebalances else self.counts.rebalance_at_ms,
+            by_reason=_counted(self.counts.by_reason, fact.reason),
         )
 
     @property
@@ -149,3 +151,7 @@ class ConsumerGroupState:
         epoch = self.group.target_epoch
         is_stable = all(each.state is MemberState.STABLE and each.epoch == epoch for each in self.members.values())
         return "Stable" if is_stable else "Reconciling"
+
+
+def _counted(by_reason: dict[str, int], reason: str) -> dict[str, int]:
+    return {**by_reason, reason: by_reason.get(reason, 0) + 1} if reason else by_reason

@@ -52,7 +52,7 @@ from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
 from goqueue.machines.delivery_time import LEASES_PER_TICK, SPOTS_PER_TICK, Passing
-from goqueue.machines.delivery_window import WINDOW_MAX
+from goqueue.machines.delivery_window import LEASED, WAITING, WINDOW_MAX
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 
@@ -158,6 +158,23 @@ class Deliveries:
     @property
     def tally(self) -> Tally:
         return self._state.tally
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer: so far may it commit."""
+        own, leases = self._state.places[place].own, self._state.leases
+        offset = own.start
+        while offset < own.end:
+            offset = own.done_until(offset)
+            if offset >= own.end or not LEASED <= own.kind_at(offset) < WAITING:
+                break
+            lease = leases.get(own.lease_of[offset - own.base])
+            if lease is None or lease.consumer != consumer:
+                break
+            offset += 1
+        return offset
+
+    def measures(self) -> Iterator[Measure]:
+        return (delivery.measure() for delivery in self._state.places.values())
 
     def dead_due(self, place: Place) -> list[DeadLetter]:
         """In the order in which they died."""

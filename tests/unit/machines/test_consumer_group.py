@@ -234,7 +234,12 @@ def test_f261_f270_rebalances_are_counted_and_timed() -> None:
     began_ms = host.now_ms
     (old,) = stable(host, 1, "orders")
     assert host.group.counts == ConsumerGroupCounts(
-        rebalances=1, partitions_moved=6, rebalance_ms_last=0, rebalance_at_ms=began_ms, settled=1, settled_ms=0
+        rebalances=1,
+        partitions_moved=6,
+        rebalance_ms_last=0,
+        rebalance_at_ms=began_ms,
+        settled=1,
+        by_reason={"joined": 1},
     )
     new = Consumer(host, "new", "orders")
     began_ms = host.now_ms
@@ -244,7 +249,14 @@ def test_f261_f270_rebalances_are_counted_and_timed() -> None:
     host.advance(400)
     new.cycle()
     assert host.group.counts == ConsumerGroupCounts(
-        rebalances=2, partitions_moved=9, rebalance_ms_last=700, rebalance_at_ms=began_ms, settled=2, settled_ms=700
+        rebalances=2,
+        partitions_moved=9,
+        rebalance_ms_last=700,
+        rebalance_at_ms=began_ms,
+        settled=2,
+        settled_ms=700,
+        partitions_revoked=3,
+        by_reason={"joined": 2},
     )
 
 
