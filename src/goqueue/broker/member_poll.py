@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from goqueue.broker.members import ANY_GENERATION, Members, Who
+from goqueue.broker.members import ANY_GENERATION, Members, TopicPartition, Who
 from goqueue.broker.receive import BYTES_MAX, LeasedPlace, Receiver, ReceiveRequest, Receiving
 from goqueue.machines.consumer_group_facts import ConsumerMember, FoundConsumerMember
 from goqueue.model.errors import GoQueueError
@@ -23,6 +23,8 @@ class PollRequest(NamedTuple):
 class Polled(NamedTuple):
     generation: int
     found: list[LeasedPlace]
+    revoking: tuple[TopicPartition, ...] = ()
+    """What a cooperative member shall give up."""
 
 
 OnPolled: TypeAlias = Callable[[Polled | GoQueueError], None]
@@ -48,6 +50,8 @@ class MemberPoll:
         self._has_changed = False
         self._due_ms = members.clock.now_ms() + request.wait_ms
         self._generation = 0
+        self._revoking: tuple[TopicPartition, ...] | None = None
+        """None: it has not looked yet."""
         self.is_over = False
 
     def start(self) -> None:
@@ -103,12 +107,20 @@ class MemberPoll:
                 self._finish(member)
                 return
             self._generation = member.epoch
-            places = self._members.assigned(member)
-            self._members.even_out(
-                self._group_id, member, places, lambda error: self._even(error, list(places), beat_ms)
+            before, self._revoking = self._revoking, self._members.named(member.revoking)
+            if before is not None and not before and self._revoking:
+                self._finish(Polled(self._generation, [], self._revoking))  # it shall hear of it soon
+                return
+            places = self._members.named(member.assigned)
+            self._members.progress.even_out(
+                self._group_id,
+                member,
+                places,
+                lambda error: self._even(error, list(places), beat_ms),
+                is_to_read=True,
             )
 
-        self._members.take(self._group_id, reply.member, taken)
+        self._members.serve(self._group_id, reply.member, taken)
 
     def _even(self, error: GoQueueError | None, places: list[tuple[str, int]], beat_ms: int) -> None:
         if error is not None:
@@ -140,6 +152,6 @@ class MemberPoll:
     def _leased(self, found: list[LeasedPlace]) -> None:
         self._parked = None
         if found or self._members.clock.now_ms() >= self._due_ms:
-            self._finish(Polled(self._generation, found))
+            self._finish(Polled(self._generation, found, self._revoking or ()))
         else:
             self._look_again()

@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.groups import Groups, commands, consumer_commands, new_member_id
-from goqueue.broker.queues import EARLIEST, Place, Queues
+from goqueue.broker.member_progress import MemberProgress, failure_of
+from goqueue.broker.queues import Place, Queues
 from goqueue.broker.topics import Topics
 from goqueue.machines.consumer_group_facts import ConsumerMember, FoundConsumerMember, packed, unpacked
-from goqueue.machines.delivery_commands import GiveBack, SettleBelow
+from goqueue.machines.delivery_commands import GiveBack
 from goqueue.machines.group_commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 
 SESSION_MS_MIN, SESSION_MS_MAX = 1000, 30 * 60_000
@@ -45,6 +45,8 @@ class Joining(NamedTuple):
     """Of a member that comes back."""
     session_ms: int = 0
     """0: as the group does."""
+    is_cooperative: bool = False
+    """It says itself when it has given up partitions, whatever it does meanwhile."""
     rebalance_ms: int = REBALANCE_MS
     client_host: str = ""
 
@@ -74,6 +76,7 @@ class Members:
         self.groups = groups
         self.queues = queues
         self.clock = clock
+        self.progress = MemberProgress(groups, queues, topics)
         self._topics = topics
         groups.on_member_gone.append(self._gone)
 
@@ -97,6 +100,7 @@ class Members:
             client_id=wanted.client_id,
             client_host=wanted.client_host,
             session_ms=_rounded(wanted.session_ms),
+            is_cooperative=wanted.is_cooperative,
         )
 
         def joined(reply: Any) -> None:
@@ -145,11 +149,11 @@ class Members:
                 return
             member = reply.member
             assert member is not None
-            going = [each for each in self._named(member.revoking) if revoked is None or each in revoked]
+            going = [each for each in self.named(member.revoking) if revoked is None or each in revoked]
             if not going:
                 on_reply(self._membership(reply))
                 return
-            kept = {*self._named(member.assigned), *self._named(member.revoking)}.difference(going)
+            kept = {*self.named(member.assigned), *self.named(member.revoking)}.difference(going)
             owned = packed((self._topics.image.topics[each.topic].id, each.partition) for each in kept)
             places = tuple(Place(who.group_id, *each) for each in going)
             self.queues.submit(who.group_id, GiveBack(who.group_id, who.member_id, places))
@@ -160,7 +164,7 @@ class Members:
                 else:
                     self._heartbeat(who.group_id, member, owned, beaten)
 
-            self.even_out(who.group_id, member, going, even)
+            self.progress.even_out(who.group_id, member, going, even)
 
         def beaten(member: ConsumerMember | GoQueueError) -> None:
             if isinstance(member, GoQueueError):
@@ -189,7 +193,9 @@ class Members:
                 else:
                     self.groups.submit(command, lambda reply: on_reply(failure_of(reply)))
 
-            self.even_out(who.group_id, member, [*self._named(member.assigned), *self._named(member.revoking)], even)
+            self.progress.even_out(
+                who.group_id, member, [*self.named(member.assigned), *self.named(member.revoking)], even
+            )
 
         self.find(who, found)
 
@@ -198,7 +204,7 @@ class Members:
     ) -> None:
         """All before these offsets is done: for the group's stream readers and as a queue. All of them or none."""
         if not who.member_id:
-            self._commit(who, commands.NO_GENERATION, offsets, on_reply)
+            self.progress.commit(who.group_id, who.member_id, commands.NO_GENERATION, offsets, on_reply)
             return
 
         def found(reply: FoundConsumerMember | GoQueueError) -> None:
@@ -207,59 +213,16 @@ class Members:
                 return
             member = reply.member
             assert member is not None
-            own = {*self._named(member.assigned), *self._named(member.revoking)}
+            own = {*self.named(member.assigned), *self.named(member.revoking)}
             foreign = [each for each in offsets if each not in own]
             if foreign:
                 place = f"{foreign[0].topic}/{foreign[0].partition}"
                 on_reply(NotAssigned(f"{place} is not assigned to this member"))
                 return
-            self._commit(who, who.generation or member.epoch, offsets, on_reply)
+            generation = who.generation or member.epoch
+            self.progress.commit(who.group_id, who.member_id, generation, offsets, on_reply)
 
         self.find(Who(who.group_id, who.member_id), found)
-
-    def _commit(
-        self,
-        who: Who,
-        generation: int,
-        offsets: Mapping[TopicPartition, int],
-        on_reply: Callable[[GoQueueError | None], None],
-    ) -> None:
-        wanted = []
-        for (topic, partition), offset in offsets.items():
-            try:
-                replica = self._topics.replica(topic, partition)
-            except Refused as error:
-                on_reply(error)
-                return
-            if offset > replica.high_watermark:
-                end = replica.high_watermark
-                message = f"offset {offset} lies beyond the end of {topic}/{partition}, which is {end}"
-                on_reply(Refused(Code.OFFSET_OUT_OF_RANGE, message))
-                return
-            wanted.append(self._to_commit(TopicPartition(topic, partition), offset, replica))
-
-        def committed(reply: Any) -> None:
-            codes = () if isinstance(reply, GoQueueError) else reply.codes
-            bad = next((code for code in codes if code is not Code.NONE), None)
-            if isinstance(reply, GoQueueError) or bad is not None:
-                on_reply(reply if bad is None else Refused(bad))
-                return
-            left = len(wanted)
-
-            def settled(_reply: Any) -> None:
-                nonlocal left
-                left -= 1
-                if not left:
-                    on_reply(None)
-
-            for each in wanted:
-                place = Place(who.group_id, each.topic, each.partition)
-                self.queues.submit(who.group_id, SettleBelow(place, each.offset), settled)
-
-        command = commands.CommitOffsets(
-            who.group_id, tuple(wanted), generation, who.member_id, knows_group_not_found=True
-        )
-        self.groups.submit(command, committed)
 
     # -- parts of them
 
@@ -280,6 +243,13 @@ class Members:
             on_found(failure or reply)
 
         self.groups.submit(consumer_commands.FindConsumerMember(who.group_id, who.member_id), found)
+
+    def serve(self, group_id: str, member: ConsumerMember, on_taken: OnMember) -> None:
+        """A heartbeat of a member that wants something else: it gives up what it shall, unless it is cooperative."""
+        if member.is_cooperative:
+            self._heartbeat(group_id, member, None, on_taken)
+        else:
+            self.take(group_id, member, on_taken)
 
     def take(self, group_id: str, member: ConsumerMember, on_taken: OnMember) -> None:
         """A heartbeat; what the member shall give up is given up with it."""
@@ -304,7 +274,7 @@ class Members:
             else:
                 self._heartbeat(group_id, member, member.assigned, on_done)
 
-        self.even_out(group_id, member, self._named(member.revoking), even)
+        self.progress.even_out(group_id, member, self.named(member.revoking), even)
 
     def _heartbeat(
         self,
@@ -324,82 +294,9 @@ class Members:
         )
         self.groups.submit(command, lambda reply: on_beaten(failure_of(reply) or reply.member))
 
-    def even_out(
-        self,
-        group_id: str,
-        member: ConsumerMember,
-        partitions: Collection[TopicPartition],
-        on_even: Callable[[GoQueueError | None], None],
-    ) -> None:
-        """A partition may have been read by a member that commits offsets, and may be read by one next: what either
-        side knows to be done is done for both.
-        """
-        if not partitions:
-            on_even(None)
-            return
-
-        def fetched(reply: Any) -> None:
-            failure = failure_of(reply)
-            if failure is not None:
-                on_even(failure)
-            else:
-                committed = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets}
-                self._even(group_id, member, committed, on_even)
-
-        self.groups.submit(commands.FetchOffsets(group_id, tuple(partitions)), fetched)
-
-    def _even(
-        self,
-        group_id: str,
-        member: ConsumerMember,
-        committed: Mapping[TopicPartition, int],
-        on_even: Callable[[GoQueueError | None], None],
-    ) -> None:
-        behind: list[commands.OffsetToCommit] = []
-        unopened: list[tuple[Place, int]] = []
-        for partition, offset in committed.items():
-            place = Place(group_id, *partition)
-            try:
-                replica = self._topics.replica(*partition)
-            except Refused:
-                continue  # whoever receives there is told
-            start = self.queues.settled_below(place)
-            offset = min(offset, replica.high_watermark)
-            if start is None:
-                unopened.append((place, offset))
-            elif offset > start:
-                self.queues.submit(group_id, SettleBelow(place, offset))
-            elif start > max(offset, replica.start_offset):
-                behind.append(self._to_commit(partition, start, replica))
-        if behind:
-            command = commands.CommitOffsets(group_id, tuple(behind), member.epoch, member.member_id)
-            self.groups.submit(command, lambda reply: None)
-        self._open(unopened, on_even)
-
-    def _open(self, places: list[tuple[Place, int]], on_open: Callable[[GoQueueError | None], None]) -> None:
-        left = len(places)
-
-        def opened(_error: GoQueueError | None) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                on_open(None)
-
-        if not places:
-            on_open(None)
-        for place, offset in places:
-            self.queues.open(place, EARLIEST, opened, at=offset if offset >= 0 else None)
-
-    def _to_commit(self, partition: TopicPartition, offset: int, replica: Replica) -> commands.OffsetToCommit:
-        topic = self._topics.image.topics[partition.topic]
-        return commands.OffsetToCommit(*partition, offset, replica.high_watermark, topic_id=topic.id)
-
     # -- as doors see it
 
-    def assigned(self, member: ConsumerMember) -> tuple[TopicPartition, ...]:
-        return self._named(member.assigned)
-
-    def _named(self, assignment: Iterable[consumer_commands.TopicPartitions]) -> tuple[TopicPartition, ...]:
+    def named(self, assignment: Iterable[consumer_commands.TopicPartitions]) -> tuple[TopicPartition, ...]:
         """By name; topics that are gone are left out."""
         found = ((self._topics.image.by_id(topic_id), number) for topic_id, number in unpacked(assignment))
         return tuple(sorted(TopicPartition(topic.name, number) for topic, number in found if topic is not None))
@@ -412,20 +309,12 @@ class Members:
         return Membership(
             member.member_id,
             member.epoch,
-            self._named(member.assigned),
-            self._named(member.revoking),
+            self.named(member.assigned),
+            self.named(member.revoking),
             found.is_stable,
             found.session_ms,
             found.revocation_due_ms,
         )
-
-
-def failure_of(reply: Any) -> GoQueueError | None:
-    if isinstance(reply, GoQueueError):
-        return reply
-    if reply.code is Code.NONE:
-        return None
-    return Refused(reply.code, reply.message or "") if hasattr(reply, "message") else Refused(reply.code)
 
 
 def _rounded(session_ms: int) -> int:

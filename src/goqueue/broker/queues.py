@@ -244,6 +244,10 @@ class Queues:
         machine = self.of(place.group_id).machine
         return machine.measure(place).start_offset if machine.is_open(place) else None
 
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer."""
+        return self.of(place.group_id).machine.reach(place, consumer)
+
     def tallies(self) -> tuple[Tally, Measured]:
         """What happened since the start, and what is the matter now, in all groups."""
         total = Tally()

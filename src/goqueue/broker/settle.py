@@ -57,9 +57,7 @@ class Settler:
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
 
-    def settle_one(
-        self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]
-    ) -> None:
+    def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
         """As `settle`, and tells what came of it."""
         try:
             receipt = decode_receipt(wanted.receipt, self._key)

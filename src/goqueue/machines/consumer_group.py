@@ -152,9 +152,7 @@ class ConsumerGroup:
         before = self._predecessor(command)
         if before is not None and before.member_id != command.member_id:
             draft.drop(before.member_id)
-        known = changed(
-            before or ConsumerMember(command.member_id, joined_at_ms=now_ms), member_id=command.member_id
-        )
+        known = changed(before or ConsumerMember(command.member_id, joined_at_ms=now_ms), member_id=command.member_id)
         draft.put(_told(known, command))
         self._begin_epoch_if_due(draft, before, command)
         draft.assign()
@@ -247,7 +245,7 @@ class ConsumerGroup:
 def _told(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
     """The member with what it says about itself."""
     fields: dict[str, Any] = {"client_id": command.client_id, "client_host": command.client_host}
-    for field in ("instance_id", "rack_id", "server_assignor"):
+    for field in ("instance_id", "rack_id", "server_assignor", "is_cooperative"):
         if getattr(command, field) is not None:
             fields[field] = getattr(command, field)
     if command.rebalance_timeout_ms != UNCHANGED:

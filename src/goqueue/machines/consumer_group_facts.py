@@ -80,7 +80,9 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     client_id: str = ""
     client_host: str = ""
     session_ms: int = UNCHANGED
-    """How long it may be silent; 0: as long as the options say. No Kafka client can ask for it."""
+    """How long it may be silent; 0: as long as the options say. No Kafka client can ask for this or what follows."""
+    is_cooperative: bool | None = None
+    """It wants to be asked before anything is taken from it, even while it is served; see `broker.members`."""
 
     @property
     def is_full(self) -> bool:
@@ -132,6 +134,7 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     target: Assignment = ()
     session_ms: int = 0
     """0: as the options say."""
+    is_cooperative: bool = False
     joined_at_ms: int = 0
     """0: before we wrote it down."""
 

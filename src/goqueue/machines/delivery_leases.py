@@ -55,7 +55,9 @@ class Leases:
     def of(self, consumer: str, places: Container[Place]) -> list[tuple[int, HeldLease]]:
         """A look at all leases: for what happens rarely."""
         return [
-            (number, lease) for number, lease in self._held.items() if lease.consumer == consumer and lease.place in places
+            (number, lease)
+            for number, lease in self._held.items()
+            if lease.consumer == consumer and lease.place in places
         ]
 
     def release(self, number: int, count: int) -> HeldLease:

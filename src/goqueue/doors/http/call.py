@@ -31,13 +31,13 @@ class Call:
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()
 
-    async def ask(self, submit: Callable[[Callable[[T], None]], object]) -> T:
+    async def ask(self, submit: Callable[[Callable[[T | GoQueueError], None]], object]) -> T:
         """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
         returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
         """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T | GoQueueError] = asyncio.get_running_loop().create_future()
 
-        def answer(reply: T) -> None:
+        def answer(reply: T | GoQueueError) -> None:
             if not future.done():
                 future.set_result(reply)
 

@@ -131,8 +131,8 @@ class Methods:
 
     def __init__(self, operations: list[Operation], call: Call) -> None:
         self._endpoints = {operation.method: Endpoint(operation, call) for operation in operations}
-        if "GET" in self._endpoints:
-            self._endpoints["HEAD"] = self._endpoints["GET"]
+        if any(operation.method == "GET" and not operation.waits for operation in operations):
+            self._endpoints["HEAD"] = self._endpoints["GET"]  # not of a poll: what it gives would be lost
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["method"])
