@@ -19,6 +19,7 @@ from goqueue.machines.delivery_commands import (
     Seek,
     SetGroupOptions,
     SetPolicy,
+    Tally,
 )
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -52,6 +53,15 @@ class QueueLag(NamedTuple):
     """Offsets that the group has not looked at yet: it looks only so far ahead."""
     oldest_age_ms: int | None
     """Of the first record that is not settled; None: all are."""
+
+
+class Measured(NamedTuple):
+    """Records of all groups."""
+
+    leased: int
+    waiting: int
+    """For the end of a retry's delay."""
+    dying: int
 
 
 class Group(NamedTuple):
@@ -155,8 +165,12 @@ class Queues:
 
     # -- places
 
-    def open(self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None]) -> None:
-        """Begin to deliver there, at one end of the log if the group is new there; `on_open` once that is durable."""
+    def open(
+        self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None], at: int | None = None
+    ) -> None:
+        """Begin to deliver there: if the group is new there, at the offset `at`, or else at one end of the log.
+        `on_open` once that is durable.
+        """
         try:
             replica = self._topics.replica(place.topic, place.partition)
             topic = self._topic(place.topic)
@@ -165,6 +179,8 @@ class Queues:
             return
         start = self.options(place.group_id).get("start", start)
         offset = replica.start_offset if start == EARLIEST else replica.high_watermark
+        if at is not None:
+            offset = max(replica.start_offset, min(at, replica.high_watermark))
         command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
         self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
 
@@ -230,6 +246,28 @@ class Queues:
             on_reply(reply)
 
         self.submit(group_id, SetGroupOptions(group_id, dict(changes)), is_set)
+
+    def settled_below(self, place: Place) -> int | None:
+        """The first offset that is not settled; None: this group has never been there."""
+        machine = self.of(place.group_id).machine
+        return machine.measure(place).start_offset if machine.is_open(place) else None
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer."""
+        return self.of(place.group_id).machine.reach(place, consumer)
+
+    def tallies(self) -> tuple[Tally, Measured]:
+        """What happened since the start, and what is the matter now, in all groups."""
+        total = Tally()
+        leased = waiting = dying = 0
+        for _, machine in self._groups:
+            for name in total.__struct_fields__:
+                setattr(total, name, getattr(total, name) + getattr(machine.tally, name))
+            for measure in machine.measures():
+                leased += sum(measure.leased)
+                waiting += measure.waiting
+                dying += measure.dead
+        return total, Measured(leased, waiting, dying)
 
     def groups(self) -> Iterator[str]:
         for group in self._groups:

@@ -1,5 +1,6 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
+from goqueue.broker.members import NotAssigned
 from goqueue.broker.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
@@ -77,6 +78,7 @@ OWN_CODES: tuple[tuple[type[GoQueueError], str, int], ...] = (
     (InvalidWish, "INVALID_RECORD", BAD_REQUEST),
     (MalformedReceipt, "MALFORMED_RECEIPT", BAD_REQUEST),
     (BatchTooLarge, "MESSAGE_TOO_LARGE", TOO_LARGE),
+    (NotAssigned, "NOT_ASSIGNED", FORBIDDEN),
 )
 
 
