@@ -123,6 +123,6 @@ def _content(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
     if Events in kinds:
         return {"text/event-stream": {"schema": {"type": "string"}}}
     if Text in kinds:
-        return {"text/plain": {"schema": {"type": "string"}}}
+        return {operation.media_type: {"schema": {"type": "string"}}}
     schemas = [by_type[id(kind)] for kind in reply_types(operation)]
     return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}

@@ -60,6 +60,8 @@ class Operation(NamedTuple):
     body_bytes_max: int
     other_replies: tuple[tuple[int, str], ...]
     """Statuses, and what they mean, under which the usual body comes."""
+    media_type: str
+    """Of an answer that is `Text`."""
     header_fields: tuple[tuple[str, str], ...]
     """Headers that are taken as a field of the query, if the query does not say."""
 
@@ -91,7 +93,7 @@ class Operations:
     def delete(self, path: str, **more: Any) -> Callable[[H], H]:
         return self._add("DELETE", path, **more)
 
-    def _add(
+    def _add(  # noqa: PLR0913  all that can be said of an operation
         self,
         method: str,
         path: str,
@@ -102,6 +104,7 @@ class Operations:
         body_bytes_max: int = BODY_BYTES_MAX,
         other_replies: tuple[tuple[int, str], ...] = (),
         header_fields: tuple[tuple[str, str], ...] = (),
+        media_type: str = "text/plain",
     ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             hints = get_type_hints(handle, include_extras=True)
@@ -125,6 +128,7 @@ class Operations:
                     body_bytes_max=body_bytes_max,
                     other_replies=other_replies,
                     header_fields=header_fields,
+                    media_type=media_type,
                 )
             )
             return handle

@@ -21,7 +21,9 @@ EventId = Annotated[
 class FollowQuery(FilterQuery):
     partition: PartitionNumber | None = None
     """Absent: all of them."""
-    start: Annotated[str, Meta(pattern="^(earliest|latest)$")] | None = field(default=None, name="from")
+    start: Annotated[str, Meta(pattern="^(earliest|latest)$", examples=["latest"])] | None = field(
+        default=None, name="from"
+    )
     """Absent, with no offset and no time: latest, that is what comes from now on."""
     offset: Offset | None = None
     from_time: Moment | None = None

@@ -58,7 +58,12 @@ class SeekGroup(Body):
     to: PlaceInLog
     partitions: SomePartitions | None = None
     dry_run: bool = False
-    mode: Annotated[str, Meta(pattern="^(queue|stream)$", description="Absent: whatever this group is")] | None = None
+    mode: (
+        Annotated[
+            str, Meta(pattern="^(queue|stream)$", description="Absent: whatever this group is", examples=["queue"])
+        ]
+        | None
+    ) = None
     live: bool = False
     """Of a stream group that has members: turn them out, and let them begin there when they come back."""
 

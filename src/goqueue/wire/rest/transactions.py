@@ -37,7 +37,7 @@ class ProducerHeartbeat(Body):
     epoch: Epoch | None = None
 
 
-class HeartbeatReply(Reply):
+class ProducerHeartbeatReply(Reply):
     status: Annotated[str, Meta(examples=["ok"])]
 
 

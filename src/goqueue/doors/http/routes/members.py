@@ -116,7 +116,10 @@ async def heartbeat(call: Call, path: GroupPath, body: MemberBody) -> HeartbeatR
 
 @members.post("/groups/{group}/leave", errors=(404, 409))
 async def leave_group(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
-    """Leave a group. What the member holds is delivered to others at once."""
+    """Leave a group.
+
+    What the member holds is delivered to others at once.
+    """
     return await leave(call, path.group, body)
 
 

@@ -32,17 +32,19 @@ async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerRep
 
 
 @transactions.post("/producers/{producer_id}/heartbeat", errors=(404, 409))
-async def producer_heartbeat(call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat) -> rest.HeartbeatReply:
+async def producer_heartbeat(
+    call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
+) -> rest.ProducerHeartbeatReply:
     """Am I still this producer? 409: somebody else is by now. A heartbeat does not make a transaction last longer."""
     machine = call.broker.transactions.machine
     known = machine.of_producer(path.producer_id)
     if known is None and body.transactional_id is None and machine.was_given(path.producer_id):
-        return rest.HeartbeatReply(status="ok")  # one without transactions: nobody else can be it
+        return rest.ProducerHeartbeatReply(status="ok")  # one without transactions: nobody else can be it
     epoch = body.epoch
     if epoch is None:
         epoch = 0 if known is None else known.epoch
     call.broker.transaction_steps.find(Producer(path.producer_id, epoch, body.transactional_id))
-    return rest.HeartbeatReply(status="ok")
+    return rest.ProducerHeartbeatReply(status="ok")
 
 
 @transactions.get("/transactions")
