@@ -12,6 +12,7 @@ STYLE = """
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 6rem; }
 h1 { margin: 0; font-size: 1.5rem; } h2 { margin: 2rem 0 .5rem; font-size: 1.1rem; }
+h3 { margin: .8rem 0 0; font-size: .95rem; }
 a { color: var(--link); } p { margin: .4rem 0; white-space: pre-line; } .dim { color: var(--dim); }
 nav { display: flex; flex-wrap: wrap; gap: .25rem .9rem; margin-top: .8rem; }
 input, textarea, button { font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--line);
@@ -20,7 +21,8 @@ input, textarea, button { font: inherit; color: inherit; background: var(--paper
 code, pre, textarea, .path { font: 13px/1.5 ui-monospace, monospace; }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .35rem 0; background: var(--box); }
 summary { display: flex; gap: .7rem; align-items: baseline; padding: .4rem .7rem; cursor: pointer; list-style: none; }
-summary .path { overflow-wrap: anywhere; } summary .dim { margin-left: auto; text-align: right; }
+summary .path { flex: none; max-width: 60%; overflow-wrap: anywhere; }
+summary .dim { margin-left: auto; text-align: right; }
 .method { min-width: 3.8rem; font-weight: 700; font-size: .8rem; }
 .inside { padding: .2rem .8rem .8rem; border-top: 1px solid var(--line); }
 table { border-collapse: collapse; width: 100%; margin: .4rem 0; }
@@ -95,7 +97,14 @@ function fields(schema) {
     make("td", {}, make("code", { textContent: name }), wanted.includes(name) ? " *" : ""),
     make("td", { className: "dim", textContent: kind(each) + limits(each) }),
     make("td", { textContent: each.description || resolve(each).description || "" })));
-  return make("table", {}, ...rows);
+  const inner = Object.values(schema.properties || {}).flatMap(within)
+    .map((name) => make("div", {}, make("h3", { textContent: name }), fields(schemas[name])));
+  return make("div", {}, make("table", {}, ...rows), ...inner);
+}
+
+function within(schema) {
+  if (schema.$ref) return [schema.$ref.split("/").pop()];
+  return [...(schema.anyOf || []), schema.items, schema.additionalProperties].filter((each) => each).flatMap(within);
 }
 
 function parameterRow(parameter, inputs) {
