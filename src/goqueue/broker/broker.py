@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from goqueue.broker.compact import Compact
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
@@ -51,6 +52,7 @@ class Broker:
     reliabilities: Reliabilities
     replays: Replays
     transaction_steps: TransactionSteps
+    compact: Compact
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

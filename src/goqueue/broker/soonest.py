@@ -6,7 +6,7 @@ from heapq import nsmallest
 from goqueue.broker.schedules import FoundSchedule, ScheduleKey, Schedules
 from goqueue.runtime.clock import Clock
 
-SCHEDULES_PER_TURN = 10_000
+SCHEDULES_PER_TURN = 4000
 
 
 def soonest(
@@ -21,7 +21,10 @@ def soonest(
         nonlocal best, total, after
         some = schedules.machine.pending(topic, None, after, SCHEDULES_PER_TURN)
         total += len(some)
-        best = nsmallest(count, [*best, *some], key=lambda each: (each.due_ms, each.key))
+        latest_ms = best[-1].due_ms if best and len(best) >= count else None
+        sooner = some if latest_ms is None else [each for each in some if each.due_ms <= latest_ms]
+        if sooner:
+            best = nsmallest(count, [*best, *sooner], key=lambda each: (each.due_ms, each.key))
         if len(some) < SCHEDULES_PER_TURN:
             on_found(best, total)
         else:

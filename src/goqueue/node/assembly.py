@@ -4,6 +4,7 @@ import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
@@ -56,7 +57,16 @@ LEDGER_OPTIONS = {
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, node_id: int, default_partitions: int, creates_topics: bool):
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        node_id: int,
+        default_partitions: int,
+        *,
+        creates_topics: bool,
+        compact: Compact,
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._coordinators: list[Coordinator] = []
@@ -96,6 +106,7 @@ class Assembly:
             reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
             transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
+            compact=compact,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )

@@ -1,10 +1,10 @@
-"""Work on a node: more partitions, and who looks after what."""
+"""Work on a node: more partitions, compaction, and who looks after what."""
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from goqueue.wire.rest.common import Body, Count, GroupId, Query, Reply
+from goqueue.wire.rest.common import Body, Count, GroupId, PartitionNumber, Query, Reply
 from goqueue.wire.rest.topics import PARTITIONS_MAX
 
 
@@ -58,3 +58,26 @@ class GroupCoordinator(Reply):
     coordinator_partition: int
     coordinator_node: str
     routing_info: RoutingInfo
+
+
+class Compact(Body):
+    partitions: Annotated[list[PartitionNumber], Meta(min_length=1, max_length=PARTITIONS_MAX)] | None = None
+    """Absent: all of the topic."""
+    dry_run: bool = False
+
+
+class CompactedPartition(Reply):
+    partition: int
+    compacted: Annotated[bool, Meta(description="False: there was nothing to do, or it was a dry run")]
+    records_before: Annotated[int, Meta(ge=0, description="0 if there was nothing to do, as records_after")]
+    records_after: Count
+    records_removed: Annotated[int, Meta(ge=0, description="Of a dry run: that would be")]
+    dirty_ratio: Annotated[float, Meta(ge=0, le=1, description="Share of the bytes that were not compacted before")]
+    error: str | UnsetType = UNSET
+
+
+class Compacted(Reply):
+    success: bool
+    topic: str
+    dry_run: bool
+    results: list[CompactedPartition]

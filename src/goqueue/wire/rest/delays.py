@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from goqueue.wire.rest.common import Body, Count, Duration, Moment, Offset, PartitionNumber, Query, Reply, TopicName
 from goqueue.wire.rest.messages import Base64, LaneName
 
-SKIP_MAX = 100_000
+SKIP_MAX = 10_000
 
 ScheduleName = Annotated[
     str,

@@ -1,5 +1,6 @@
 """Administration over HTTP."""
 
+import errno
 from zlib import crc32
 
 from tests.unit.doors.http.door_client import Client, served
@@ -49,3 +50,53 @@ async def test_every_group_has_a_coordinator(client: Client) -> None:
     told = await client.get("/admin/coordinators/groups/unknown")
     assert (told["internal_topic"], told["coordinator_node"]) == ("__groups", "node-1")
     assert told["routing_info"] == {"hash": crc32(b"unknown"), "partition_count": 4}
+
+
+@served
+async def test_a_topic_is_compacted_at_once(client: Client) -> None:
+    await client.b.create_topic("prices", partitions=2, cleanup_policy="compact")
+    for number in range(10):
+        await client.b.publish("prices", b"%d" % number, key=b"k%d" % (number % 2), partition=0)
+    tried = await client.post("/admin/topics/prices/compact", dry_run=True, partitions=[0, 0])
+    assert tried == {
+        "success": True,
+        "topic": "prices",
+        "dry_run": True,
+        "results": [
+            {
+                "partition": 0,
+                "compacted": False,
+                "records_before": 10,
+                "records_after": 2,
+                "records_removed": 8,
+                "dirty_ratio": 1.0,
+            }
+        ],
+    }
+    assert len(await client.b.read("prices")) == 10
+    first, second = (await client.post("/admin/topics/prices/compact"))["results"]
+    assert (first["compacted"], first["records_removed"], second["compacted"]) == (True, 8, False)
+    assert [each.value for each in await client.b.read("prices")] == [b"8", b"9"]
+    await client.b.publish("prices", b"10", key=b"k0", partition=0)
+    first, _ = (await client.post("/admin/topics/prices/compact"))["results"]
+    assert (first["records_before"], first["records_after"], 0 < first["dirty_ratio"] < 1) == (3, 2, True)
+    await client.b.crash()
+    await client.restart()
+    assert [each.value for each in await client.b.read("prices")] == [b"9", b"10"]
+    first, _ = (await client.post("/admin/topics/prices/compact"))["results"]
+    assert (first["compacted"], first["records_removed"]) == (False, 0)
+
+
+@served
+async def test_what_cannot_be_compacted(client: Client) -> None:
+    await client.b.create_topic("orders")
+    await client.b.create_topic("prices", cleanup_policy="compact")
+    assert (await client.post("/admin/topics/orders/compact", status=400))["code"] == "INVALID_CONFIG"
+    await client.post("/admin/topics/prices/compact", partitions=[1], status=404)
+    await client.post("/admin/topics/prices/compact", partitions=[], status=400)
+    await client.post("/admin/topics/none/compact", status=404)
+    await client.b.publish("prices", b"x", key=b"k")
+    client.b.faults.add("sync", errno.EIO)
+    reply = await client.post("/admin/topics/prices/compact")
+    assert reply["success"] is False
+    assert reply["results"][0]["error"]

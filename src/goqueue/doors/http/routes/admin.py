@@ -3,12 +3,19 @@
 from collections import Counter
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
+from goqueue.broker.compact import CompactResult
 from goqueue.broker.groups import commands, group_hash
 from goqueue.broker.topics import AddPartitions
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.rest.admin import (
+    Compact,
+    Compacted,
+    CompactedPartition,
     CoordinatorFacts,
     CoordinatorPath,
     Coordinators,
@@ -50,6 +57,51 @@ async def scaling_status(call: Call, path: TopicPath) -> ScalingStatus:
     """Are partitions being added? On one node they are there when the request for them is answered."""
     topic = call.topic(path.topic)
     return ScalingStatus(topic=topic.name, scaling_in_progress=False, partitions=topic.partitions)
+
+
+@admin.post("/admin/topics/{topic}/compact", errors=(404,), waits=True)
+async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted:
+    """Compact a topic now: of every key only the last message stays, as its `cleanup.policy` says.
+
+    A node does this by itself when it is worth it. A dry run does the work and throws it away, so its numbers are
+    true. A partition that could not be compacted has an `error` in its result.
+    """
+    topic = call.topic(path.topic)
+    numbers = range(topic.partitions) if body.partitions is None else sorted(set(body.partitions))
+    unknown = [number for number in numbers if number >= topic.partitions]
+    if unknown:
+        raise HttpError(
+            NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {unknown[0]} of {topic.name!r}"
+        )
+    if not topic.options(call.broker.topics.defaults).cleanup_policy.startswith("compact"):
+        raise HttpError(
+            BAD_REQUEST, "INVALID_CONFIG", f"{topic.name!r} is not compacted: set its cleanup.policy to compact first"
+        )
+    results = [await _compacted(call, topic.name, number, body.dry_run) for number in numbers]
+    return Compacted(
+        success=all(each.error is UNSET for each in results),
+        topic=topic.name,
+        dry_run=body.dry_run,
+        results=results,
+    )
+
+
+async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -> CompactedPartition:
+    error: str | UnsetType = UNSET
+    result = CompactResult(is_done=False, dirty_ratio=0.0)
+    try:
+        result = await call.broker.compact(topic, partition, is_dry_run)
+    except GoQueueError as problem:
+        error = str(problem)
+    return CompactedPartition(
+        partition=partition,
+        compacted=result.is_done,
+        records_before=result.records_before,
+        records_after=result.records_after,
+        records_removed=result.records_before - result.records_after,
+        dirty_ratio=result.dirty_ratio,
+        error=error,
+    )
 
 
 @admin.get("/admin/coordinators")
