@@ -103,7 +103,7 @@ async def test_a_nacked_message_comes_when_it_was_promised(client: Client) -> No
 @served
 async def test_the_last_attempt_ends_as_a_dead_letter(client: Client) -> None:
     """B5"""
-    await topic(client, **{"attempts.max": "2"})
+    await topic(client, attempts_max="2")
     await publish(client, "poison")
     (message,) = await receive(client)
     assert (await settle(client, "nack", message, delay=0))["requeued"] is True
@@ -240,7 +240,7 @@ async def test_many_are_settled_at_once_each_with_its_own_result(client: Client)
 
 @served
 async def test_the_numbers_say_what_happened(client: Client) -> None:
-    await topic(client, **{"attempts.max": "2"})
+    await topic(client, attempts_max="2")
     zero = await client.get("/reliability/stats")
     assert {zero[name] for name in zero if name.endswith("_total")} == {0}
     await publish(client, *"abcdef")

@@ -190,7 +190,7 @@ async def test_what_a_member_holds_is_delivered_again_when_it_leaves(client: Cli
 
 @served
 async def test_what_a_silent_member_holds_is_delivered_again_when_its_session_ends(client: Client) -> None:
-    await topic(client, **{"lease.ms": "600000"})
+    await topic(client, lease_ms="600000")
     await publish(client, "a")
     silent = await join(client, session_timeout="5s")
     other = await join(client, session_timeout="10m")
