@@ -124,11 +124,11 @@ def test_a_record_is_looked_at(driver: Driver) -> None:
     driver.settle(leased.lease, 1, how=How.REJECT)
     driver.settle(leased.lease, 2)
     looks = [driver.machine.look(PLACE, offset) for offset in range(4)]
-    assert [(each.attempts, each.is_dead, each.visible_at_ms) for each in looks if each is not None] == [
-        (1, False, driver.now_ms + 5000),
-        (1, True, 0),
-        (1, True, 0),
-        (0, False, 0),
+    assert looks == [
+        (1, False, False, driver.now_ms + 5000),
+        (1, True, True, 0),
+        (1, True, False, 0),
+        (0, False, False, 0),
     ]
     assert driver.machine.look(PLACE._replace(topic="none"), 0) is None
 

@@ -118,6 +118,18 @@ async def test_the_last_attempt_ends_as_a_dead_letter(client: Client) -> None:
 
 
 @served
+async def test_a_nacked_message_whose_time_is_over_is_dropped_where_the_topic_says_so(client: Client) -> None:
+    await topic(client, expired_messages="drop")
+    await publish(client, "a", ttl="10s")
+    (message,) = await receive(client)
+    await client.b.advance("15s")
+    told = await settle(client, "nack", message, delay="1s")
+    assert (told["requeued"], told["action"], told["next_visible_at"]) == (False, "expired", None)
+    assert "dlq_topic" not in told
+    assert await client.b.dead_letters("orders") == []
+
+
+@served
 async def test_a_rejected_message_is_a_dead_letter_at_once(client: Client) -> None:
     """B4"""
     await topic(client)
