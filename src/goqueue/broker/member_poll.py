@@ -11,6 +11,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 
 BEATS_PER_SESSION = 3
+PAUSE_MS = 100
 
 
 class PollRequest(NamedTuple):
@@ -153,9 +154,11 @@ class MemberPoll:
 
     def _leased(self, found: list[LeasedPlace]) -> None:
         self._parked = None
-        found = [each for each in found if not _is_gone(each.error)]
-        if found or self._members.clock.now_ms() >= self._due_ms:
-            self._finish(Polled(self._generation, found, self._revoking or ()))
+        there = [each for each in found if not _is_gone(each.error)]
+        if there or self._members.clock.now_ms() >= self._due_ms:
+            self._finish(Polled(self._generation, there, self._revoking or ()))
+        elif found:  # the group has not heard yet that they are gone
+            self._members.clock.call_after(PAUSE_MS, self._look_again)
         else:
             self._look_again()
 
