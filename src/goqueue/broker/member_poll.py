@@ -6,9 +6,12 @@ from typing import NamedTuple, TypeAlias
 from goqueue.broker.members import ANY_GENERATION, Members, TopicPartition, Who
 from goqueue.broker.receive import BYTES_MAX, LeasedPlace, Receiver, ReceiveRequest, Receiving
 from goqueue.machines.consumer_group_facts import ConsumerMember, FoundConsumerMember
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
 
 BEATS_PER_SESSION = 3
+PAUSE_MS = 100
 
 
 class PollRequest(NamedTuple):
@@ -151,7 +154,15 @@ class MemberPoll:
 
     def _leased(self, found: list[LeasedPlace]) -> None:
         self._parked = None
-        if found or self._members.clock.now_ms() >= self._due_ms:
-            self._finish(Polled(self._generation, found, self._revoking or ()))
+        there = [each for each in found if not _is_gone(each.error)]
+        if there or self._members.clock.now_ms() >= self._due_ms:
+            self._finish(Polled(self._generation, there, self._revoking or ()))
+        elif found:  # the group has not heard yet that they are gone
+            self._members.clock.call_after(PAUSE_MS, self._look_again)
         else:
             self._look_again()
+
+
+def _is_gone(error: GoQueueError | None) -> bool:
+    """The topic was deleted: that is no fault of who reads others, too."""
+    return isinstance(error, Refused) and error.code is Code.UNKNOWN_TOPIC_OR_PARTITION

@@ -105,6 +105,9 @@ class Members:
 
         def joined(reply: Any) -> None:
             failure = failure_of(reply)
+            if isinstance(failure, Refused) and failure.code is Code.GROUP_ID_NOT_FOUND:
+                words = f"group {wanted.group_id!r} has members that speak another group protocol, classic or share"
+                failure = Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
             if failure is not None:
                 on_reply(failure)
             else:

@@ -30,6 +30,8 @@ class Settled(NamedTuple):
     attempts: int
     is_dead: bool
     """It will not be delivered again: settled, or a dead letter."""
+    is_dying: bool
+    """It becomes a dead letter."""
     visible_at_ms: int
     """When it can be delivered again."""
     settled_before: int
@@ -91,6 +93,7 @@ class Settler:
                 offset=offset,
                 attempts=0 if was is None else was.attempts,
                 is_dead=look is not None and look.is_dead,
+                is_dying=look is not None and look.is_dying,
                 visible_at_ms=max(now_ms, 0 if look is None else look.visible_at_ms),
                 settled_before=before,
                 settled_below=before if measure is None else measure.start_offset,

@@ -282,14 +282,9 @@ class Deliveries:
         return draft.facts(), Code.NONE
 
     def _give_back(self, command: GiveBack, now_ms: int) -> Decided:
-        held = {
-            place
-            for place in (self.places(command.group_id) if command.places is None else command.places)
-            if place in self._state.places and command.consumer in self._state.places[place].unacked
-        }
-        if not held:
-            return [], Code.NONE
-        return Passing(self._state.places, self._state.leases, now_ms).give_back(command.consumer, held), Code.NONE
+        held = self._state.leases.of(command.group_id, command.consumer)
+        wanted = [each for each in held if command.places is None or each[1].place in command.places]
+        return Passing(self._state.places, self._state.leases, now_ms).give_back(wanted), Code.NONE
 
     def _replay(self, command: Replay, _now_ms: int) -> Decided:
         delivery = self._state.places.get(command.place)

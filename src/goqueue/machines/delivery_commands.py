@@ -304,6 +304,8 @@ class RecordLook(NamedTuple):
     """Deliveries so far, the present one included."""
     is_dead: bool
     """A dead letter, or settled: it will not be delivered again."""
+    is_dying: bool
+    """Its dead letter is not written yet."""
     visible_at_ms: int
     """When it is or was ready to be delivered again; 0: it is not waiting for that."""
 

@@ -76,10 +76,11 @@ def record_look(window: Window, offset: int, is_dying: bool) -> RecordLook:
     visible_at_ms = 0 if retry is None else retry.visible_at_ms
     if not window.base <= offset < window.end:
         is_dead = offset < window.start or is_dying
-        return RecordLook(0 if retry is None else retry.attempts, is_dead, visible_at_ms)
+        return RecordLook(0 if retry is None else retry.attempts, is_dead, is_dying, visible_at_ms)
     kind = window.kind_at(offset)
     is_waiting = WAITING <= kind < WAITING | LANES
-    return RecordLook(window.attempts[offset - window.base], kind >= DEAD, visible_at_ms if is_waiting else 0)
+    attempts = window.attempts[offset - window.base]
+    return RecordLook(attempts, kind >= DEAD, is_dying, visible_at_ms if is_waiting else 0)
 
 
 def block_due_ms(window: Window, number: int) -> int | None:

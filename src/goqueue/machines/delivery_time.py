@@ -1,6 +1,6 @@
 """What the passing of time does to deliveries: leases end, delays are over, records expire, replays go on."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from goqueue.machines.delivery_blocks import BLOCK, Range, merged, without
@@ -62,9 +62,9 @@ class Passing:
         facts = [fact for draft in self._drafts.values() for fact in draft.facts()]
         return [*facts, *self._facts, TimePassed(self._now_ms, tuple(looked_at), tuple(spots))]
 
-    def give_back(self, consumer: str, places: Container[Place]) -> list[Fact]:
-        """End what `consumer` holds in these, due or not."""
-        for number, lease in self._leases.of(consumer, places):
+    def give_back(self, leases: Iterable[tuple[int, HeldLease]]) -> list[Fact]:
+        """End these, due or not."""
+        for number, lease in leases:
             self._end(number, lease, is_given_back=True)
         return [fact for draft in self._drafts.values() for fact in draft.facts()]
 

@@ -202,6 +202,7 @@ class FetchedOffset(msgspec.Struct, frozen=True):
     metadata: str = ""
     topic_id: bytes | None = None
     code: Code = Code.NONE
+    committed_at_ms: int = 0
 
 
 class FetchOffsetsReply(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.lag import GroupLag
 from goqueue.broker.queues import EARLIEST, Place
 from goqueue.broker.receive import LeasedPlace, ReceiveRequest
 from goqueue.broker.scan import scan
@@ -212,6 +213,12 @@ class MemoryBroker(BrokerCare):
             dead=sum(lag.dying for lag in lags),
             oldest_age_ms=max((lag.oldest_age_ms for lag in lags if lag.oldest_age_ms is not None), default=None),
         )
+
+    async def group_lag(self, group: str = "workers") -> GroupLag:
+        """Of a group in all topics that it reads, as a queue or as a stream. Refused: there is no such group."""
+        found: GroupLag | GoQueueError = await self.ask(lambda done: self.broker.lag.of_group(group, done))
+        assert isinstance(found, GroupLag)
+        return found
 
     async def dead_letters(self, topic: str) -> list[DeadLetter]:
         """Of all groups that read this topic."""

@@ -42,7 +42,14 @@ class Nack(Body):
 class Nacked(Reply):
     success: bool
     requeued: bool
-    action: Annotated[str, Meta(description="requeued, or dlq if this was the last attempt", examples=["requeued"])]
+    action: Annotated[
+        str,
+        Meta(
+            description="requeued; dlq if this was the last attempt; expired if its time to live is over and its topic "
+            "drops such messages",
+            examples=["requeued"],
+        ),
+    ]
     group: str
     topic: str
     partition: int

@@ -299,6 +299,7 @@ class GroupOffsets(Reply):
     topics: Offsets
     offsets: Annotated[Offsets, Meta(description="The same again")]
     generation: Count
+    updated_at: Annotated[str | None, Meta(description="When the last of them was committed; null: none was")]
 
 
 class ResetOffsets(Body):

@@ -31,8 +31,8 @@ class Member:
         self.generation, self.assigned = reply["generation"], reply["assigned_partitions"]
         return reply
 
-    async def poll(self, timeout: str = "0s", **more: Any) -> dict[str, Any]:
-        reply: dict[str, Any] = await self.client.get(f"{GROUP}/poll", timeout=timeout, **self.who, **more)
+    async def poll(self, wait: str = "0s", **more: Any) -> dict[str, Any]:
+        reply: dict[str, Any] = await self.client.get(f"{GROUP}/poll", timeout=wait, **self.who, **more)
         self.generation = reply["generation"]
         return reply
 
@@ -56,7 +56,8 @@ async def settle(*members: Member) -> None:
             await member.beat()
 
 
-async def topic(client: Client, partitions: int = 1, name: str = "orders", **options: Any) -> None:
+async def topic(client: Client, partitions: int = 1, name: str = "orders", **options_given: str) -> None:
+    options = {option.replace("_", "."): value for option, value in options_given.items()}
     await client.post("/topics", name=name, num_partitions=partitions, options=options, status=201)
 
 

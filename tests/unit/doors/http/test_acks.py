@@ -103,7 +103,7 @@ async def test_a_nacked_message_comes_when_it_was_promised(client: Client) -> No
 @served
 async def test_the_last_attempt_ends_as_a_dead_letter(client: Client) -> None:
     """B5"""
-    await topic(client, **{"attempts.max": "2"})
+    await topic(client, attempts_max="2")
     await publish(client, "poison")
     (message,) = await receive(client)
     assert (await settle(client, "nack", message, delay=0))["requeued"] is True
@@ -115,6 +115,18 @@ async def test_the_last_attempt_ends_as_a_dead_letter(client: Client) -> None:
     assert await receive(client) == []
     (letter,) = await client.b.dead_letters("orders")
     assert (letter.value, letter.reason, letter.error) == (b"poison", "attempts", "no such customer")
+
+
+@served
+async def test_a_nacked_message_whose_time_is_over_is_dropped_where_the_topic_says_so(client: Client) -> None:
+    await topic(client, expired_messages="drop")
+    await publish(client, "a", ttl="10s")
+    (message,) = await receive(client)
+    await client.b.advance("15s")
+    told = await settle(client, "nack", message, delay="1s")
+    assert (told["requeued"], told["action"], told["next_visible_at"]) == (False, "expired", None)
+    assert "dlq_topic" not in told
+    assert await client.b.dead_letters("orders") == []
 
 
 @served
@@ -240,7 +252,7 @@ async def test_many_are_settled_at_once_each_with_its_own_result(client: Client)
 
 @served
 async def test_the_numbers_say_what_happened(client: Client) -> None:
-    await topic(client, **{"attempts.max": "2"})
+    await topic(client, attempts_max="2")
     zero = await client.get("/reliability/stats")
     assert {zero[name] for name in zero if name.endswith("_total")} == {0}
     await publish(client, *"abcdef")

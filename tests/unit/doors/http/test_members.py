@@ -1,7 +1,17 @@
 """Members over HTTP: joining, polling, leaving, and what happens to partitions and messages meanwhile."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from goqueue.broker.groups import commands
+from goqueue.broker.member_poll import PollRequest, poll
+from goqueue.broker.members import Who
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.leased import lease
+from goqueue.model.codes import Code
 from tests.unit.doors.http.door_client import Client, served
 from tests.unit.doors.http.group_members import (
     GROUP,
@@ -190,7 +200,7 @@ async def test_what_a_member_holds_is_delivered_again_when_it_leaves(client: Cli
 
 @served
 async def test_what_a_silent_member_holds_is_delivered_again_when_its_session_ends(client: Client) -> None:
-    await topic(client, **{"lease.ms": "600000"})
+    await topic(client, lease_ms="600000")
     await publish(client, "a")
     silent = await join(client, session_timeout="5s")
     other = await join(client, session_timeout="10m")
@@ -334,3 +344,52 @@ async def test_receiving_says_what_is_wrong(client: Client) -> None:
         {"group": "w", "start": "x"},
     ):
         await client.post(receive, status=400, **wrong)
+
+
+@served
+async def test_a_group_of_another_protocol_cannot_be_joined(client: Client) -> None:
+    await topic(client)
+    protocols = (commands.GroupProtocol("range", b""),)
+    classic = commands.JoinGroup("g", "", "m", 10_000, 10_000, "consumer", protocols, knows_member_id_required=False)
+    joined: Any = await client.b.ask(lambda done: client.b.broker.groups.submit(classic, done))
+    assert joined.code is Code.NONE
+    refused = await client.post(f"{GROUP}/join", client_id="app", topics=["orders"], status=409)
+    assert refused["code"] == "INCONSISTENT_GROUP_PROTOCOL"
+    await client.get(f"{GROUP}/poll", member_id="m", timeout="0s", status=404)
+
+
+@served
+async def test_a_topic_that_is_deleted_is_no_longer_polled(client: Client) -> None:
+    await topic(client)
+    await topic(client, name="bills")
+    member = await join(client, "orders", "bills")
+    waiting = await started(client, member.poll("30s"))
+    await client.delete("/topics/bills")
+    await publish(client, "a")
+    await client.b.advance("1s")
+    assert [each["value"] for each in (await waiting)["messages"]] == ["a"]
+    await member.beat()
+    assert member.assigned == ["orders-0"]
+
+
+@served
+async def test_what_was_leased_for_a_client_that_has_just_left_is_free_again(client: Client) -> None:
+    """It left between the lease and the answer."""
+    await topic(client)
+    member = await join(client)
+    call = Call(client.b.broker, 0, "", [])
+    replies: list[Callable[[Any], None]] = []
+    waiting = asyncio.ensure_future(lease(call, "g", replies.append, lambda reply: reply.found))
+    await client.b.advance(0)
+    await publish(client, "a")
+    who = Who("g", member.id)
+    polled: Any = await client.b.ask(
+        lambda done: poll(client.b.broker.members, client.b.broker.receiver, PollRequest(who, 10), done)
+    )
+    assert len(polled.found) == 1
+    replies[0](polled)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    (message,) = (await member.poll())["messages"]
+    assert message["delivery_count"] == 1, "it reached nobody"

@@ -34,6 +34,7 @@ async def test_a_commit_settles_what_was_polled(client: Client) -> None:
     done = await client.post(OFFSETS, **member.who, offsets=reply["next_offset"])
     assert done == {"status": "committed", "committed": True, "group": "g", "offsets": {"orders": {"0": 2}}}
     assert await committed(client) == {"orders": {"0": 2}}
+    assert (await client.get(OFFSETS))["updated_at"] == "2026-01-01T00:00:00Z"
     await client.b.advance("5m")
     assert await member.values() == ["c"]
     assert (await ack(client, reply["messages"][0], status=409))["code"] == "ALREADY_SETTLED"

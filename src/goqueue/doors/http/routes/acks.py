@@ -106,7 +106,7 @@ async def nack(call: Call, body: Nack) -> Nacked:
     nacked = Nacked(
         success=True,
         requeued=not settled.is_dead,
-        action="dlq" if settled.is_dead else "requeued",
+        action="dlq" if settled.is_dying else "expired" if settled.is_dead else "requeued",
         group=settled.place.group_id,
         topic=settled.place.topic,
         partition=settled.place.partition,
@@ -114,7 +114,7 @@ async def nack(call: Call, body: Nack) -> Nacked:
         delivery_count=settled.attempts,
         next_visible_at=None if settled.is_dead else format_moment(settled.visible_at_ms),
     )
-    if settled.is_dead:
+    if settled.is_dying:
         nacked.dlq_topic = dead_letter_topic(settled.place.topic)
     return nacked
 

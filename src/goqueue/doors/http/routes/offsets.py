@@ -8,7 +8,7 @@ from goqueue.broker.replay import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Operations
-from goqueue.doors.http.routes.groups import group_view
+from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
@@ -81,7 +81,10 @@ async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> Gro
     except Refused:
         generation = 0
     shown = _by_topic(found)
-    return GroupOffsets(group_id=group_id, topics=shown, offsets=shown, generation=generation)
+    updated_ms = max((each.committed_at_ms for each in reply.offsets if each.topic in shown), default=None)
+    return GroupOffsets(
+        group_id=group_id, topics=shown, offsets=shown, generation=generation, updated_at=moment_or_none(updated_ms)
+    )
 
 
 @offsets.post("/groups/{group}/offsets/reset", errors=(404, 409))
