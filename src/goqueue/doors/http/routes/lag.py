@@ -14,8 +14,9 @@ lag = Operations("Lag")
 
 @lag.get("/groups/{group}/lag", errors=(404,))
 async def group_lag(call: Call, path: GroupPath) -> GroupLag:
-    """How far a group is behind, partition by partition; where it reads as a queue also what is ready, leased and
-    waiting there.
+    """How far a group is behind, partition by partition.
+
+    Where it reads as a queue, also what is ready, leased and waiting.
     """
     found: Found = await call.ask(lambda done: call.broker.lag.of_group(path.group, done))
     return _group(found)
