@@ -93,6 +93,7 @@ class TransactionsQuery(PageQuery):
             Meta(
                 pattern="^(Empty|Begun|Ongoing|PrepareCommit|PrepareAbort|CompleteCommit|CompleteAbort|all)$",
                 description="Absent: those that are open",
+                examples=["Ongoing"],
             ),
         ]
         | None

@@ -40,7 +40,7 @@ async def join_cooperatively(call: Call, path: GroupPath, body: JoinGroup) -> Jo
 
 @cooperative.post("/groups/{group}/leave/cooperative", errors=(404, 409))
 async def leave_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
-    """Leave a group.
+    """Leave a group as a member that is asked first.
 
     What the member holds is delivered to others at once.
     """

@@ -1,5 +1,6 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
+from goqueue.broker.lag import GroupLag
 from goqueue.broker.replay import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
@@ -28,6 +29,8 @@ from goqueue.wire.rest.replays import (
 )
 
 QUEUE, STREAM = "queue", "stream"
+SHARE = "share"
+"""The type of a group that only reads queues."""
 
 replays = Operations("Replay")
 
@@ -121,7 +124,8 @@ async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
 async def _mode(call: Call, group: str) -> str:
     is_queue, is_stream = bool(call.broker.queues.places(group)), True
     try:
-        await call.ask(lambda done: call.broker.lag.of_group(group, done))
+        found: GroupLag = await call.ask(lambda done: call.broker.lag.of_group(group, done))
+        is_stream = found.type != SHARE
     except Refused as refusal:
         if refusal.code is not Code.GROUP_ID_NOT_FOUND:
             raise
