@@ -5,6 +5,7 @@ from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.dead_letters import DeadLetterWriter
+from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
@@ -70,9 +71,12 @@ class Assembly:
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
-        publisher = Publisher(topics, clock, transactions.verify, schedules)
-        sender = Sender(topics, publisher, clock)
-        topics.on_change.append(sender.topics_changed)
+        dedup = Deduplication(topics, schedules, clock)
+        dedup.start()
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup)
+        sender = Sender(topics, publisher, dedup, clock)
+        for call in (dedup.topics_changed, sender.topics_changed):
+            topics.on_change.append(call)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
