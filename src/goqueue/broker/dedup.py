@@ -182,8 +182,9 @@ class Deduplication:
             aborted = Aborted(replica.producers.open_transactions.aborted_in(offset, piece.next_offset - 1))
             for batch in split(piece.view()):
                 if batch.base_offset == offset and not aborted.holds(batch):
-                    for key, known in _known(ids, batch, replica, partition, self._clock.now_ms()):
-                        ids.add(key, known)
+                    now_ms = self._clock.now_ms()
+                    for key, known in _known(ids, batch, replica, partition, now_ms):
+                        ids.add(key, known._replace(published_ms=now_ms))
 
     # -- topics
 
