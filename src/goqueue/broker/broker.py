@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.moves import Moves
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -44,6 +45,7 @@ class Broker:
     schedules: Schedules
     sender: Sender
     dead_letters: DeadLetters
+    moves: Moves
     replays: Replays
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True

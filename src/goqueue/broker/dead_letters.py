@@ -1,7 +1,8 @@
 """Dead letters: records that a group gives up on are written to a topic of their own before they are settled.
 
-`{topic}.dlq`, or the one that a topic names (`dead.letter.topic`), is an ordinary topic, made when first needed. A dead letter has the key, the value and the headers
-of its record, and headers that say where it came from and why it died.
+`{topic}.dlq`, or the one that a topic names (`dead.letter.topic`), is an ordinary topic, made when first needed. A
+dead letter has the key, the value and the headers of its record, and headers that say where it came from and why it
+died.
 """
 
 import secrets

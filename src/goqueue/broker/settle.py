@@ -39,6 +39,11 @@ class Settler:
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
 
+    def place_of(self, receipt: str) -> Place:
+        """Where its record is. MalformedReceipt: it is none of ours."""
+        found = decode_receipt(receipt, self._key)
+        return Place(found.group_id, found.topic, found.partition)
+
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         """Each by itself; the answers come together, when all that was done is durable."""
         answers: list[Verdict | GoQueueError] = [Verdict.UNKNOWN] * len(wanted)

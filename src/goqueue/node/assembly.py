@@ -9,6 +9,7 @@ from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.moves import Moves
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -77,6 +78,10 @@ class Assembly:
         sender = Sender(topics, publisher, dedup, clock)
         for call in (dedup.topics_changed, sender.topics_changed):
             topics.on_change.append(call)
+        receiver = Receiver(queues, topics, clock)
+        letters = DeadLetters(queues, topics, sender, clock)
+        moves = Moves(queues, receiver, letters, topics, clock)
+        topics.on_change.append(moves.topics_changed)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
@@ -87,11 +92,12 @@ class Assembly:
             lag=Lag(groups, topics, clock),
             transactions=transactions,
             queues=queues,
-            receiver=Receiver(queues, topics, clock),
+            receiver=receiver,
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
-            dead_letters=DeadLetters(queues, topics, sender, clock),
+            dead_letters=letters,
+            moves=moves,
             replays=Replays(queues, groups, topics, clock),
             default_partitions=default_partitions,
             creates_topics=creates_topics,

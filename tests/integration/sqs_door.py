@@ -1,0 +1,100 @@
+"""The SQS door on a broker in memory, with time that goes by itself, in a thread of its own: boto3 blocks."""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import boto3
+import uvicorn
+from botocore.config import Config
+
+from goqueue.doors.sqs.app import SqsApp
+from goqueue.testing import MemoryBroker, broker
+
+T = TypeVar("T")
+
+_numbers = itertools.count()
+
+
+def client_of(url: str, **config: Any) -> Any:
+    """A boto3 client that gives up at once: what fails shall be seen."""
+    return boto3.client(
+        "sqs",
+        region_name="goqueue",
+        endpoint_url=url,
+        aws_access_key_id="any",
+        aws_secret_access_key="any",
+        config=Config(retries={"total_max_attempts": 1}, read_timeout=30, **config),
+    )
+
+
+class Server(uvicorn.Server):
+    def install_signal_handlers(self) -> None:
+        """It is not in the main thread."""
+
+
+class SqsDoor:
+    def __init__(self, *, kafka: bool = False) -> None:
+        self.url = ""
+        self.kafka = ""
+        self._has_kafka = kafka
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._broker: MemoryBroker | None = None
+        self._stop: asyncio.Event | None = None
+        self._ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._main, name="sqs door")
+
+    def start(self) -> "SqsDoor":
+        self._thread.start()
+        self._ready.result(30)
+        return self
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except BaseException as failure:
+            if not self._ready.done():
+                self._ready.set_exception(failure)
+            raise
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with broker(clock="real", kafka=self._has_kafka) as b:
+            self._broker = b
+            if self._has_kafka:
+                self.kafka = b.kafka
+            app = SqsApp(b.broker)
+            config = uvicorn.Config(app, "127.0.0.1", 0, lifespan="off", log_level="warning", http="httptools")
+            server = Server(config)
+            serving = asyncio.create_task(server.serve())
+            while not server.started:
+                await asyncio.wait({serving}, timeout=0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            self.url = f"http://127.0.0.1:{port}"
+            self._ready.set_result(None)
+            await self._stop.wait()
+            app.stop()
+            server.should_exit = True
+            with suppress(asyncio.CancelledError):
+                await serving
+
+    def ask(self, call: Callable[[MemoryBroker], Coroutine[Any, Any, T]]) -> T:
+        """Something of the broker inside, from the test's own thread."""
+        assert self._loop is not None
+        assert self._broker is not None
+        return asyncio.run_coroutine_threadsafe(call(self._broker), self._loop).result(30)
+
+
+def new_name(prefix: str = "queue", suffix: str = "") -> str:
+    return f"{prefix}-{next(_numbers)}{suffix}"
