@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import boto3
 import uvicorn
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from goqueue.doors.sqs.app import SqsApp
 from goqueue.testing import MemoryBroker, broker
@@ -98,3 +99,58 @@ class SqsDoor:
 
 def new_name(prefix: str = "queue", suffix: str = "") -> str:
     return f"{prefix}-{next(_numbers)}{suffix}"
+
+
+def make_queue(client: Any, suffix: str = "", **attributes: str) -> str:
+    """A queue with a name of its own; returns its URL."""
+    made = client.create_queue(QueueName=new_name(suffix=suffix), Attributes=attributes)
+    return str(made["QueueUrl"])
+
+
+def make_fifo(client: Any, **attributes: str) -> str:
+    return make_queue(client, ".fifo", FifoQueue="true", **attributes)
+
+
+def arn_of(client: Any, url: str) -> str:
+    return str(attributes_of(client, url, "QueueArn")["QueueArn"])
+
+
+def attributes_of(client: Any, url: str, *names: str) -> dict[str, str]:
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=list(names or ("All",)))
+    return dict(found.get("Attributes", {}))
+
+
+def receive(client: Any, url: str, most: int = 10, wait: int = 0, **options: Any) -> list[dict[str, Any]]:
+    found = client.receive_message(QueueUrl=url, MaxNumberOfMessages=most, WaitTimeSeconds=wait, **options)
+    return list(found.get("Messages", []))
+
+
+def receive_all(client: Any, url: str, count: int, wait: int = 5, **options: Any) -> list[dict[str, Any]]:
+    """Until there are so many; each long poll gives what there is."""
+    found: list[dict[str, Any]] = []
+    while len(found) < count:
+        more = receive(client, url, min(10, count - len(found)), wait, **options)
+        assert more, f"only {len(found)} of {count} messages came"
+        found += more
+    return found
+
+
+def delete(client: Any, url: str, *messages: dict[str, Any]) -> None:
+    for message in messages:
+        client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+class Refusal(NamedTuple):
+    code: str
+    status: int
+    message: str
+
+
+def refusal(call: Callable[..., Any], **arguments: Any) -> Refusal:
+    """The error that a call gets; one that succeeds is a failure."""
+    try:
+        answer = call(**arguments)
+    except ClientError as error:
+        about = error.response
+        return Refusal(about["Error"]["Code"], about["ResponseMetadata"]["HTTPStatusCode"], about["Error"]["Message"])
+    raise AssertionError(f"was answered with {answer}")
