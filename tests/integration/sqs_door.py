@@ -96,6 +96,18 @@ class SqsDoor:
         assert self._broker is not None
         return asyncio.run_coroutine_threadsafe(call(self._broker), self._loop).result(30)
 
+    def wait_until(self, holds: Callable[[MemoryBroker], bool]) -> None:
+        """Something that the broker will do by itself."""
+
+        async def look(b: MemoryBroker) -> None:
+            loop = asyncio.get_running_loop()
+            while not holds(b):
+                turn: asyncio.Future[None] = loop.create_future()
+                loop.call_later(0.005, turn.set_result, None)
+                await turn
+
+        self.ask(look)
+
 
 def new_name(prefix: str = "queue", suffix: str = "") -> str:
     return f"{prefix}-{next(_numbers)}{suffix}"
