@@ -34,8 +34,8 @@ def test_a_fifo_queue_says_that_it_is_one(sqs: Any, sqs_door: SqsDoor) -> None:
     async def options(b: Any) -> Any:
         return b.broker.topics.image.topics[url.rpartition("/")[2]].options(b.broker.topics.defaults)
 
-    found = sqs_door.ask(options)
-    assert (found.lease_order, found.delay_order, found.dedup_ms) == ("key", "hold_key", 300_000)
+    chosen = sqs_door.ask(options)
+    assert (chosen.lease_order, chosen.delay_order, chosen.dedup_ms) == ("key", "hold_key", 300_000)
 
 
 def test_messages_of_a_group_come_in_order_and_one_at_a_time(sqs: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from goqueue.testing import MemoryBroker
 from tests.integration.confluent_client import Confluent

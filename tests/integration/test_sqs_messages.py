@@ -44,7 +44,6 @@ def counts(sqs: Any, url: str) -> list[int]:
 
 
 def test_a_message_comes_as_it_was_sent(sqs: Any) -> None:
-    """boto3 compares all MD5s by itself, and raises if one is wrong."""
     url = make_queue(sqs)
     body = "Grüße \U0001f34e\t\r\n <xml/> " + "x" * 1000
     sent = sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=ATTRIBUTES)
@@ -398,7 +397,7 @@ def test_a_receive_that_cannot_be(sqs: Any, arguments: dict[str, int]) -> None:
 
 def test_batches_that_cannot_be(sqs: Any) -> None:
     url = make_queue(sqs)
-    calls = {
+    calls: dict[Any, dict[str, Any]] = {
         sqs.send_message_batch: {"MessageBody": "x"},
         sqs.delete_message_batch: {"ReceiptHandle": "x"},
         sqs.change_message_visibility_batch: {"ReceiptHandle": "x", "VisibilityTimeout": 1},
