@@ -42,7 +42,7 @@ def own_node(tmp_path: Path) -> Iterator[Node]:
 @pytest.fixture(scope="session")
 def sqs_door() -> Iterator[SqsDoor]:
     """Shared by all tests of one worker: each uses queues of its own."""
-    running = SqsDoor(kafka=True).start()
+    running = SqsDoor().start()
     yield running
     running.stop()
 

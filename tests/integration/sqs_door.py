@@ -5,15 +5,12 @@ import itertools
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import boto3
-import uvicorn
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from goqueue.doors.sqs.app import SqsApp
 from goqueue.testing import MemoryBroker, broker
 
 T = TypeVar("T")
@@ -33,16 +30,10 @@ def client_of(url: str, **config: Any) -> Any:
     )
 
 
-class Server(uvicorn.Server):
-    def install_signal_handlers(self) -> None:
-        """It is not in the main thread."""
-
-
 class SqsDoor:
-    def __init__(self, *, kafka: bool = False) -> None:
+    def __init__(self) -> None:
         self.url = ""
         self.kafka = ""
-        self._has_kafka = kafka
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: MemoryBroker | None = None
         self._stop: asyncio.Event | None = None
@@ -71,24 +62,11 @@ class SqsDoor:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with broker(clock="real", kafka=self._has_kafka) as b:
+        async with broker(clock="real", kafka=True, http=True) as b:
             self._broker = b
-            if self._has_kafka:
-                self.kafka = b.kafka
-            app = SqsApp(b.broker)
-            config = uvicorn.Config(app, "127.0.0.1", 0, lifespan="off", log_level="warning", http="httptools")
-            server = Server(config)
-            serving = asyncio.create_task(server.serve())
-            while not server.started:
-                await asyncio.wait({serving}, timeout=0.01)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            self.url = f"http://127.0.0.1:{port}"
+            self.url, self.kafka = b.http, b.kafka
             self._ready.set_result(None)
             await self._stop.wait()
-            app.stop()
-            server.should_exit = True
-            with suppress(asyncio.CancelledError):
-                await serving
 
     def ask(self, call: Callable[[MemoryBroker], Coroutine[Any, Any, T]]) -> T:
         """Something of the broker inside, from the test's own thread."""
