@@ -26,7 +26,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
 IDS_MAX = 1_000_000
-"""Per topic, about 300 bytes each; beyond that the oldest are forgotten early, and the log says so."""
+"""Per topic, about 250 bytes each; beyond that the oldest are forgotten early, and the log says so."""
 READ_BYTES = 1024 * 1024
 ONE_BATCH = 1
 KEY_BYTES = 16

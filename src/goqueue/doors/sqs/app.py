@@ -4,7 +4,6 @@ It has no listener of its own: the HTTP door gives it what is for it. Signatures
 there are no keys to check them with.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from uuid import uuid4
@@ -12,8 +11,9 @@ from uuid import uuid4
 import msgspec
 
 from goqueue.broker.broker import Broker
-from goqueue.doors.sqs.call import Call, Naming, told
+from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.handlers.table import ACTIONS
+from goqueue.doors.sqs.queue import AllQueues
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.sqs.errors import SqsError
@@ -41,16 +41,13 @@ class ClientGone(GoQueueError):
 
 class SqsApp:
     def __init__(self, broker: Broker, *, account_id: str = ACCOUNT_ID, region: str = REGION) -> None:
-        self._broker = broker
-        self._naming = Naming(account_id, region)
-        self._waiting: set[asyncio.Future[Any]] = set()
-        """Long polls."""
+        self._desk = Desk(broker, Naming(account_id, region), AllQueues(broker.topics), set())
         self._has_stopped = False
 
     def stop(self) -> None:
         """Whoever waits for messages is told that there are none."""
         self._has_stopped = True
-        for future in list(self._waiting):
+        for future in list(self._desk.waiting):
             if not future.done():
                 future.set_result([])
 
@@ -94,9 +91,7 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        call = Call(
-            self._broker, self._naming, f"{scope['scheme']}://{host}", lambda: self._gone(receive), self._waiting
-        )
+        call = Call(self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(receive))
         return await action.handle(call, request)
 
     async def _gone(self, receive: Receive) -> None:

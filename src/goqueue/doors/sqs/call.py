@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import Result
-from goqueue.doors.sqs.queue import Queue
+from goqueue.doors.sqs.queue import AllQueues, Queue
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidOption, InvalidWish, MalformedReceipt
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.wire.sqs.checks import need
 from goqueue.wire.sqs.errors import SqsError, invalid_parameter
 
@@ -35,15 +34,21 @@ class Naming:
         return arn.removeprefix(self._prefix) if arn.startswith(self._prefix) else None
 
 
+class Desk(NamedTuple):
+    """What all requests share."""
+
+    broker: Broker
+    naming: Naming
+    queues: AllQueues
+    waiting: set[asyncio.Future[Any]]
+    """Long polls."""
+
+
 class Call:
-    def __init__(
-        self, broker: Broker, naming: Naming, base_url: str, gone: Callable[[], Awaitable[None]], waiting: set[Any]
-    ) -> None:
-        self.broker = broker
-        self.naming = naming
+    def __init__(self, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
+        self.broker, self.naming, self.queues, self._waiting = desk
         self._base_url = base_url
         self._gone = gone
-        self._waiting = waiting
 
     # -- queues
 
@@ -55,21 +60,10 @@ class Call:
         return self.queue_named(name)
 
     def queue_named(self, name: str) -> Queue:
-        found = self.find_queue(name)
+        found = self.queues.find(name)
         if found is None:
             raise SqsError("QueueDoesNotExist", NO_QUEUE)
         return found
-
-    def find_queue(self, name: str) -> Queue | None:
-        topic = self.broker.topics.image.topics.get(name)
-        if topic is None or name.startswith(INTERNAL_PREFIX):
-            return None
-        return Queue.of(topic, self.broker.topics.defaults)
-
-    def queues(self) -> list[Queue]:
-        defaults = self.broker.topics.defaults
-        topics = self.broker.topics.image.topics.values()
-        return [Queue.of(topic, defaults) for topic in topics if not topic.is_internal]
 
     # -- asking
 

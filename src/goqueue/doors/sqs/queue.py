@@ -1,13 +1,14 @@
 """A queue as SQS sees it: a topic, the options it has, and what SQS wants to know that is no option of a topic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Self
 
 import msgspec
 
 from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.topics import Topics
 from goqueue.model.topics import UNLIMITED, Topic, TopicOptions
-from goqueue.wire.sqs.checks import BYTES_MAX, FIFO
+from goqueue.wire.sqs.checks import BYTES_MAX
 from goqueue.wire.sqs.queue_attributes import DEFAULTS, FIFO_DEFAULTS, NUMBERS, RedriveAllowPolicy, parse_allow_policy
 
 GROUP = "sqs"
@@ -82,6 +83,33 @@ class Queue(NamedTuple):
         return found
 
 
+class AllQueues:
+    """Every topic but our own. What they are is worked out once for every change of the metadata."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._image = topics.image
+        self._known: dict[str, Queue] = {}
+
+    def find(self, name: str) -> Queue | None:
+        image = self._topics.image
+        if image is not self._image:
+            self._image, self._known = image, {}
+        found = self._known.get(name)
+        if found is None:
+            topic = image.topics.get(name)
+            if topic is None or topic.is_internal:
+                return None
+            found = self._known[name] = Queue.of(topic, self._topics.defaults)
+        return found
+
+    def __iter__(self) -> Iterator[Queue]:
+        for name in self._topics.image.topics:
+            found = self.find(name)
+            if found is not None:
+                yield found
+
+
 def read_label(topic: Topic, name: str) -> dict[str, str]:
     """Anybody who may change options may have written anything there."""
     try:
@@ -132,7 +160,3 @@ KEPT = (
     "RedriveAllowPolicy",
 )
 """Attributes for which there is no option."""
-
-
-def is_fifo_name(name: str) -> bool:
-    return name.endswith(FIFO)

@@ -61,7 +61,7 @@ def _target(call: Call, name: str, arn: str, text: str, is_fifo: bool) -> str:
     target = call.naming.name_of_arn(arn)
     if not target:
         raise invalid_redrive(text, "Invalid value for deadLetterTargetArn.")
-    queue = call.find_queue(target)
+    queue = call.queues.find(target)
     if queue is None:
         raise invalid_redrive(text, "Dead letter target does not exist.")
     if target == name:

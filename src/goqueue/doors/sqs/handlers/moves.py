@@ -29,7 +29,7 @@ class Handle(msgspec.Struct):
 
 def _named(call: Call, arn: str | None, parameter: str) -> str:
     name = call.naming.name_of_arn(need(arn, parameter))
-    if name is None or call.find_queue(name) is None:
+    if name is None or call.queues.find(name) is None:
         raise SqsError(
             "ResourceNotFoundException", f"The resource that you specified for the {parameter} parameter doesn't exist."
         )
@@ -42,7 +42,7 @@ async def start_message_move_task(call: Call, request: StartMessageMoveTask) -> 
     rate = request.max_number_of_messages_per_second
     if rate is not None:
         check_range(rate, "MaxNumberOfMessagesPerSecond", 1, RATE_MAX)
-    if all(queue.dead_letters != source for queue in call.queues()):
+    if all(queue.dead_letters != source for queue in call.queues):
         raise invalid_parameter("Source queue must be configured as a Dead Letter Queue.")
     if to == source:
         raise invalid_parameter("Source queue and destination queue cannot be the same.")
@@ -66,7 +66,7 @@ async def list_message_move_tasks(call: Call, request: ListMessageMoveTasks) -> 
 
 async def cancel_message_move_task(call: Call, request: CancelMessageMoveTask) -> dict[str, Any]:
     handle = _parse(need(request.task_handle, "TaskHandle"))
-    if call.find_queue(handle.source) is None:
+    if call.queues.find(handle.source) is None:
         raise SqsError(
             "ResourceNotFoundException", "The resource that you specified for the SourceArn parameter doesn't exist."
         )

@@ -47,7 +47,7 @@ async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
     attributes, redrive = check_attributes(call, name, request.attributes, asks_fifo)
     check_throughput(attributes)
     check_tags(request.tags)
-    if call.find_queue(name) is None:
+    if call.queues.find(name) is None:
         now_s = str(call.broker.clock.now_ms() // SECOND_MS)
         labels = {each: attributes[each] for each in KEPT if each in attributes} | {CREATED: now_s, MODIFIED: now_s}
         overrides = new_options(asks_fifo) | options_of({**DEFAULTS, **attributes}) | redrive
@@ -88,13 +88,13 @@ async def get_queue_url(call: Call, request: GetQueueUrl) -> dict[str, Any]:
 
 
 async def list_queues(call: Call, request: ListQueues) -> dict[str, Any]:
-    names = [queue.name for queue in call.queues() if queue.name.startswith(request.queue_name_prefix)]
+    names = [queue.name for queue in call.queues if queue.name.startswith(request.queue_name_prefix)]
     return _page(call, names, request, "QueueUrls")
 
 
 async def list_dead_letter_source_queues(call: Call, request: ListDeadLetterSourceQueues) -> dict[str, Any]:
     target = call.queue(request.queue_url).name
-    names = [queue.name for queue in call.queues() if queue.dead_letters == target]
+    names = [queue.name for queue in call.queues if queue.dead_letters == target]
     return _page(call, names, request, "queueUrls")
 
 
