@@ -29,6 +29,7 @@ ERRORS: dict[str, Kind] = {
     "InvalidMessageContents": Kind("InvalidMessageContents"),
     "MessageNotInflight": Kind(OLD + "MessageNotInflight"),
     "OverLimit": Kind("OverLimit", FORBIDDEN),
+    "QueueDeletedRecently": Kind(OLD + "QueueDeletedRecently"),
     "QueueDoesNotExist": Kind(OLD + "NonExistentQueue"),
     "QueueNameExists": Kind("QueueAlreadyExists"),
     "ReceiptHandleIsInvalid": Kind("ReceiptHandleIsInvalid"),

@@ -1,5 +1,6 @@
 """Queues: made, found, listed, emptied, deleted."""
 
+import asyncio
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
@@ -23,7 +24,6 @@ from goqueue.doors.sqs.queue import (
     write_label,
 )
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
 from goqueue.wire.sqs.checks import FIFO, PAGE_MAX, check_queue_name, check_range, need
 from goqueue.wire.sqs.errors import SqsError, invalid_parameter
 from goqueue.wire.sqs.queue_attributes import DEFAULTS, check_tags, check_throughput
@@ -57,7 +57,10 @@ async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
         if result.code is Code.NONE:
             await _open(call, call.queue_named(name))
             return {"QueueUrl": call.url(name)}
-    _check_same(call, call.queue_named(name), attributes, redrive)
+    queue = call.queues.find(name)
+    if queue is None:
+        raise SqsError("QueueDeletedRecently", "A queue of this name is being deleted; its files are not gone yet.")
+    _check_same(call, queue, attributes, redrive)
     return {"QueueUrl": call.url(name)}
 
 
@@ -131,11 +134,11 @@ async def purge_queue(call: Call, request: OfQueue) -> dict[str, Any]:
         end = call.broker.topics.end_offset(queue.name, partition) or 0
         place = Place(GROUP, queue.name, partition)
         await call.ask(lambda done, place=place, end=end: call.broker.queues.seek(place, end, done))  # type: ignore[misc]
-    schedules = call.broker.schedules
-    while waiting := schedules.pending(queue.name, None, None, CANCELLED_AT_ONCE):
-        for found in waiting:
-            try:
-                await call.ask(lambda done, key=found.schedule.key: schedules.cancel(key, done))  # type: ignore[misc]
-            except GoQueueError:
-                return {}  # the ledger is out of service; what waits is out of it with it
+    schedules, after = call.broker.schedules, None
+    while waiting := schedules.pending(queue.name, None, after, CANCELLED_AT_ONCE):
+        keys = [found.schedule.key for found in waiting]
+        await asyncio.gather(
+            *(call.ask(lambda done, key=key: schedules.cancel(key, done)) for key in keys)  # type: ignore[misc]
+        )
+        after = keys[-1]  # what cannot be cancelled any more is being published at this moment
     return {}
