@@ -7,6 +7,7 @@ from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
+from goqueue.broker.moves import Moves
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -50,6 +51,7 @@ class Broker:
     dead_letters: DeadLetters
     members: Members
     reliabilities: Reliabilities
+    moves: Moves
     replays: Replays
     transaction_steps: TransactionSteps
     compact: Compact

@@ -1,7 +1,8 @@
 """Dead letters: records that a group gives up on are written to a topic of their own before they are settled.
 
-`{topic}.dlq` is an ordinary topic, made when it is first needed. A dead letter has the key, the value and the headers
-of its record, and headers that say where it came from and why it died.
+`{topic}.dlq`, or the one that a topic names (`dead.letter.topic`), is an ordinary topic, made when first needed. A
+dead letter has the key, the value and the headers of its record, and headers that say where it came from and why it
+died.
 """
 
 import secrets
@@ -23,7 +24,7 @@ from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
-from goqueue.records.wishes import EXPIRES_AT, without_delay
+from goqueue.records.wishes import DEDUP_ID, EXPIRES_AT, FORMER_DEDUP_ID, without_delay
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
@@ -45,6 +46,9 @@ TOPIC, PARTITION, OFFSET, GROUP, REASON, ERROR, ATTEMPTS, FIRST_DELIVERED, DIED_
         "expires-at",
     )
 )
+RENAMED = {EXPIRES_AT: EXPIRED_AT, DEDUP_ID: FORMER_DEDUP_ID}
+"""A record that has expired must not expire again before anybody has looked at it, and must not be taken for the one
+that it was before."""
 NAME_CHARS_MAX = 249
 RECORDS_PER_BATCH = 100
 RETRY_MS = 1000
@@ -61,6 +65,13 @@ def dead_letter_topic(topic: str) -> str:
         return topic + SUFFIX
     mark = f"-{crc32(topic.encode()):08x}{SUFFIX}"
     return topic[: NAME_CHARS_MAX - len(mark)] + mark
+
+
+def dead_letters_of(topics: Topics, topic: str) -> str:
+    """The topic for the dead letters of `topic`: the one that it names, or one made for it."""
+    known = topics.image.topics.get(topic)
+    named = known.overrides.get("dead.letter.topic", "") if known is not None else ""
+    return named if named and named != topic else dead_letter_topic(topic)
 
 
 class DeadLetterWriter:
@@ -96,7 +107,7 @@ class DeadLetterWriter:
         self._under_way.add(place)
         try:
             source = self._topics.image.topics.get(place.topic)
-            name = dead_letter_topic(place.topic)
+            name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
                 self._create(name, source, place)
                 return
@@ -192,10 +203,7 @@ class DeadLetterWriter:
 
 def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:
     """Its timestamp is the time of its death, so that retention of the dead letters counts from then."""
-    # A record that has expired must not expire again, before anybody has looked at it.
-    headers: Headers = [
-        (EXPIRED_AT if name == EXPIRES_AT else name, value) for name, value in without_delay(record.headers)
-    ]
+    headers: Headers = [(RENAMED.get(name, name), value) for name, value in without_delay(record.headers)]
     about: dict[str, str | int] = {
         TOPIC: place.topic,
         PARTITION: place.partition,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from goqueue.machines.delay_commands import RECURRING, FiringJob
+from goqueue.machines.delay_commands import RECURRING, FiringJob, ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import Refused
@@ -18,11 +18,13 @@ from goqueue.replica.replica import Replica
 
 PUBLISHED_AT = "gq-published-at"
 """Header of a record that was delayed: when its producer sent it. Its timestamp is the time when it became due."""
+SCHEDULED_AS = "gq-scheduled-as"
+"""Header of a record that was delayed: the place that its producer was told, `partition/offset`."""
 SEQUENCE_MASK = 0x7FFF_FFFF
 FRAME_BYTES = 32
 """More than a record takes beside its key, value and headers."""
 HEADER_FRAME_BYTES = 10
-ADDED_BYTES = 96
+ADDED_BYTES = 144
 """More than the headers that we add."""
 
 
@@ -83,9 +85,16 @@ def _records(job: FiringJob, bodies: Sequence[Body], now_ms: int) -> list[NewRec
     records: list[NewRecord] = []
     for due, body in zip(job.records, bodies, strict=True):
         is_delayed = due.key.offset != RECURRING
-        headers = [*body.headers, (PUBLISHED_AT, b"%d" % body.published_ms)] if is_delayed else body.headers
+        headers = [*body.headers, *_about(due.key, body)] if is_delayed else body.headers
         records.append((min(due.due_ms, now_ms), body.key, body.value, headers))
     return records
+
+
+def _about(key: ScheduleKey, body: Body) -> Headers:
+    return [
+        (PUBLISHED_AT, b"%d" % body.published_ms),
+        (SCHEDULED_AS, b"%d/%d" % (key.partition, key.offset)),
+    ]
 
 
 def _append(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from goqueue.broker import dead_letters
-from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.queues import EARLIEST, Place, Queues
 from goqueue.broker.scan import scan
@@ -106,9 +106,12 @@ class DeadLetters:
 
         next_partition()
 
+    def name_of(self, topic: str) -> str:
+        return dead_letters_of(self._topics, topic)
+
     def _partitions(self, topic: str) -> range:
         """Without dead letters there is no topic for them, and nothing to do."""
-        found = self._topics.image.topics.get(dead_letter_topic(topic))
+        found = self._topics.image.topics.get(self.name_of(topic))
         return range(0 if found is None else found.partitions)
 
     def scan(
@@ -119,7 +122,8 @@ class DeadLetters:
         on_end: Callable[[GoQueueError | None], None],
         start_offset: int = 0,
     ) -> None:
-        place = Place(GROUP, dead_letter_topic(topic), partition)
+        place = Place(GROUP, self.name_of(topic), partition)
+        is_shared = place.topic != dead_letter_topic(topic)  # others may have their dead letters there too
         try:
             replica = self._topics.replica(place.topic, partition)
         except GoQueueError as error:
@@ -130,7 +134,13 @@ class DeadLetters:
             replica,
             (start_offset, replica.last_stable_offset),
             self.clock,
-            lambda records: on_records([each for each in records if each.offset not in settled]),
+            lambda records: on_records(
+                [
+                    each
+                    for each in records
+                    if each.offset not in settled and not (is_shared and not _is_from(topic, dict(each.headers)))
+                ]
+            ),
             on_end,
         )
 
@@ -188,7 +198,7 @@ class DeadLetters:
                 on_sent(sent)
                 return
             topic, run = runs.pop(0)
-            self._sender.send(topic, [self._message(topic, each) for each in run], done)
+            self._sender.send(topic, [self.message_back(topic, each) for each in run], done)
 
         def done(some: list[Sent]) -> None:
             sent.extend(some)
@@ -196,7 +206,8 @@ class DeadLetters:
 
         next_run()
 
-    def _message(self, topic: str, letter: DecodedRecord) -> NewMessage:
+    def message_back(self, topic: str, letter: DecodedRecord) -> NewMessage:
+        """A dead letter as it is sent to `topic`, to the partition that it came from if it came from there."""
         about = dict(letter.headers)
         headers: Headers = [
             each for each in letter.headers if not each[0].startswith(dead_letters.PREFIX) and each[0] != REDRIVES
@@ -239,9 +250,13 @@ class DeadLetters:
     def purge(self, topic: str, on_done: Callable[[int | GoQueueError], None]) -> None:
         """All dead letters of `topic`, for good and for everybody: their space is given back."""
         purged = 0
+        name = self.name_of(topic)
+        if name != dead_letter_topic(topic):
+            on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {topic!r} are in topic {name!r}: empty that one"))
+            return
         try:
             for partition in self._partitions(topic):
-                replica = self._topics.replica(dead_letter_topic(topic), partition)
+                replica = self._topics.replica(name, partition)
                 purged += replica.high_watermark - replica.start_offset
                 replica.delete_before(replica.high_watermark)
         except GoQueueError as error:
@@ -263,7 +278,7 @@ class _Redrive:
         self._letters = letters
         self._job = job
         self._request = job.request
-        self._place = Place(GROUP, dead_letter_topic(job.request.topic), partition)
+        self._place = Place(GROUP, letters.name_of(job.request.topic), partition)
         self._report = job.report
         self._on_done = on_done
         self._offset = 0

@@ -5,7 +5,7 @@ would have had stays free. That place is its name. When its time comes it is pub
 end of the same partition, under a producer of our own, so that a publish repeated after a crash is known as such.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
@@ -110,7 +110,9 @@ class Schedules:
 
     # -- publishing
 
-    def find(self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int) -> list[Delayed]:
+    def find(
+        self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int, left_out: Container[int] = ()
+    ) -> list[Delayed]:
         """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
         try:
             records = decode(batch)
@@ -120,6 +122,8 @@ class Schedules:
         found = []
         for record in records:
             due_ms = read_wishes(record.headers, now_ms).deliver_at_ms if record.headers else NOW
+            if record.offset in left_out:
+                continue
             if holds and record.key is not None:
                 due_ms = self._held_keys.due_ms(place, record.key, due_ms, now_ms)
                 if due_ms >= now_ms:
@@ -128,7 +132,9 @@ class Schedules:
                 found.append(Delayed(record, due_ms))
         return found
 
-    def find_missing(self, replica: Replica, batch: Batch, appended: Appended, now_ms: int) -> list[Delayed]:
+    def find_missing(
+        self, replica: Replica, batch: Batch, appended: Appended, now_ms: int, left_out: Container[int] = ()
+    ) -> list[Delayed]:
         """Records of a batch that was sent before and stands in the log without them: they were delayed then, and a
         crash may have come before they were stored. Those that were are known and will not be scheduled again.
         """
@@ -138,7 +144,7 @@ class Schedules:
         shift = appended.base_offset - batch.base_offset
         stored = [each for each in split(piece.view()) if not each.is_control]  # a place kept free holds no record
         there = {record.offset - shift for each in stored for record in decode(each)}
-        lost = [record for record in decode(batch) if record.offset not in there]
+        lost = [each for each in decode(batch) if each.offset not in there and each.offset not in left_out]
         return [Delayed(each, max(now_ms, read_wishes(each.headers, now_ms).deliver_at_ms)) for each in lost]
 
     def not_held(self, place: tuple[str, int]) -> None:

@@ -103,6 +103,11 @@ class Settler:
         if answers:
             answer()
 
+    def place_of(self, receipt: str) -> Place:
+        """Where its record is. MalformedReceipt: it is none of ours."""
+        found = decode_receipt(receipt, self._key)
+        return Place(found.group_id, found.topic, found.partition)
+
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         """Each by itself; the answers come together, when all that was done is durable."""
         answers: list[Verdict | GoQueueError] = [Verdict.UNKNOWN] * len(wanted)

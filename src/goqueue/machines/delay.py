@@ -120,6 +120,10 @@ class Delays:
         partitions = sorted(self._state.by_name.get(topic, {})) if partition is None else [partition]
         return list(islice(self._walk(topic, partitions, after), limit))
 
+    def count(self, topic: str) -> int:
+        """Of what waits for `topic`."""
+        return sum(len(target.index) for target in self._state.by_name.get(topic, {}).values())
+
     def _walk(self, topic: str, partitions: list[int], after: ScheduleKey | None) -> Iterator[FoundSchedule]:
         for partition in partitions:
             target = self._state.find(topic, partition)

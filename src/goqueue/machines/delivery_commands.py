@@ -37,7 +37,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     lease_ms: int = 30_000
     attempts_max: int = 4
-    """Deliveries that reached a consumer before a record is a dead letter."""
+    """Deliveries that reached a consumer before a record is a dead letter; 0: however many."""
     unacked_max: int = 1000
     """Records that one consumer may hold in one place."""
     backoff_ms: int = 1000

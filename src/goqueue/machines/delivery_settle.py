@@ -28,6 +28,7 @@ from goqueue.machines.delivery_look import expired_in
 from goqueue.machines.delivery_pick import History, histories
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_window import (
+    ATTEMPTS_MAX,
     DEAD,
     GAP,
     LEASED,
@@ -62,6 +63,7 @@ def backoff_ms(policy: Policy, attempts: int) -> int:
 
 def end_delivery(draft: Draft, history: History, delay_ms: int, error: str, lease: int) -> None:
     """A delivery ended and its records were not settled: they are delivered again, unless that is of no use."""
+    history = history._replace(attempts=min(history.attempts, ATTEMPTS_MAX))  # there it stays, without a limit
     first, last, attempts, _ = history
     window = draft.window
     expired = [(offset, offset) for offset in expired_in(window, first, last, draft.now_ms)]

@@ -6,10 +6,12 @@ from base64 import urlsafe_b64encode
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
+from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
+from goqueue.broker.moves import Moves
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -83,9 +85,16 @@ class Assembly:
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
-        publisher = Publisher(topics, clock, transactions.verify, schedules)
-        sender = Sender(topics, publisher, clock)
-        topics.on_change.append(sender.topics_changed)
+        dedup = Deduplication(topics, schedules, clock)
+        dedup.start()
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup)
+        sender = Sender(topics, publisher, dedup, clock)
+        for call in (dedup.topics_changed, sender.topics_changed):
+            topics.on_change.append(call)
+        receiver = Receiver(queues, topics, clock)
+        letters = DeadLetters(queues, topics, sender, clock)
+        moves = Moves(queues, receiver, letters, topics, clock)
+        topics.on_change.append(moves.topics_changed)
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
@@ -97,11 +106,12 @@ class Assembly:
             lag=Lag(groups, queues, topics, clock),
             transactions=transactions,
             queues=queues,
-            receiver=Receiver(queues, topics, clock),
+            receiver=receiver,
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
-            dead_letters=DeadLetters(queues, topics, sender, clock),
+            dead_letters=letters,
+            moves=moves,
             members=Members(groups, queues, topics, clock),
             reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),

@@ -12,6 +12,8 @@ from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
@@ -63,6 +65,7 @@ class Node:
         self._assembly: Assembly | None = None
         self._kafka: KafkaDoor | None = None
         self._http: HttpDoor | None = None
+        self._sqs: SqsApp | None = None
 
     async def open(self) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
@@ -84,7 +87,11 @@ class Node:
             topics=len(assembly.broker.topics.image.topics),
             partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
             failed=len(self._replicas.failed),
-            messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
+            messages=sum(
+                replica.end_offset - replica.start_offset
+                for replica in self._replicas
+                if not replica.name.startswith(INTERNAL_PREFIX)
+            ),
             seconds=round(loop.time() - started, 3),
             kafka=kafka,
             http=http,
@@ -94,7 +101,12 @@ class Node:
         settings = self._settings
         if settings.grpc is not None:
             events.warning("there is no gRPC door yet", grpc=str(settings.grpc))
-        app = HttpApp(broker, requests_per_second_max=settings.http_requests_per_second_max)
+        self._sqs = SqsApp(broker)
+        app = HttpApp(
+            broker,
+            by_header={TARGET: self._sqs},
+            requests_per_second_max=settings.http_requests_per_second_max,
+        )
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         return Address(*kafka), Address(*await self._http.open(*settings.http))
@@ -138,6 +150,8 @@ class Node:
         doors = [door for door in (self._kafka, self._http) if door is not None]
         for door in doors:
             door.stop_reading()
+        if self._sqs is not None:
+            self._sqs.stop()
         if doors and self._replicas is not None:
             self._replicas.sync()
             for _ in range(DRAIN_TURNS):
@@ -152,7 +166,8 @@ class Node:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._kafka = self._http = self._assembly = self._commits = self._replicas = self._directory = None
+        self._kafka = self._http = self._sqs = None
+        self._assembly = self._commits = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None

@@ -169,6 +169,11 @@ class Replica:
         except GoQueueError as error:
             return error
 
+    def find_sent(self, batch: Batch) -> Appended | None:
+        """Where this very batch stands, if its producer sent it before."""
+        known = self._recognize(batch) if batch.producer_id != NO_PRODUCER else None
+        return known if isinstance(known, Appended) else None
+
     def _recognize(self, batch: Batch) -> Appended | Refused | None:
         """None: a batch that its producer may send and that was not here before."""
         verdict = self.producers.check(batch)

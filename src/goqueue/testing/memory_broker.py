@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.dead_letters import dead_letters_of
 from goqueue.broker.lag import GroupLag
 from goqueue.broker.queues import EARLIEST, Place
 from goqueue.broker.receive import LeasedPlace, ReceiveRequest
@@ -222,7 +222,7 @@ class MemoryBroker(BrokerCare):
 
     async def dead_letters(self, topic: str) -> list[DeadLetter]:
         """Of all groups that read this topic."""
-        name = dead_letter_topic(topic)
+        name = dead_letters_of(self.broker.topics, topic)
         if name not in self.broker.topics.image.topics:
             return []
         return [

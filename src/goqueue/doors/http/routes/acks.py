@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NoReturn
 
-from goqueue.broker.dead_letters import dead_letter_topic
 from goqueue.broker.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
@@ -115,7 +114,7 @@ async def nack(call: Call, body: Nack) -> Nacked:
         next_visible_at=None if settled.is_dead else format_moment(settled.visible_at_ms),
     )
     if settled.is_dying:
-        nacked.dlq_topic = dead_letter_topic(settled.place.topic)
+        nacked.dlq_topic = call.broker.dead_letters.name_of(settled.place.topic)
     return nacked
 
 
@@ -132,7 +131,7 @@ async def reject(call: Call, body: Reject) -> Rejected:
         topic=settled.place.topic,
         partition=settled.place.partition,
         offset=settled.offset,
-        dlq_topic=dead_letter_topic(settled.place.topic),
+        dlq_topic=call.broker.dead_letters.name_of(settled.place.topic),
         reason=reason,
     )
 

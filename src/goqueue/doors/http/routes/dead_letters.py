@@ -12,7 +12,6 @@ from goqueue.broker.redrive import (
     RedriveJob,
     RedriveReport,
     RedriveRequest,
-    dead_letter_topic,
 )
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
@@ -49,34 +48,33 @@ async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery)
     """
     topic = _source(call, path.topic)
     chosen = filter_of(query, call.now_ms)
+    name = call.broker.dead_letters.name_of(topic)
     found: list[DeadLetter] = []
     following: str | None = None
     begin, offset = (int(part) for part in (query.cursor or "0/0").split("/"))
     partitions = _partitions(call, topic)
     for partition in range(begin, partitions):
         records, rest = await _some(call, topic, (partition, offset), query.limit - len(found), chosen)
-        found += [_shown(topic, partition, each) for each in records]
+        found += [_shown(topic, name, partition, each) for each in records]
         if rest is None and len(found) == query.limit and partition + 1 < partitions:
             partition, rest = partition + 1, 0  # noqa: PLW2901  the loop ends here
         if rest is not None:
             following = f"{partition}/{rest}"
             break
         offset = 0
-    return DeadLetters(
-        topic=topic, dlq_topic=dead_letter_topic(topic), messages=found, count=len(found), next=following
-    )
+    return DeadLetters(topic=topic, dlq_topic=name, messages=found, count=len(found), next=following)
 
 
 def _source(call: Call, topic: str) -> str:
     """Its dead letters may outlive a topic."""
-    if dead_letter_topic(topic) not in call.broker.topics.image.topics:
+    if call.broker.dead_letters.name_of(topic) not in call.broker.topics.image.topics:
         call.topic(topic)
     return topic
 
 
 def _partitions(call: Call, topic: str) -> int:
     """None died yet: there is no topic for them."""
-    found = call.broker.topics.image.topics.get(dead_letter_topic(topic))
+    found = call.broker.topics.image.topics.get(call.broker.dead_letters.name_of(topic))
     return 0 if found is None else found.partitions
 
 
@@ -105,11 +103,11 @@ async def _some(
     return found, rest
 
 
-def _shown(topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
+def _shown(topic: str, dlq_topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
     about = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
     headers = [each for each in record.headers if not each[0].startswith(names.PREFIX) and each[0] != REDRIVES]
     return DeadLetter(
-        dlq_topic=dead_letter_topic(topic),
+        dlq_topic=dlq_topic,
         partition=partition,
         offset=record.offset,
         original_topic=about.get(names.TOPIC, topic),
@@ -141,7 +139,8 @@ def _moment(about: dict[str, str], name: str) -> str | None:
 @dead_letters.get("/topics/{topic}/dlq/{partition}/{offset}", errors=(404,))
 async def look_at_dead_letter(call: Call, path: DeadLetterPath) -> DeadLetter:
     """One dead letter: the message as it was, why it died, and when."""
-    return _shown(path.topic, path.partition, await _one(call, path))
+    name = call.broker.dead_letters.name_of(path.topic)
+    return _shown(path.topic, name, path.partition, await _one(call, path))
 
 
 async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
@@ -159,7 +158,7 @@ async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
 async def discard_dead_letter(call: Call, path: DeadLetterPath) -> Discarded:
     """Deal with one dead letter by doing nothing: it is not listed and not redriven any more."""
     await _one(call, path)
-    place = Place(GROUP, dead_letter_topic(path.topic), path.partition)
+    place = Place(GROUP, call.broker.dead_letters.name_of(path.topic), path.partition)
     _: GoQueueError | None = await call.ask(lambda done: call.broker.dead_letters.settle(place, [path.offset], done))
     return Discarded(discarded=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
