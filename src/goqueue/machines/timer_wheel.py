@@ -111,30 +111,23 @@ class TimerWheel:
             bucket.append(slot)
 
     def add_many(self, slots: Iterable[int]) -> None:
-        """As `add`, for a restart or a coarse bucket."""
-        due_ms, state, tick_now = self._slots.due_ms, self._slots.state, self._tick
-        near, second, third, far = (level.buckets for level in self._levels)
-        added = 0
-        for slot in slots:
-            tick = -(-due_ms[slot] // TICK_MS)
-            if tick <= tick_now:
-                self.add(slot)
-                continue
-            distance = tick ^ tick_now  # as in `_place`, written out because a million calls take a while
-            if distance >= 1 << 20:
-                bucket = far.get(tick >> 20)
-            elif distance >= 1 << 14:
-                bucket = third.get(tick >> 14)
-            elif distance >= 1 << 8:
-                bucket = second.get(tick >> 8)
-            else:
-                bucket = near.get(tick)
-            if bucket is None:
-                bucket = self._open_bucket(*self._place(tick))
-            bucket.append(slot)
+        """As `add`, for a restart or a coarse bucket: sorted, so that a bucket is filled in one go."""
+        due_ms, state = self._slots.due_ms, self._slots.state
+        ordered = array("I", sorted(slots, key=due_ms.__getitem__))
+        begin, end = 0, len(ordered)
+        while begin < end and -(-due_ms[ordered[begin]] // TICK_MS) <= self._tick:
+            self.add(ordered[begin])
+            begin += 1
+        self._count += end - begin
+        for slot in ordered[begin:]:
             state[slot] = TIMED
-            added += 1
-        self._count += added
+        while begin < end:
+            level, number = self._place(-(-due_ms[ordered[begin]] // TICK_MS))
+            last_ms = (((number + 1) << SHIFTS[level]) - 1) * TICK_MS
+            until = bisect_right(ordered, last_ms, begin, end, key=due_ms.__getitem__)
+            bucket = self._levels[level].buckets.get(number)
+            (self._open_bucket(level, number) if bucket is None else bucket).extend(ordered[begin:until])
+            begin = until
 
     def _open_bucket(self, level: int, number: int) -> "array[int]":
         bucket = self._levels[level].buckets[number] = array("I")

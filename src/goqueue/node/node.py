@@ -1,7 +1,8 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
+which are written aside.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from goqueue.node.assembly import Assembly
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock
 from goqueue.storage import compaction
 from goqueue.storage.committer import CommitThread
@@ -54,6 +56,7 @@ class Node:
         self._compact = compact
         self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
+        self._aside: AsideThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._assembly: Assembly | None = None
@@ -93,6 +96,7 @@ class Node:
         self._disk.make_directory("")
         self._clock = LoopClock()
         self._commits = CommitThread(deliver)
+        self._aside = AsideThread(loop)
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -107,6 +111,7 @@ class Node:
             settings.node_id,
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
+            aside=self._aside,
         )
         return self._assembly
 
@@ -126,6 +131,8 @@ class Node:
             for _ in range(DRAIN_TURNS):
                 await asyncio.sleep(0)
             await self._door.close()
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
         if self._assembly is not None:
             self._assembly.stop()
         if self._commits is not None:
@@ -134,7 +141,7 @@ class Node:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._door = self._assembly = self._commits = self._replicas = self._directory = None
+        self._door = self._assembly = self._commits = self._aside = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None
