@@ -96,13 +96,18 @@ def publish_job(replica: Replica, job: FiringJob, bodies: Bodies, producer: tupl
 
 
 def _records(dues: DueRecords, bodies: Sequence[Body], now_ms: int) -> list[NewRecord]:
-    records: list[NewRecord] = []
-    for offset, due_ms, body in zip(dues.offsets, dues.due_ms, bodies, strict=True):
-        headers = body.headers
-        if offset != RECURRING:
-            headers = [*headers, (PUBLISHED_AT, b"%d" % body.published_ms)]
-        records.append((min(now_ms, due_ms), body.key, body.value, headers))
-    return records
+    times: Sequence[int] = dues.due_ms
+    if max(times) > now_ms:  # the clock was set back
+        times = [min(due_ms, now_ms) for due_ms in times]
+    return [
+        (
+            time_ms,
+            body.key,
+            body.value,
+            body.headers if offset == RECURRING else [*body.headers, (PUBLISHED_AT, b"%d" % body.published_ms)],
+        )
+        for offset, time_ms, body in zip(dues.offsets, times, bodies, strict=True)
+    ]
 
 
 def _append(
