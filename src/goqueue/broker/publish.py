@@ -15,7 +15,7 @@ from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACT
 from goqueue.records.control import build_kept_free
 from goqueue.records.decode import decode
 from goqueue.records.rewrite import rebuild_batch
-from goqueue.records.wishes import mentions_wishes
+from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
 
@@ -65,11 +65,19 @@ class Publisher:
             self.bytes += len(data)
         return keeper, appended
 
-    def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
-        """Whether records of `batch` may have to wait, or came before: then it cannot simply be appended."""
+    def sees_no_wishes(self, data: memoryview) -> bool:
+        """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
+        return not mentioned_in(data)
+
+    def has_wishes(
+        self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
+    ) -> bool:
+        """Whether records of `batch` may have to wait, or came before: then it cannot simply be appended.
+        `has_none_in_plain`: see `sees_no_wishes`.
+        """
         options = replica.options
         return options.wishes != "off" and (
-            mentions_wishes(batch, options.wishes == "all" or options.dedup_ms > 0)
+            mentions_wishes(batch, options.wishes == "all" or options.dedup_ms > 0, has_none_in_plain)
             or (options.delay_order != "pass" and self._schedules.holds_keys((topic, partition), options))
         )
 

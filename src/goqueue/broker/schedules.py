@@ -8,7 +8,7 @@ end of the same partition, under a producer of our own, so that a publish repeat
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
@@ -16,10 +16,8 @@ from goqueue.machines.delay_commands import (
     CancelSchedule,
     DelayMeasure,
     DropRecurring,
-    Due,
     EndTransactionSchedules,
     FiringDone,
-    FiringJob,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
@@ -30,6 +28,7 @@ from goqueue.machines.delay_commands import (
     StoreRecurring,
     TakeProducer,
 )
+from goqueue.machines.delay_jobs import FiringJob
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -49,6 +48,7 @@ RETRY_MS = 1000
 ONE_BATCH = 1
 HOLD_KEY = "hold_key"
 PENDING_MAX = 1 << 62
+SIZE_UNKNOWN = 1 << 62
 
 LOST = "gq-lost"
 """Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
@@ -234,22 +234,27 @@ class Schedules:
         except GoQueueError as error:
             self._failed(job, error)
             return
-        for due, body in zip(job.records, bodies, strict=True):
-            self._held_keys.fired((job.topic, job.partition), body.key, due.due_ms)
+        self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
         )
 
-    def _bodies(self, job: FiringJob) -> list[Body]:
-        facts = self._coordinator.read_facts([due.ledger_offset for due in job.records])
-        return [self._body(due, facts.get(due.ledger_offset)) for due in job.records]
+    def _bodies(self, job: FiringJob) -> Bodies:
+        places = job.records.ledger_offsets
+        facts: dict[int, Any] = self._coordinator.read_facts(places)
+        try:
+            stored = [facts[place].body for place in places]
+        except KeyError:
+            return Bodies([self._body(job, number, facts) for number in range(len(places))], SIZE_UNKNOWN)
+        return Bodies(list(map(decode_body, stored)), sum(map(len, stored)))
 
-    def _body(self, due: Due, fact: Any) -> Body:
+    def _body(self, job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
         """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
-        if fact is not None:
-            return decode_body(fact.body)
+        due = job.records[number]
+        if due.ledger_offset in facts:
+            return decode_body(facts[due.ledger_offset].body)
         name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
         events.error("delayed record unreadable", name=name)
         return Body(due.due_ms, None, None, [(LOST, name.encode())])
@@ -277,7 +282,7 @@ class Schedules:
             yield found.body.key, found.schedule.due_ms
         for job in self._machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
-                yield from ((body.key, due.due_ms) for due, body in zip(job.records, self._bodies(job), strict=True))
+                yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
 
     # -- what users ask
 

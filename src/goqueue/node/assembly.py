@@ -41,6 +41,7 @@ from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedSto
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
@@ -68,9 +69,11 @@ class Assembly:
         *,
         creates_topics: bool,
         compact: Compact,
+        aside: Aside = at_once,
     ) -> None:
         self._replicas = replicas
         self._clock = clock
+        self._aside = aside
         self._coordinators: list[Coordinator] = []
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
@@ -144,7 +147,9 @@ class Assembly:
         if replica is None:
             raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
         kind = ledger.strip("_")
-        coordinator = Coordinator(f"{kind}-{partition}", machine, Ledger(replica, kind, facts), self._clock)
+        coordinator = Coordinator(
+            f"{kind}-{partition}", machine, Ledger(replica, kind, facts, self._aside), self._clock
+        )
         self._coordinators.append(coordinator)
         return coordinator
 

@@ -1,7 +1,8 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
+which are written aside.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
@@ -59,6 +61,7 @@ class Node:
         self._compact = compact
         self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
+        self._aside: AsideThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
@@ -119,6 +122,7 @@ class Node:
         self._disk.make_directory("")
         self._clock = LoopClock()
         self._commits = CommitThread(deliver)
+        self._aside = AsideThread(loop)
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -135,6 +139,7 @@ class Node:
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
+            aside=self._aside,
         )
         return self._assembly
 
@@ -158,6 +163,8 @@ class Node:
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
         if self._assembly is not None:
             self._assembly.stop()
         if self._commits is not None:
@@ -167,7 +174,7 @@ class Node:
         elif self._directory is not None:
             self._directory.close()
         self._kafka = self._http = self._sqs = None
-        self._assembly = self._commits = self._replicas = self._directory = None
+        self._assembly = self._commits = self._aside = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None

@@ -54,7 +54,7 @@ class Replica:
         self.options = options
         """Of its topic."""
         self.producers = ProducerStates()
-        self._defer = defer
+        self.defer = defer
         self._reached: deque[tuple[int, Callable[[], None]]] = deque()
         """Invariant: offsets never fall, since each is the end of the log when it was asked."""
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -201,7 +201,7 @@ class Replica:
         self.appended_bytes += size
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
-            self._defer(self.save_producers)
+            self.defer(self.save_producers)
         if self.log.acknowledged_offset == self.log.end_offset:
             self._wake_soon()
 
@@ -280,7 +280,7 @@ class Replica:
     def _wake_soon(self) -> None:
         if not self._wake_is_due and (self._reached or self._watchers):
             self._wake_is_due = True
-            self._defer(self._wake)
+            self.defer(self._wake)
 
     def _wake(self) -> None:
         self._wake_is_due = False
