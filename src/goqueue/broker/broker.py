@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.noting import Journeys
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -45,6 +46,7 @@ class Broker:
     sender: Sender
     dead_letters: DeadLetters
     replays: Replays
+    journeys: Journeys
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

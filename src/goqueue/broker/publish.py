@@ -1,10 +1,11 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.firing import body_of, check_fits
+from goqueue.broker.noting import Journeys, Step, note_refused
 from goqueue.broker.schedules import Delayed, Held, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
@@ -20,6 +21,8 @@ from goqueue.runtime.clock import Clock
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
 
+_RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
+
 VerifyTransaction = Callable[[Batch, str, int], Code]
 Keeper: TypeAlias = Replica | Held
 """Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
@@ -27,12 +30,18 @@ Keeper: TypeAlias = Replica | Held
 
 class Publisher:
     def __init__(
-        self, topics: Topics, clock: Clock, verify_transaction: VerifyTransaction, schedules: Schedules
+        self,
+        topics: Topics,
+        clock: Clock,
+        verify_transaction: VerifyTransaction,
+        schedules: Schedules,
+        journeys: Journeys,
     ) -> None:
         self._topics = topics
         self._clock = clock
         self._verify_transaction = verify_transaction
         self._schedules = schedules
+        self._journeys = journeys
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -42,6 +51,19 @@ class Publisher:
 
         `acknowledgements` tells when the keeper's high watermark has reached `next_offset`.
         """
+        try:
+            return self.try_publish(topic, partition, data)
+        except GoQueueError as error:
+            self.refused(topic, partition, _count(data), error)
+            raise
+
+    def refused(self, topic: str, partition: int, count: int, error: GoQueueError) -> None:
+        """So many records were turned away for good, here or by whoever asked for `try_publish`."""
+        replica = self._topics.find_replica(topic, partition)
+        note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
+
+    def try_publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
+        """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
         batches_before = replica.appended_batches
@@ -53,6 +75,9 @@ class Publisher:
         if replica.appended_batches > batches_before:  # else it was here already
             self.batches += 1
             self.bytes += len(data)
+            if keeper is replica:  # else it was noted before what waits was
+                first, next_offset, _ = appended
+                self._journeys.note(self._clock.now_ms(), _RECEIVED, topic, partition, first, next_offset - 1)
         return keeper, appended
 
     def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
@@ -82,8 +107,17 @@ class Publisher:
     def append(self, replica: Replica, batches: Sequence[Batch]) -> list[Appended | GoQueueError]:
         """Append admitted batches in one write: for each where it stands, or why it was turned away."""
         batches_before, bytes_before = replica.appended_batches, replica.appended_bytes
-        results = replica.append_all(batches, self._clock.now_ms())
-        self.batches += replica.appended_batches - batches_before
+        first, now_ms = replica.end_offset, self._clock.now_ms()
+        results = replica.append_all(batches, now_ms)
+        appended = replica.appended_batches - batches_before
+        if appended:
+            topic, partition = replica.place
+            self._journeys.note(now_ms, _RECEIVED, topic, partition, first, replica.end_offset - 1)
+        if appended < len(batches):  # some were here already, or turned away
+            for batch, result in zip(batches, results, strict=True):
+                if isinstance(result, GoQueueError):
+                    note_refused(self._journeys, replica, "", batch.record_count, result, now_ms)
+        self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
 
@@ -102,6 +136,8 @@ class Publisher:
             delayed = self._schedules.find_missing(replica, batch, appended, now_ms)
         if not delayed:
             return replica, appended
+        if replica.end_offset > end_offset:
+            self._journeys.note(now_ms, _RECEIVED, topic, partition, appended.base_offset, appended.next_offset - 1)
         return self._schedules.hold(replica, batch, appended, delayed, place), appended
 
     def _without(self, batch: Batch, delayed: Sequence[Delayed], replica: Replica) -> Batch:
@@ -118,3 +154,11 @@ class Publisher:
     def _check_keys(self, batch: Batch) -> None:
         if any(record.key is None for record in decode(batch)):
             raise Refused(Code.INVALID_RECORD, "a compacted topic takes only records with a key")
+
+
+def _count(data: memoryview) -> int:
+    """How many records a batch that was turned away says it has: at most as many as it can hold."""
+    try:
+        return max(1, min(check_batch(data).record_count, len(data)))
+    except GoQueueError:
+        return 1

@@ -1,11 +1,13 @@
 """Queue groups: each belongs to one of several coordinators, by its name. Here is what receiving and settling share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 from goqueue.broker.group_options import check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
+from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
@@ -20,6 +22,7 @@ from goqueue.machines.delivery_commands import (
     SetGroupOptions,
     SetPolicy,
 )
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -62,10 +65,11 @@ class Group(NamedTuple):
 
 
 class Queues:
-    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock, journeys: Journeys) -> None:
         self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self._image = Image()
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
@@ -73,8 +77,8 @@ class Queues:
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
         self._rates = LaneRates()
-        for coordinator in coordinators:
-            coordinator.after_apply = lambda facts: self._applied()
+        for group in self._groups:
+            group.coordinator.after_apply = partial(self._applied, group)
 
     def of(self, group_id: str) -> Group:
         return self._groups[crc32(group_id.encode()) % len(self._groups)]
@@ -85,7 +89,9 @@ class Queues:
 
     # -- what goes on
 
-    def _applied(self) -> None:
+    def _applied(self, group: Group, facts: Iterable[Fact]) -> None:
+        if group.coordinator.is_loaded:
+            note_delivery(self._journeys, group.machine, facts, self._clock.now_ms())
         if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
@@ -262,6 +268,8 @@ class Queues:
 
     def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
         self._rates.forget(group_id)
+        if topics is None:
+            self._journeys.forget_group(group_id)
         self.submit(group_id, DropGroup(group_id, None if topics is None else tuple(topics)), on_reply)
 
 

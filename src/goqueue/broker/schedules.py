@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
 from goqueue.broker.held_keys import HeldKeys
+from goqueue.broker.noting import Journeys, note_delay, note_due
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
@@ -30,6 +31,7 @@ from goqueue.machines.delay_commands import (
     StoreRecurring,
     TakeProducer,
 )
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -83,13 +85,14 @@ class Recurring(NamedTuple):
 
 
 class Schedules:
-    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys) -> None:
         machine = coordinator.machine
         assert isinstance(machine, Delays)
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self.new_producer: NewProducer = lambda given: None
         self._image = Image()
         self._under_way: set[int] = set()
@@ -97,7 +100,7 @@ class Schedules:
         """Jobs whose records are in their log, though that they are may not be stored yet."""
         self._held_keys = HeldKeys(self._waiting)
         self._asks_for_producer = False
-        coordinator.after_apply = lambda facts: self._fire()
+        coordinator.after_apply = self._applied
 
     @property
     def machine(self) -> Delays:
@@ -176,6 +179,11 @@ class Schedules:
 
     # -- firing
 
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        if self._coordinator.is_loaded:
+            note_delay(self._journeys, facts, self._image, self._clock.now_ms())
+        self._fire()
+
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
         jobs = [job for job in self._machine.firing() if job.number not in self._under_way]
@@ -218,13 +226,16 @@ class Schedules:
         try:
             replica = self._topics.replica(job.topic, job.partition)
             bodies = self._bodies(job)
-            next_offset = publish_job(replica, job, bodies, producer, self._clock.now_ms())
+            end_offset, now_ms = replica.end_offset, self._clock.now_ms()
+            next_offset = publish_job(replica, job, bodies, producer, now_ms)
         except GoQueueError as error:
             self._failed(job, error)
             return
         for due, body in zip(job.records, bodies, strict=True):
             self._held_keys.fired((job.topic, job.partition), body.key, due.due_ms)
         self._appended.add(job.number)
+        if next_offset > end_offset:  # else a crash came after it was published
+            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),

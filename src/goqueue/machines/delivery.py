@@ -43,6 +43,7 @@ from goqueue.machines.delivery_facts import (
     Progress,
 )
 from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
+from goqueue.machines.delivery_leases import HeldLease
 from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
@@ -139,6 +140,10 @@ class Deliveries:
 
     def measure(self, place: Place) -> Measure:
         return self._state.places[place].measure()
+
+    def held_lease(self, number: int) -> HeldLease | None:
+        """None: nothing of it is leased any more."""
+        return self._state.leases.get(number)
 
     def dead_due(self, place: Place) -> list[DeadLetter]:
         """In the order in which they died."""

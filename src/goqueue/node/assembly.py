@@ -8,6 +8,7 @@ from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.noting import Forgetting, Journeys, Step
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -33,12 +34,14 @@ from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
-from goqueue.model.topics import Topic
+from goqueue.model.topics import INTERNAL_PREFIX, Topic
+from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 
+PERSISTED = Step.PERSISTED
 GROUP_LEDGERS = 4
 BOOT_BITS = 32
 LEDGER_OPTIONS = {
@@ -53,24 +56,40 @@ LEDGER_OPTIONS = {
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, node_id: int, default_partitions: int, creates_topics: bool):
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        node_id: int,
+        default_partitions: int,
+        creates_topics: bool,
+        trace_sampling: float = 1.0,
+    ):
         self._replicas = replicas
         self._clock = clock
         self._coordinators: list[Coordinator] = []
+        self._journeys = journeys = Journeys(trace_sampling)
+        replicas.on_open = self._opened
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
         topics = Topics(store, replicas, clock)
         groups = self._groups()
-        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock)
-        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock)
-        for call in (groups.topics_changed, queues.topics_changed, schedules.topics_changed):
+        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock, journeys)
+        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock, journeys)
+        forgetting = Forgetting(journeys)
+        for call in (
+            groups.topics_changed,
+            queues.topics_changed,
+            schedules.topics_changed,
+            forgetting.topics_changed,
+        ):
             topics.on_change.append(call)
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
-        publisher = Publisher(topics, clock, transactions.verify, schedules)
+        publisher = Publisher(topics, clock, transactions.verify, schedules, journeys)
         sender = Sender(topics, publisher, clock)
         topics.on_change.append(sender.topics_changed)
         self.broker = Broker(
@@ -78,7 +97,7 @@ class Assembly:
             clock=clock,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock),
+            fetcher=Fetcher(topics, clock, journeys),
             groups=groups,
             lag=Lag(groups, topics, clock),
             transactions=transactions,
@@ -87,12 +106,24 @@ class Assembly:
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
-            dead_letters=DeadLetters(queues, topics, sender, clock),
+            dead_letters=DeadLetters(queues, topics, sender, clock, journeys),
             replays=Replays(queues, groups, topics, clock),
+            journeys=journeys,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
-        DeadLetterWriter(queues, topics, publisher, clock).write_pending()
+        DeadLetterWriter(queues, topics, publisher, clock, journeys).write_pending()
+
+    def _opened(self, replica: Replica) -> None:
+        topic, partition = replica.place
+        if topic.startswith(INTERNAL_PREFIX):
+            return
+        note, now_ms = self._journeys.note, self._clock.now_ms
+
+        def persisted(first: int, last: int) -> None:
+            note(now_ms(), PERSISTED, topic, partition, first, last)
+
+        replica.on_persisted = persisted
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.

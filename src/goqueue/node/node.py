@@ -126,6 +126,7 @@ class Node:
             settings.node_id,
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
+            trace_sampling=settings.trace_sampling,
         )
         return self._assembly
 

@@ -13,7 +13,18 @@ from typing import NamedTuple, TypeVar
 
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.topics import TopicOptions
-from goqueue.node.values import Address, AddressKind, Choice, Count, FilePath, Kind, Switch, byte_size, duration
+from goqueue.node.values import (
+    Address,
+    AddressKind,
+    Choice,
+    Count,
+    FilePath,
+    Fraction,
+    Kind,
+    Switch,
+    byte_size,
+    duration,
+)
 from goqueue.storage.options import KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
 
@@ -93,6 +104,9 @@ class Settings:
     )
     maintenance_interval_ms: int = _setting(
         30 * SECOND_MS, duration(at_least=100), "Pause between two rounds of retention and other upkeep."
+    )
+    trace_sampling: float = _setting(
+        1.0, Fraction(), "The part of all messages whose journeys are remembered. What goes wrong always is."
     )
 
     def topic_defaults(self) -> TopicOptions:

@@ -148,6 +148,23 @@ class Count:
         return str(value)
 
 
+@dataclass(frozen=True)
+class Fraction:
+    """A part of all."""
+
+    metavar: str = "FRACTION"
+    expected: str = "a number from 0 to 1 such as 0.01"
+
+    def parse(self, raw: object) -> float:
+        value = float(str(raw))
+        if not 0 <= value <= 1:
+            raise ValueError(value)
+        return value
+
+    def show(self, value: object) -> str:
+        return f"{value:g}"
+
+
 class Address(NamedTuple):
     host: str
     port: int

@@ -31,21 +31,35 @@ class Step(IntEnum):
     LEASED = 8
     ACKED = 9
     NACKED = 10
-    """Given back by its consumer, to be delivered again."""
+    """Given back by its consumer, to be delivered again; or to die, if that was its last attempt."""
     LEASE_ENDED = 11
-    """Not settled in time, to be delivered again."""
+    """Not settled in time; likewise."""
     EXTENDED = 12
     REJECTED = 13
     EXPIRED = 14
     DEAD_LETTERED = 15
+    """Durable among the dead letters; `detail` says why and where."""
     REDRIVEN = 16
     REPLAYED = 17
     REFUSED = 18
-    """Not published: `detail` says why."""
+    """Not published: `detail` says why. It has no offset, so the range ends with -1."""
+    REMOVED = 19
+    """By the retention of its log, before its group had settled it."""
+    RETURNED = 20
+    """Leased, and given back as if it never had been: it did not reach its consumer."""
 
 
 ALWAYS = frozenset(
-    {Step.NACKED, Step.LEASE_ENDED, Step.REJECTED, Step.EXPIRED, Step.DEAD_LETTERED, Step.REDRIVEN, Step.REFUSED}
+    {
+        Step.NACKED,
+        Step.LEASE_ENDED,
+        Step.REJECTED,
+        Step.EXPIRED,
+        Step.DEAD_LETTERED,
+        Step.REDRIVEN,
+        Step.REFUSED,
+        Step.REMOVED,
+    }
 )
 """Remembered whatever the sampling."""
 _IS_ALWAYS = bytes(step in ALWAYS for step in range(max(Step) + 1))
@@ -108,6 +122,11 @@ class Journeys:
         self.noted += 1
         self._notes.append(_new_tuple(Note, (at_ms, step, topic, partition, first, last, group, consumer, detail)))
 
+    def count(self, step: Step, topic: str, group: str, records: int) -> None:
+        """So many took this step, and it is not remembered which."""
+        counts = self.counts[step]
+        counts[topic, group] = counts.get((topic, group), 0) + records
+
     def is_sampled(self, offset: int) -> bool:
         return self._stride > 0 and offset % self._stride == 0
 
@@ -128,4 +147,10 @@ class Journeys:
         """Its counters: a name that is gone must not be counted on for ever."""
         for counts in self.counts:
             for key in [key for key in counts if key[0] == topic]:
+                del counts[key]
+
+    def forget_group(self, group: str) -> None:
+        """Likewise."""
+        for counts in self.counts:
+            for key in [key for key in counts if key[1] == group]:
                 del counts[key]
