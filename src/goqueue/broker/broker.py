@@ -15,6 +15,7 @@ from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
+from goqueue.broker.tracing import Tracing
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
 
@@ -47,6 +48,7 @@ class Broker:
     dead_letters: DeadLetters
     replays: Replays
     journeys: Journeys
+    tracing: Tracing
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from goqueue.machines.delay_commands import RECURRING, FiringJob
 from goqueue.machines.delay_facts import Cancelled, Scheduled, SchedulesDoomed, read_target_key, unpacked
@@ -149,15 +149,20 @@ def note_refused(
     journeys.note(now_ms, Step.REFUSED, topic, partition, -count, -1, detail=detail)
 
 
-class Forgetting:
-    """Counters go with their topics."""
+class Forgets(Protocol):
+    def forget_topic(self, topic: str) -> None: ...
 
-    def __init__(self, journeys: Journeys) -> None:
-        self._journeys = journeys
+
+class Forgetting:
+    """Counters and journeys go with their topics."""
+
+    def __init__(self, *told: Forgets) -> None:
+        self._told = told
         self._image = Image()
 
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
         for topic in before.topics.values():
             if image.by_id(topic.id) is None:
-                self._journeys.forget_topic(topic.name)
+                for each in self._told:
+                    each.forget_topic(topic.name)

@@ -22,6 +22,7 @@ from goqueue.machines.delivery_commands import (
     SetGroupOptions,
     SetPolicy,
 )
+from goqueue.machines.delivery_why import RecordState
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -235,6 +236,15 @@ class Queues:
 
     def places(self, group_id: str) -> list[Place]:
         return self.of(group_id).machine.places(group_id)
+
+    def readers(self, topic: str, partition: int) -> list[Place]:
+        """The places of all groups in one partition."""
+        return [place for group in self._groups for place in group.machine.readers(topic, partition)]
+
+    def record_state(self, place: Place, offset: int) -> RecordState:
+        """What is the matter with one record. Refused: this group has never been there."""
+        self.measure(place)
+        return self.of(place.group_id).machine.record_state(place, offset)
 
     def measure(self, place: Place) -> Measure:
         """Refused: this group has never been there."""

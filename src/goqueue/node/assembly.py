@@ -8,7 +8,7 @@ from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
-from goqueue.broker.noting import Forgetting, Journeys, Step
+from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -35,6 +35,7 @@ from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import INTERNAL_PREFIX, Topic
+from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
@@ -63,12 +64,13 @@ class Assembly:
         node_id: int,
         default_partitions: int,
         creates_topics: bool,
-        trace_sampling: float = 1.0,
+        tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
     ):
         self._replicas = replicas
         self._clock = clock
         self._coordinators: list[Coordinator] = []
-        self._journeys = journeys = Journeys(trace_sampling)
+        memory = Memory(tracing.sampling)
+        self._journeys = journeys = memory.journeys
         replicas.on_open = self._opened
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
@@ -76,14 +78,9 @@ class Assembly:
         groups = self._groups()
         queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock, journeys)
         schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock, journeys)
-        forgetting = Forgetting(journeys)
-        for call in (
-            groups.topics_changed,
-            queues.topics_changed,
-            schedules.topics_changed,
-            forgetting.topics_changed,
-        ):
-            topics.on_change.append(call)
+        forgetting = Forgetting(journeys, memory.parents, memory.moved)
+        told = (groups, queues, schedules, forgetting)
+        topics.on_change += [each.topics_changed for each in told]
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
         self._load()
@@ -92,23 +89,27 @@ class Assembly:
         publisher = Publisher(topics, clock, transactions.verify, schedules, journeys)
         sender = Sender(topics, publisher, clock)
         topics.on_change.append(sender.topics_changed)
+        identity = Identity(node_id, controller.cluster_id)
+        lag, receiver = Lag(groups, topics, clock), Receiver(queues, topics, clock)
+        askable = Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
-            identity=Identity(node_id, controller.cluster_id),
+            identity=identity,
             clock=clock,
             topics=topics,
             publisher=publisher,
             fetcher=Fetcher(topics, clock, journeys),
             groups=groups,
-            lag=Lag(groups, topics, clock),
+            lag=lag,
             transactions=transactions,
             queues=queues,
-            receiver=Receiver(queues, topics, clock),
+            receiver=receiver,
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
             dead_letters=DeadLetters(queues, topics, sender, clock, journeys),
             replays=Replays(queues, groups, topics, clock),
             journeys=journeys,
+            tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
@@ -168,5 +169,6 @@ class Assembly:
         return Transactions(machine, coordinator, topics, self._clock, ends)
 
     def stop(self) -> None:
+        self.broker.tracing.journal.stop()
         for coordinator in self._coordinators:
             coordinator.stop()

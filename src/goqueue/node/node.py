@@ -15,6 +15,7 @@ from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.errors import GoQueueError
 from goqueue.node.assembly import Assembly
 from goqueue.node.settings import Settings
+from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import LoopClock
@@ -126,7 +127,7 @@ class Node:
             settings.node_id,
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
-            trace_sampling=settings.trace_sampling,
+            tracing=tracing_options(settings),
         )
         return self._assembly
 
@@ -150,6 +151,8 @@ class Node:
             await door.close()
         if self._assembly is not None:
             self._assembly.stop()
+            if self._assembly.broker.tracing.exporting is not None:
+                await asyncio.to_thread(self._assembly.broker.tracing.exporting.stop)
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         if self._replicas is not None:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, UNLIMITED
 
+_HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
 
 
@@ -163,6 +164,22 @@ class Fraction:
 
     def show(self, value: object) -> str:
         return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class HttpUrl:
+    """Where something is on the web."""
+
+    metavar: str = "URL"
+    expected: str = "an address such as http://localhost:4318/v1/traces"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or not _HTTP_URL.fullmatch(raw):
+            raise ValueError(raw)
+        return raw
+
+    def show(self, value: object) -> str:
+        return str(value)
 
 
 class Address(NamedTuple):

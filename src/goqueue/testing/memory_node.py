@@ -7,6 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
+from goqueue.node.tracing import TracingOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.storage import compaction
@@ -59,6 +60,9 @@ class PromptCommitter(Committer):
 class MemoryNode:
     """Replicas at first; a broker once it is assembled."""
 
+    tracing = TracingOptions()
+    """Journeys are kept in memory only: so nothing is to be done while a test lets days pass."""
+
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
         self.disk = disk
         self.clock = clock
@@ -74,7 +78,9 @@ class MemoryNode:
         self._assembly: Assembly | None = None
 
     def assemble(self) -> None:
-        self._assembly = Assembly(self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True)
+        self._assembly = Assembly(
+            self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True, tracing=self.tracing
+        )
 
     @property
     def broker(self) -> Broker:

@@ -5,10 +5,12 @@ from goqueue.doors.http.routes.documents import documents
 from goqueue.doors.http.routes.infrastructure import infrastructure
 from goqueue.doors.http.routes.messages import messages
 from goqueue.doors.http.routes.topics import topics
+from goqueue.doors.http.routes.traces import traces
 
 RESOURCES = (
     topics,
     messages,
+    traces,
     infrastructure,
     documents,
 )
