@@ -3,8 +3,11 @@ name, as bytes, and only batches that hold it are opened.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
+from goqueue.broker.schedules import Schedules
 from goqueue.broker.topics import Topics
+from goqueue.machines.delay_commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, merge
 from goqueue.records.batch import CODEC_MASK, Batch, split
@@ -21,12 +24,16 @@ BYTES_MAX = 16 * 1024 * 1024
 COMPRESSED_COST = 16
 """A byte that must be decompressed counts as so many."""
 
+WAITING_MAX = 1000
+"""Delayed records that are looked at in one turn; the others have their trace when they are due."""
+
 _NAME = TRACEPARENT.encode()
 
 
 class TraceIndex:
-    def __init__(self, topics: Topics, parents: Parents, moved: Moved) -> None:
+    def __init__(self, topics: Topics, schedules: Schedules, parents: Parents, moved: Moved) -> None:
         self._topics = topics
+        self._schedules = schedules
         self._parents = parents
         self._moved = moved
         self.skipped = 0
@@ -35,10 +42,13 @@ class TraceIndex:
     def look(self, notes: Iterable[Note]) -> list[tuple[Spot, TraceParent]]:
         """What these notes say was received now: those that came with a trace."""
         received: dict[tuple[str, int], list[Range]] = {}
+        scheduled: list[Note] = []
         for note in notes:
             place = note.topic, note.partition
             if note.step is Step.RECEIVED:
                 received.setdefault(place, []).append((note.first, note.last))
+            elif note.step is Step.SCHEDULED:
+                scheduled.append(note)
             elif note.step is Step.DUE and note.topic:
                 self._moved.add(note)
                 first = int(note.detail)
@@ -52,9 +62,19 @@ class TraceIndex:
                     self.skipped += last + 1 - first
                 elif replica is not None:
                     budget -= self._search(replica, first, last, budget, found)
+        found += self._waiting(scheduled)
         for spot, parent in found:
             self._parents.add(spot, parent)
         return found
+
+    def _waiting(self, scheduled: Iterable[Note]) -> Iterator[tuple[Spot, TraceParent]]:
+        """Delayed records are not in their log yet."""
+        spots = (Spot(note.topic, note.partition, at) for note in scheduled for at in range(note.first, note.last + 1))
+        for spot in islice(spots, WAITING_MAX):
+            waiting = self._schedules.look_up(ScheduleKey(*spot))
+            parent = None if waiting is None else parent_of(waiting.body.headers)
+            if parent is not None:
+                yield spot, parent
 
     def restore(self, notes: Iterable[Note], parents: Iterable[tuple[Spot, TraceParent]]) -> None:
         """What was found before the last restart."""

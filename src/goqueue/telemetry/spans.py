@@ -100,7 +100,12 @@ class Identities:
         return make_trace_id(self._topic_id(spot.topic), spot.partition, spot.offset)
 
     def parent(self, spot: Spot) -> TraceParent | None:
-        return self.parents.get(spot) or self.parents.get(self.moved.first(spot))
+        first = self.moved.first(spot)
+        found = self.parents.get(spot) or self.parents.get(first)
+        if found is None and first == spot:
+            now = self.moved.now(spot)
+            found = None if now is None else self.parents.get(now)
+        return found
 
     def trace_id(self, spot: Spot) -> str:
         parent = self.parent(spot)
