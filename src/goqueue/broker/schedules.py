@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
 from goqueue.broker.held_keys import HeldKeys
+from goqueue.broker.noting import Journeys, note_delay, note_due
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
@@ -29,6 +30,7 @@ from goqueue.machines.delay_commands import (
     TakeProducer,
 )
 from goqueue.machines.delay_jobs import FiringJob
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -85,13 +87,14 @@ class Recurring(NamedTuple):
 
 
 class Schedules:
-    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys) -> None:
         machine = coordinator.machine
         assert isinstance(machine, Delays)
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self.new_producer: NewProducer = lambda given: None
         self._image = Image()
         self._under_way: set[int] = set()
@@ -101,7 +104,7 @@ class Schedules:
         self._asks_for_producer = False
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
-        coordinator.after_apply = lambda facts: self._fire()
+        coordinator.after_apply = self._applied
 
     @property
     def machine(self) -> Delays:
@@ -188,6 +191,11 @@ class Schedules:
 
     # -- firing
 
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        if self._coordinator.is_loaded:
+            note_delay(self._journeys, facts, self._image, self._clock.now_ms())
+        self._fire()
+
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
         jobs = [job for job in self._machine.firing() if job.number not in self._under_way]
@@ -230,12 +238,15 @@ class Schedules:
         try:
             replica = self._topics.replica(job.topic, job.partition)
             bodies = self._bodies(job)
-            next_offset = publish_job(replica, job, bodies, producer, self._clock.now_ms())
+            end_offset, now_ms = replica.end_offset, self._clock.now_ms()
+            next_offset = publish_job(replica, job, bodies, producer, now_ms)
         except GoQueueError as error:
             self._failed(job, error)
             return
         self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
+        if next_offset > end_offset:  # else a crash came after it was published
+            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),

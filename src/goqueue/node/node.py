@@ -18,6 +18,7 @@ from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
+from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import AsideThread
@@ -140,6 +141,7 @@ class Node:
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
             aside=self._aside,
+            tracing=tracing_options(settings),
         )
         return self._assembly
 
@@ -167,6 +169,8 @@ class Node:
             await asyncio.to_thread(self._aside.stop)
         if self._assembly is not None:
             self._assembly.stop()
+            if self._assembly.broker.tracing.exporting is not None:
+                await asyncio.to_thread(self._assembly.broker.tracing.exporting.stop)
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         if self._replicas is not None:

@@ -103,6 +103,7 @@ def outcome(made: House, guest: Guest) -> dict[str, Any]:
         "requests": made.door.requests,
         "batches": made.broker.broker.publisher.batches,
         "bytes": made.broker.broker.publisher.bytes,
+        "counted": [dict(counts) for counts in made.broker.broker.journeys.counts],
         "stored": {
             one.name: [bytes(batch.data) for batch in one.batches_from(0)]
             for one in made.broker.replicas
