@@ -1,0 +1,39 @@
+"""GoQueue's Python client: async first, with a sync face in `goqueue.client.sync`. Needs no part of the server."""
+
+from goqueue.client.clock import Backoff
+from goqueue.client.errors import (
+    BrokerRefused,
+    ClientError,
+    Closed,
+    ConnectionLost,
+    DeliveryFailed,
+    DeliveryTimeout,
+    Fenced,
+    InvalidArgument,
+    MessageTooLarge,
+    TimedOut,
+    UnknownTopic,
+    Unsupported,
+)
+from goqueue.client.message import Message, NewMessage, Receipt
+from goqueue.client.producer import Producer
+
+__all__ = [
+    "Backoff",
+    "BrokerRefused",
+    "ClientError",
+    "Closed",
+    "ConnectionLost",
+    "DeliveryFailed",
+    "DeliveryTimeout",
+    "Fenced",
+    "InvalidArgument",
+    "Message",
+    "MessageTooLarge",
+    "NewMessage",
+    "Producer",
+    "Receipt",
+    "TimedOut",
+    "UnknownTopic",
+    "Unsupported",
+]
