@@ -25,7 +25,10 @@ def test_the_readme_shows_how_to_start_a_node() -> None:
 def test_each_command_does_what_it_says(command: list[str], serve: Serve, tmp_path: Path) -> None:
     if command[1] == "serve" and "--help" not in command:
         # On a free port, because other nodes run at the same time.
-        assert serve(*command[2:], "--kafka", "127.0.0.1:0").wait_ready().send(signal.SIGTERM) == 0
+        assert (
+            serve(*command[2:], "--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0").wait_ready().send(signal.SIGTERM)
+            == 0
+        )
         assert (tmp_path / "data").is_dir()
     else:
         result = subprocess.run([GOQUEUE, *command[1:]], capture_output=True, text=True, check=True)

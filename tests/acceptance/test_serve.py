@@ -45,7 +45,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 def make_topic(path: Path) -> None:
     async def make() -> None:
-        settings = Settings(data_dir=path, kafka=Address("127.0.0.1", 0))
+        settings = Settings(data_dir=path, kafka=Address("127.0.0.1", 0), http=Address("127.0.0.1", 0))
         node = Node(settings, RealDisk(path), compact=never)
         await node.open()
         assert node._assembly is not None

@@ -37,6 +37,7 @@ class Node:
         self._directory = directory
         self._arguments = arguments
         self._address = "127.0.0.1:0"
+        self._http_address = "127.0.0.1:0"
         self._process: subprocess.Popen[bytes] | None = None
         self.log_file = directory / "log"
         self.data_dir = directory / "data"
@@ -44,6 +45,11 @@ class Node:
     @property
     def address(self) -> str:
         return self._address
+
+    @property
+    def url(self) -> str:
+        """Of the HTTP door."""
+        return f"http://{self._http_address}"
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -69,6 +75,7 @@ class Node:
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
+        command += ["--http", self._http_address]
         # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
         command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
@@ -76,7 +83,8 @@ class Node:
             process = self._process = subprocess.Popen(command, stderr=log, env=clean)
         wait_until(lambda: ready_file.exists() or process.poll() is not None, "the start of the node")
         assert process.poll() is None, f"the node ended with {process.returncode}:\n{self.log_tail}"
-        self._address = json.loads(ready_file.read_text("utf-8"))["kafka"]
+        ready = json.loads(ready_file.read_text("utf-8"))
+        self._address, self._http_address = ready["kafka"], ready["http"]
         return self
 
     def kill(self) -> None:

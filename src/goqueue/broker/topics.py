@@ -21,7 +21,17 @@ from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["AddPartitions", "CreateTopic", "DeleteTopic", "MetadataStore", "Result", "SetOptions", "Topics", "code_of"]
+__all__ = [
+    "AddPartitions",
+    "CreateTopic",
+    "DeleteTopic",
+    "MetadataStore",
+    "Replica",
+    "Result",
+    "SetOptions",
+    "Topics",
+    "code_of",
+]
 
 events = get_logger("broker")
 

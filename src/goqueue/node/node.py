@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from goqueue.broker.broker import Broker
+from goqueue.doors.http.app import HttpApp
+from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.errors import GoQueueError
 from goqueue.node.assembly import Assembly
@@ -43,6 +46,12 @@ class Opened(NamedTuple):
     """Counted by offsets: where compaction left gaps there are fewer."""
     seconds: float
     kafka: Address
+    http: Address
+
+    @property
+    def doors(self) -> dict[str, str]:
+        """Where each is, by its name."""
+        return {"kafka": str(self.kafka), "http": str(self.http)}
 
 
 class Node:
@@ -57,7 +66,8 @@ class Node:
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._assembly: Assembly | None = None
-        self._door: KafkaDoor | None = None
+        self._kafka: KafkaDoor | None = None
+        self._http: HttpDoor | None = None
 
     async def open(self) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
@@ -67,8 +77,7 @@ class Node:
         started = loop.time()
         try:
             assembly = self._assemble(loop)
-            self._door = KafkaDoor(assembly.broker)
-            address = Address(*await self._door.open(*self._settings.kafka, self._settings.kafka_advertised))
+            kafka, http = await self._open_doors(assembly.broker)
         except BaseException:
             await self.close()
             raise
@@ -82,8 +91,18 @@ class Node:
             failed=len(self._replicas.failed),
             messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
             seconds=round(loop.time() - started, 3),
-            kafka=address,
+            kafka=kafka,
+            http=http,
         )
+
+    async def _open_doors(self, broker: Broker) -> tuple[Address, Address]:
+        settings = self._settings
+        if settings.grpc is not None:
+            events.warning("there is no gRPC door yet", grpc=str(settings.grpc))
+        app = HttpApp(broker, requests_per_second_max=settings.http_requests_per_second_max)
+        self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
+        kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
+        return Address(*kafka), Address(*await self._http.open(*settings.http))
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
         def deliver(finish: Callable[[], None]) -> None:
@@ -119,13 +138,15 @@ class Node:
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
-        if self._door is not None:
-            self._door.stop_reading()
-            if self._replicas is not None:
-                self._replicas.sync()
+        doors = [door for door in (self._kafka, self._http) if door is not None]
+        for door in doors:
+            door.stop_reading()
+        if doors and self._replicas is not None:
+            self._replicas.sync()
             for _ in range(DRAIN_TURNS):
                 await asyncio.sleep(0)
-            await self._door.close()
+        for door in doors:
+            await door.close()
         if self._assembly is not None:
             self._assembly.stop()
         if self._commits is not None:
@@ -134,7 +155,7 @@ class Node:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._door = self._assembly = self._commits = self._replicas = self._directory = None
+        self._kafka = self._http = self._assembly = self._commits = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None

@@ -87,13 +87,13 @@ def _announce(settings: Settings, opened: Opened) -> None:
             "pid": os.getpid(),
             "version": version("goqueue"),
             "data_dir": str(data_dir),
-            "kafka": str(opened.kafka),
+            **opened.doors,
         }
         try:
             write_ready_file(settings.ready_file, facts)
         except OSError as error:
             raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
-    events.info("ready", data_dir=str(data_dir), **{**opened._asdict(), "kafka": str(opened.kafka)})
+    events.info("ready", data_dir=str(data_dir), **{**opened._asdict(), **opened.doors})
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
         sys.stderr.write(_welcome(data_dir, opened))
 
@@ -105,6 +105,7 @@ def _welcome(data_dir: Path, opened: Opened) -> str:
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
         f"  kafka {opened.kafka}\n"
+        f"  http  http://{opened.http}\n"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
     )
 

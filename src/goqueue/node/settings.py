@@ -47,6 +47,15 @@ class Settings:
     kafka_advertised: Address | None = _setting(
         None, AddressKind(), "The address that Kafka clients are told to dial, if it is not the one listened on."
     )
+    http: Address = _setting(
+        Address("127.0.0.1", 8080), AddressKind(), "Where HTTP and SQS clients connect; port 0 picks a free one."
+    )
+    http_requests_per_second_max: int = _setting(
+        0, Count(at_least=0), "Requests that the HTTP door answers in a second; 0 is no limit."
+    )
+    grpc: Address | None = _setting(
+        None, AddressKind(), "Where gRPC clients will connect. There is no such door yet: it is left out."
+    )
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
     auto_create_topics: Switch = _setting(

@@ -3,12 +3,14 @@ starts again.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Literal, TypeVar
 
 from goqueue.broker.broker import Broker
+from goqueue.doors.http.app import HttpApp
+from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
@@ -51,22 +53,21 @@ class Running:
             with suppress(PowerLost):
                 self.node.close()  # or the disk would stay locked
             raise
-        self.door: KafkaDoor | None = None
+        self.doors: dict[str, KafkaDoor | HttpDoor] = {}
 
 
 class BrokerLife:
     """Starts when it is first asked for something, or when it is opened (which a Kafka door needs)."""
 
     def __init__(
-        self, clock: Literal["virtual", "real"], kafka: bool, now: str | int | None, disk: MemoryDisk | None
+        self, clock: Literal["virtual", "real"], doors: Sequence[str], now: str | int | None, disk: MemoryDisk | None
     ) -> None:
         if clock not in {"virtual", "real"}:
             raise ValueError(f"clock is {clock!r}, but must be 'virtual' or 'real'")
         if clock == "real" and now is not None:
             raise ValueError("only the virtual clock can be set")
         self._virtual = None if clock == "real" else PumpedClock(parse_moment_ms(START if now is None else now, 0))
-        self._has_door = kafka
-        self._port = 0
+        self._ports = dict.fromkeys(doors, 0)
         self._disk = disk or MemoryDisk()
         self._sync_ms = 0
         self._running: Running | None = None
@@ -97,9 +98,17 @@ class BrokerLife:
     @property
     def kafka(self) -> str:
         """Where Kafka clients connect; the same after a restart."""
-        if self._live().door is None:
-            raise BrokerDown("there is no Kafka door: ask for one with broker(kafka=True)")
-        return f"{LOCALHOST}:{self._port}"
+        return self._address("kafka")
+
+    @property
+    def http(self) -> str:
+        """The URL that HTTP clients use; the same after a restart."""
+        return f"http://{self._address('http')}"
+
+    def _address(self, door: str) -> str:
+        if door not in self._live().doors:
+            raise BrokerDown(f"there is no such door: ask for one with broker({door}=True)")
+        return f"{LOCALHOST}:{self._ports[door]}"
 
     @property
     def now_ms(self) -> int:
@@ -151,8 +160,8 @@ class BrokerLife:
         if self._down is not None:
             raise BrokerDown(f"the broker is not running: {self._down}") from self._down
         if self._running is None:
-            if self._has_door:
-                raise BrokerDown("a broker with a Kafka door must be opened: async with broker(kafka=True) as b")
+            if self._ports:
+                raise BrokerDown("a broker with a door must be opened: async with broker(kafka=True) as b")
             self._start()
         assert self._running is not None
         return self._running
@@ -189,21 +198,27 @@ class BrokerLife:
         """Start. Opening what is open is fine."""
         if self._running is None:
             self._start()
-            await self._open_door()
+            await self._open_doors()
 
-    async def _open_door(self) -> None:
+    async def _open_doors(self) -> None:
         running = self._running
-        if self._has_door and running is not None:
-            running.door = KafkaDoor(running.node.broker)
-            _, self._port = await running.door.open(LOCALHOST, self._port)
+        if running is None:
+            return
+        for name, port in self._ports.items():
+            broker = running.node.broker
+            door = KafkaDoor(broker) if name == "kafka" else HttpDoor(HttpApp(broker))
+            running.doors[name] = door
+            _, self._ports[name] = await door.open(LOCALHOST, port)
 
     async def close(self) -> None:
         """Stop in good order. Closing twice is fine."""
         running = self._running
-        if running is not None and running.door is not None:
-            running.door.stop_reading()
+        if running is not None and running.doors:
+            for door in running.doors.values():
+                door.stop_reading()
             await self._settle_down()
-            await running.door.close()
+            for door in running.doors.values():
+                await door.close()
         self.close_now()
 
     def close_now(self) -> None:
@@ -230,8 +245,8 @@ class BrokerLife:
         running = self._running
         if running is not None:
             running.life.is_over = True
-            if running.door is not None:
-                await running.door.close()
+            for door in running.doors.values():
+                await door.close()
             self._end(running, BrokerDown("it crashed"))
         if kind == "kill":
             self._disk.survive_as_kill()
@@ -244,7 +259,7 @@ class BrokerLife:
         """Start again on the same disk, after a stop in good order if it still runs."""
         await self.close()
         self._start()
-        await self._open_door()
+        await self._open_doors()
 
     # -- time
 
@@ -280,7 +295,7 @@ class BrokerLife:
         """Changes when somebody may want to act: a call was answered, or there is something new to fetch. Fetches in
         vain do not count, or a consumer would make two stops in every second of a year.
         """
-        return self._answers, self._disk.op_count if self._has_door else 0
+        return self._answers, self._disk.op_count if self._ports else 0
 
     async def _settle_down(self) -> None:
         """Turns of the event loop until nothing happens here any more."""

@@ -45,11 +45,12 @@ def broker(
     *,
     clock: Literal["virtual", "real"] = "virtual",
     kafka: bool = False,
+    http: bool = False,
     now: str | int | None = None,
     disk: MemoryDisk | None = None,
 ) -> "MemoryBroker":
     """For `async with broker() as b`. `now` sets the virtual clock; `disk` may be one that an earlier broker left."""
-    return MemoryBroker(clock=clock, kafka=kafka, now=now, disk=disk)
+    return MemoryBroker(clock=clock, kafka=kafka, http=http, now=now, disk=disk)
 
 
 class MemoryBroker(BrokerLife):
@@ -60,10 +61,12 @@ class MemoryBroker(BrokerLife):
         *,
         clock: Literal["virtual", "real"] = "virtual",
         kafka: bool = False,
+        http: bool = False,
         now: str | int | None = None,
         disk: MemoryDisk | None = None,
     ) -> None:
-        super().__init__(clock, kafka, now, disk)
+        doors = [name for name, is_wanted in (("kafka", kafka), ("http", http)) if is_wanted]
+        super().__init__(clock, doors, now, disk)
 
     async def __aenter__(self) -> Self:
         await self.open()

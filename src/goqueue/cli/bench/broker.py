@@ -88,7 +88,8 @@ def serve_here(name: str) -> None:
 
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     directory = Path(name)
-    serve(Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=Address("127.0.0.1", 0)))
+    free = Address("127.0.0.1", 0)
+    serve(Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free))
 
 
 def _stop_with_parent() -> None:

@@ -25,6 +25,9 @@ from goqueue.wire.kafka.notation import (
     Uuid,
 )
 
+NO_DELAY = -2
+"""Kafka's own: a release is ready at once, a renewal lasts as long as a lease."""
+
 
 class ShareGroupHeartbeatRequest(Message):
     group_id: String = ""
@@ -100,6 +103,11 @@ class AcknowledgementBatch(Message):
     last_offset: Int64 = 0
     acknowledge_types: list[Int8] = []
     """One for all, or one for each offset."""
+    gq_delay_ms: Annotated[Int32, "tag 10000"] = NO_DELAY
+    """Ours, as `gq_reason`; who does not know a tag skips it. Of a release: when it is ready again, -1 for a backoff
+    that grows with every attempt. Of a renewal: how long from now."""
+    gq_reason: Annotated[String | None, "tag 10001"] = None
+    """Of a release or a rejection: what its dead letter shall say."""
 
 
 class SharePartition(Message):
@@ -132,6 +140,10 @@ class ShareFetchRequest(Message):
     is_renew_ack: Annotated[Bool, "2+"] = False
     topics: list[ShareTopic] = []
     forgotten_topics_data: list[ForgottenShareTopic] = []
+    gq_start: Annotated[String | None, "tag 10000"] = None
+    """Ours: where a group begins that is new here, earliest or latest; Kafka's groups begin at the latest."""
+    gq_lease_ms: Annotated[Int32, "tag 10001"] = 0
+    """Ours: for how long to lease, if not for as long as topic and group say."""
 
 
 class AcquiredRecords(Message):
@@ -178,6 +190,9 @@ class ShareAcknowledgedPartition(Message):
     error_code: Int16 = 0
     error_message: String | None = None
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    gq_verdicts: Annotated[list[Int8], "tag 10000"] = []
+    """Ours, if not all was done: what became of each acknowledgement batch that has one kind for all of it; see
+    `Verdict`."""
 
 
 class ShareAcknowledgedTopic(Message):

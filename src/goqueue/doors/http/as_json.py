@@ -1,0 +1,92 @@
+"""Records as JSON, and JSON as records."""
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Iterable
+
+from msgspec import UNSET, UnsetType
+
+from goqueue.broker.send import NewMessage
+from goqueue.doors.http.errors import BAD_REQUEST, HttpError
+from goqueue.model.errors import InvalidWish
+from goqueue.model.lanes import Lane
+from goqueue.model.moments import format_moment, parse_duration_ms, parse_moment_ms
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.wishes import PRIORITY
+from goqueue.wire.rest import messages as rest
+
+_LANES = {lane.name.lower(): lane for lane in Lane} | {str(int(lane)): lane for lane in Lane}
+
+
+def record_of(message: rest.NewMessage, now_ms: int) -> NewMessage:
+    """InvalidWish, InvalidMoment or HttpError: what it asks for cannot be."""
+    deliver_at = message.deliver_at if message.deliver_at is not None else message.deliver_at_too
+    return NewMessage(
+        value=_bytes("value", message.value, message.value_base64),
+        key=_bytes("key", message.key, message.key_base64),
+        headers=[(name, None if value is None else value.encode()) for name, value in (message.headers or {}).items()],
+        partition=message.partition,
+        lane=lane_of(message.priority),
+        delay_ms=None if message.delay is None else parse_duration_ms(message.delay),
+        deliver_at_ms=None if deliver_at is None or message.delay is not None else parse_moment_ms(deliver_at, now_ms),
+        expires_at_ms=None if message.ttl is None else now_ms + parse_duration_ms(message.ttl),
+    )
+
+
+def lane_of(given: str | int | None) -> Lane:
+    if given is None:
+        return Lane.NORMAL
+    lane = _LANES.get(str(given).lower())
+    if lane is None:
+        raise InvalidWish(f"priority is {given!r}, but must be one of {', '.join(each.name.lower() for each in Lane)}")
+    return lane
+
+
+def _bytes(name: str, text: str | None, base64: str | None) -> bytes | None:
+    if base64 is None:
+        return None if text is None else text.encode()
+    if text is not None:
+        raise HttpError(BAD_REQUEST, "INVALID_RECORD", f"say either {name} or {name}_base64")
+    try:
+        return b64decode(base64, validate=True)
+    except (NotBase64, ValueError):
+        raise HttpError(BAD_REQUEST, "INVALID_RECORD", f"{name}_base64 is not base64") from None
+
+
+def priority_of(headers: Iterable[tuple[str, bytes | None]]) -> str:
+    lane = _LANES.get(next((value or b"" for name, value in headers if name == PRIORITY), b"").decode(errors="replace"))
+    return (Lane.NORMAL if lane is None else lane).name.lower()
+
+
+def shown_record(partition: int, record: DecodedRecord) -> dict[str, object]:
+    """The fields of `rest.MessageReply`."""
+    key, key_base64 = _shown(record.key)
+    value, value_base64 = _shown(record.value)
+    headers: dict[str, str | None] = {}
+    binary: dict[str, str] = {}
+    for name, content in record.headers:
+        text, base64 = _shown(content)
+        headers[name] = text
+        if base64 is not UNSET:
+            binary[name] = base64
+    return {
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": format_moment(record.timestamp),
+        "key": key,
+        "value": value,
+        "priority": priority_of(record.headers),
+        "headers": headers,
+        "key_base64": key_base64,
+        "value_base64": value_base64,
+        "headers_base64": binary or UNSET,
+    }
+
+
+def _shown(content: bytes | None) -> tuple[str | None, str | UnsetType]:
+    if content is None:
+        return None, UNSET
+    try:
+        return content.decode(), UNSET
+    except UnicodeDecodeError:
+        return None, b64encode(content).decode()

@@ -1,0 +1,129 @@
+"""The OpenAPI 3.1 document, made from the operations: what it says is what is checked."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import msgspec
+from msgspec import Struct
+
+from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
+from goqueue.wire.rest.common import ErrorReply
+
+REFERENCE = "#/components/schemas/{name}"
+MEANINGS = {
+    400: "What was sent cannot be understood or cannot be done",
+    403: "Not allowed",
+    404: "There is no such thing",
+    405: "This path does not take this method",
+    409: "It contradicts what there is",
+    410: "It is gone",
+    413: "Too large",
+    422: "Understood, and not acceptable",
+    429: "Too many requests, or too many of something",
+    503: "Not now; try again later",
+    504: "Not done in time; it may be done later all the same",
+}
+ALWAYS = (400, 429, 503, 504)
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
+    chosen = list(operations)
+    types: list[Any] = [ErrorReply]
+    for operation in chosen:
+        types += [kind for kind in (operation.body_type, operation.path_type, operation.query_type) if kind]
+        types += reply_types(operation)
+    schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    by_type = dict(zip(map(id, types), schemas))
+    paths: dict[str, dict[str, Any]] = {}
+    parameters: set[str] = set()
+    for operation in chosen:
+        for kind in (operation.path_type, operation.query_type):
+            parameters |= {kind.__name__} if kind else set()
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type, components)
+    for name in parameters:  # they are told where they are used
+        components.pop(name, None)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "GoQueue",
+            "version": version,
+            "summary": "One durable, partitioned log, read as a stream and as a queue",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/v1"}, {"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in chosen)],
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def reply_types(operation: Operation) -> list[Any]:
+    """What may come as JSON: all but the wrappers of the door."""
+    kinds = get_args(operation.reply_type) or (operation.reply_type,)
+    if _is_plain(operation.reply_type):
+        return [operation.reply_type]
+    return [kind for kind in kinds if kind not in (WithStatus, Text, Events)]
+
+
+def _is_plain(kind: Any) -> bool:
+    return not get_args(kind) or getattr(kind, "__origin__", None) in (list, dict)
+
+
+def _operation(operation: Operation, by_type: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
+    said: dict[str, Any] = {"operationId": operation.name, "tags": [operation.tag], "summary": operation.summary}
+    if operation.description:
+        said["description"] = operation.description
+    slots = set(_SLOT.findall(operation.path))
+    parameters = [
+        *_parameters(operation.path_type, "path", components, slots),
+        *_parameters(operation.query_type, "query", components, None),
+    ]
+    if parameters:
+        said["parameters"] = parameters
+    if operation.body_type is not None:
+        schema = by_type[id(operation.body_type)]
+        is_needed = bool(components[operation.body_type.__name__].get("required"))
+        said["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": schema}}}
+    said["responses"] = _responses(operation, by_type)
+    return said
+
+
+def _parameters(
+    kind: type[Struct] | None, where: str, components: dict[str, Any], wanted: set[str] | None
+) -> list[dict[str, Any]]:
+    if kind is None:
+        return []
+    schema = components[kind.__name__]
+    names = schema["properties"]
+    assert wanted is None or wanted == names.keys(), f"{kind.__name__} does not name the slots of its path"
+    return [
+        {
+            "name": name,
+            "in": where,
+            "required": where == "path" or name in schema.get("required", ()),
+            "schema": each,
+        }
+        for name, each in names.items()
+    ]
+
+
+def _responses(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {str(operation.status): {"description": "Done", "content": _content(operation, by_type)}}
+    for status, meaning in operation.other_replies:
+        found[str(status)] = {"description": meaning, "content": _content(operation, by_type)}
+    error = {"application/json": {"schema": by_type[id(ErrorReply)]}}
+    for status in sorted({*operation.errors, *ALWAYS}):
+        found.setdefault(str(status), {"description": MEANINGS[status], "content": error})
+    return found
+
+
+def _content(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
+    kinds = get_args(operation.reply_type) or (operation.reply_type,)
+    if Events in kinds:
+        return {"text/event-stream": {"schema": {"type": "string"}}}
+    if Text in kinds:
+        return {"text/plain": {"schema": {"type": "string"}}}
+    schemas = [by_type[id(kind)] for kind in reply_types(operation)]
+    return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}

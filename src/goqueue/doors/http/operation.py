@@ -1,0 +1,128 @@
+"""One operation of the door: what a handler's signature says is what is checked, and what the document tells.
+
+    topics = Operations("Topics")
+
+    @topics.get("/topics/{topic}", errors=(404,))
+    async def describe(call: Call, path: TopicPath) -> TopicDetails:
+        \"\"\"What a topic is and holds.\"\"\"
+
+A handler takes `call` and any of `path`, `query` and `body`, each a struct, and returns a struct, `Text` or `Events`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from inspect import cleandoc, signature
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+from msgspec import Struct
+
+Handle = Callable[..., Awaitable[Any]]
+H = TypeVar("H", bound=Handle)
+
+BODY_BYTES_MAX = 1024 * 1024
+PARAMETERS = frozenset({"call", "path", "query", "body"})
+
+
+class Text(NamedTuple):
+    """An answer that is not JSON."""
+
+    content: str | bytes
+    media_type: str
+
+
+class WithStatus(NamedTuple):
+    """An answer whose status is not the usual one."""
+
+    status: int
+    body: Any
+
+
+class Events(NamedTuple):
+    """An answer that goes on: server-sent events, as bytes, until the client leaves."""
+
+    stream: AsyncIterator[bytes]
+
+
+class Operation(NamedTuple):
+    method: str
+    path: str
+    tag: str
+    handle: Handle
+    summary: str
+    description: str
+    status: int
+    errors: tuple[int, ...]
+    path_type: type[Struct] | None
+    query_type: type[Struct] | None
+    body_type: type[Struct] | None
+    reply_type: Any
+    waits: bool
+    """A long poll or a stream: it takes its own time, and ends with its client."""
+    body_bytes_max: int
+    other_replies: tuple[tuple[int, str], ...]
+    """Statuses, and what they mean, under which the usual body comes."""
+
+    @property
+    def name(self) -> str:
+        name: str = self.handle.__name__
+        return name
+
+
+class Operations:
+    """The operations of one resource, in the order in which they are matched."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.all: list[Operation] = []
+
+    def get(self, path: str, **more: Any) -> Callable[[H], H]:
+        return self._add("GET", path, **more)
+
+    def post(self, path: str, **more: Any) -> Callable[[H], H]:
+        return self._add("POST", path, **more)
+
+    def put(self, path: str, **more: Any) -> Callable[[H], H]:
+        return self._add("PUT", path, **more)
+
+    def patch(self, path: str, **more: Any) -> Callable[[H], H]:
+        return self._add("PATCH", path, **more)
+
+    def delete(self, path: str, **more: Any) -> Callable[[H], H]:
+        return self._add("DELETE", path, **more)
+
+    def _add(
+        self,
+        method: str,
+        path: str,
+        *,
+        status: int = 200,
+        errors: tuple[int, ...] = (),
+        waits: bool = False,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        other_replies: tuple[tuple[int, str], ...] = (),
+    ) -> Callable[[H], H]:
+        def add(handle: H) -> H:
+            hints = get_type_hints(handle, include_extras=True)
+            assert signature(handle).parameters.keys() <= PARAMETERS, f"{handle} takes what the door does not give"
+            summary, _, description = cleandoc(handle.__doc__ or "").partition("\n")
+            self.all.append(
+                Operation(
+                    method=method,
+                    path=path,
+                    tag=self.tag,
+                    handle=handle,
+                    summary=summary.rstrip("."),
+                    description=description.strip(),
+                    status=status,
+                    errors=errors,
+                    path_type=hints.get("path"),
+                    query_type=hints.get("query"),
+                    body_type=hints.get("body"),
+                    reply_type=hints["return"],
+                    waits=waits,
+                    body_bytes_max=body_bytes_max,
+                    other_replies=other_replies,
+                )
+            )
+            return handle
+
+        return add

@@ -1,0 +1,110 @@
+"""Messages into a topic, and out of one partition as a stream."""
+
+from goqueue.broker.replay import Where
+from goqueue.broker.scan import scan
+from goqueue.broker.send import NewMessage, Sent
+from goqueue.doors.http.as_json import record_of, shown_record
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.model.errors import GoQueueError
+from goqueue.model.lanes import Lane
+from goqueue.model.moments import format_moment, parse_moment_ms
+from goqueue.records.decode import DecodedRecord
+from goqueue.wire.rest.messages import (
+    MessageReply,
+    Messages,
+    PartitionPath,
+    Publish,
+    Published,
+    PublishedAll,
+    ReadQuery,
+)
+from goqueue.wire.rest.topics import TopicPath
+
+PUBLISH_BYTES_MAX = 16 * 1024 * 1024
+READ_BYTES_MAX = 8 * 1024 * 1024
+
+messages = Operations("Messages")
+
+
+@messages.post("/topics/{topic}/messages", errors=(404, 413), body_bytes_max=PUBLISH_BYTES_MAX)
+async def publish(call: Call, path: TopicPath, body: Publish) -> PublishedAll:
+    """Publish messages, each on its own.
+
+    The answer comes when all of them are as durable as their topic asks for. A message that could not be published has
+    an `error` in its result; the others are published all the same. A delay goes before `deliverAt`; a time that has
+    passed means at once.
+    """
+    topic = call.topic(path.topic)
+    now_ms = call.now_ms
+    records: list[NewMessage] = []
+    wrong: dict[int, GoQueueError] = {}
+    for number, message in enumerate(body.messages):
+        try:
+            records.append(record_of(message, now_ms))
+        except GoQueueError as error:
+            wrong[number] = error
+    sent: list[Sent] = await call.ask(lambda done: call.broker.sender.send(topic.name, records, done))
+    pairs = iter(zip(records, sent))
+    return PublishedAll(
+        results=[
+            _refused(wrong[number]) if number in wrong else _published(*next(pairs), now_ms)
+            for number in range(len(body.messages))
+        ]
+    )
+
+
+def _refused(error: GoQueueError) -> Published:
+    return Published(partition=-1, offset=-1, priority=Lane.NORMAL.name.lower(), delayed=False, error=str(error))
+
+
+def _published(record: NewMessage, sent: Sent, now_ms: int) -> Published:
+    due_ms = now_ms + record.delay_ms if record.delay_ms is not None else record.deliver_at_ms
+    is_delayed = sent.error is None and due_ms is not None and due_ms > now_ms
+    published = Published(
+        partition=sent.partition, offset=sent.offset, priority=record.lane.name.lower(), delayed=is_delayed
+    )
+    if is_delayed and due_ms is not None:
+        published.deliver_at = format_moment(due_ms)
+    if sent.error is not None:
+        published.error = str(sent.error)
+    return published
+
+
+@messages.get("/topics/{topic}/partitions/{partition}/messages", errors=(404,))
+async def read_messages(call: Call, path: PartitionPath, query: ReadQuery) -> Messages:
+    """Committed messages of one partition, in the order of their offsets. Reading changes nothing."""
+    call.topic(path.topic)
+    replica = call.broker.topics.replica(path.topic, path.partition)
+    first = query.offset
+    if first is None:
+        where = Where("earliest")
+        if query.from_time is not None:
+            where = Where(moment_ms=parse_moment_ms(query.from_time, call.now_ms))
+        first = call.broker.replays.resolve(path.topic, path.partition, where)
+    if first > replica.high_watermark:
+        raise HttpError(
+            BAD_REQUEST,
+            "OFFSET_OUT_OF_RANGE",
+            f"offset {first} lies beyond the end of {path.topic}/{path.partition}, which is {replica.high_watermark}",
+        )
+    found: list[DecodedRecord] = []
+    size = 0
+
+    def take(records: list[DecodedRecord]) -> bool:
+        nonlocal size
+        for record in records:
+            if len(found) == query.limit or (found and size > READ_BYTES_MAX):
+                return False
+            found.append(record)
+            size += len(record.value or b"") + len(record.key or b"")
+        return len(found) < query.limit and size <= READ_BYTES_MAX
+
+    end = replica.last_stable_offset
+    _: GoQueueError | None = await call.ask(lambda done: scan(replica, (first, end), call.broker.clock, take, done))
+    is_all = len(found) < query.limit and size <= READ_BYTES_MAX
+    return Messages(
+        messages=[MessageReply(**shown_record(path.partition, record)) for record in found],  # type: ignore[arg-type]
+        next_offset=max(first, end) if is_all else found[-1].offset + 1,
+    )

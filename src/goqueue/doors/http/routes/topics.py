@@ -1,0 +1,100 @@
+"""Topics: made, looked at, configured, deleted."""
+
+import secrets
+from uuid import UUID
+
+from goqueue.broker.topics import CreateTopic, DeleteTopic, SetOptions
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import Operations
+from goqueue.wire.rest.topics import (
+    NewTopic,
+    Partition,
+    PartitionOffsets,
+    Partitions,
+    TopicChange,
+    TopicCreated,
+    TopicDeleted,
+    TopicDetails,
+    TopicNames,
+    TopicPath,
+)
+
+HOUR_MS = 3_600_000
+
+topics = Operations("Topics")
+
+
+@topics.post("/topics", status=201, errors=(409,))
+async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
+    """Make a topic."""
+    options = {name: str(value) for name, value in (body.options or {}).items()}
+    if body.retention_hours is not None and body.retention_hours > 0:
+        options.setdefault("retention.ms", str(body.retention_hours * HOUR_MS))
+    partitions = body.num_partitions if (body.num_partitions or 0) > 0 else call.broker.default_partitions
+    assert partitions is not None
+    command = CreateTopic(body.name, secrets.token_bytes(16), partitions, options)
+    await call.order(lambda done: call.broker.topics.submit(command, done))
+    return TopicCreated(name=body.name, partitions=partitions, created=True)
+
+
+@topics.get("/topics")
+async def list_topics(call: Call) -> TopicNames:
+    """The names of all topics, sorted; those of dead letters too."""
+    return TopicNames(topics=sorted(call.broker.topics.image.topics))
+
+
+@topics.get("/topics/{topic}", errors=(404,))
+async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
+    """What a topic is and holds."""
+    topic = call.topic(path.topic)
+    replicas = call.replicas(topic)
+    return TopicDetails(
+        name=topic.name,
+        id=str(UUID(bytes=topic.id)),
+        partitions=topic.partitions,
+        total_messages=sum(each.high_watermark - each.start_offset for each in replicas.values()),
+        total_size_bytes=sum(each.size_bytes for each in replicas.values()),
+        partition_offsets={
+            str(number): PartitionOffsets(
+                earliest=each.start_offset, latest=each.high_watermark - 1, next=each.high_watermark
+            )
+            for number, each in replicas.items()
+        },
+        options=dict(topic.overrides),
+    )
+
+
+@topics.patch("/topics/{topic}", errors=(404,))
+async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> TopicDetails:
+    """Set options of a topic, or take them back."""
+    topic = call.topic(path.topic)
+    changes = {name: None if value is None else str(value) for name, value in body.options.items()}
+    await call.order(lambda done: call.broker.topics.submit(SetOptions(topic.name, changes), done))
+    return await describe_topic(call, path)
+
+
+@topics.delete("/topics/{topic}", errors=(404,))
+async def delete_topic(call: Call, path: TopicPath) -> TopicDeleted:
+    """Delete a topic and all that is in it, for good."""
+    await call.order(lambda done: call.broker.topics.submit(DeleteTopic(path.topic), done))
+    return TopicDeleted(deleted=True, name=path.topic)
+
+
+@topics.get("/topics/{topic}/partitions", errors=(404,))
+async def list_partitions(call: Call, path: TopicPath) -> Partitions:
+    """Where the partitions of a topic are."""
+    topic = call.topic(path.topic)
+    node = f"node-{call.broker.identity.node_id}"
+    return Partitions(
+        topic=topic.name,
+        partitions=[
+            Partition(
+                partition=number,
+                leader=node,
+                replicas=[node],
+                isr=[node],
+                version=call.broker.topics.leader_epoch(topic.name, number),
+            )
+            for number in range(topic.partitions)
+        ],
+    )

@@ -1,0 +1,57 @@
+"""Health, version and the numbers of a node."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from goqueue.wire.rest.common import Count, Query, Reply
+
+
+class Health(Reply):
+    status: Annotated[str, Meta(examples=["ok"])]
+    timestamp: str
+
+
+class Check(Reply):
+    status: Annotated[str, Meta(examples=["pass"])]
+    message: str
+
+
+class BrokerFacts(Reply):
+    node_id: str
+    cluster_id: str
+    topic_count: int
+    total_size: Count
+
+
+class Probe(Reply):
+    status: Annotated[str, Meta(description="pass or fail", examples=["pass"])]
+    timestamp: str
+    uptime: Annotated[str, Meta(examples=["1h2m3s"])]
+    message: str | UnsetType = UNSET
+    checks: dict[str, Check] | UnsetType = UNSET
+    broker: BrokerFacts | UnsetType = UNSET
+
+
+class ProbeQuery(Query):
+    verbose: bool = False
+
+
+class Version(Reply):
+    version: str
+    python_version: str
+
+
+class TopicStats(Reply):
+    name: str
+    partitions: int
+    total_messages: Count
+    total_size: Count
+
+
+class Stats(Reply):
+    node_id: str
+    uptime: str
+    topics: int
+    total_size_bytes: Count
+    topic_stats: dict[str, TopicStats]

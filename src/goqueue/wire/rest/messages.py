@@ -1,0 +1,77 @@
+"""Messages as JSON. Text is text; what is not UTF-8 travels in the fields that end in _base64."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from goqueue.wire.rest.common import Body, Duration, Moment, Offset, PartitionNumber, Query, Reply, TopicName
+
+MESSAGES_MAX = 10_000
+Base64 = Annotated[str, Meta(description="Bytes in base64", examples=["aGVsbG8="])]
+LaneName = Annotated[
+    str, Meta(description="critical, high, normal, low or background; or its number, 0 to 4", examples=["high"])
+]
+
+
+class NewMessage(Body):
+    """A record and its delivery wishes."""
+
+    value: str | None = None
+    value_base64: Base64 | None = None
+    key: str | None = None
+    key_base64: Base64 | None = None
+    headers: dict[str, str | None] | None = None
+    partition: PartitionNumber | None = None
+    priority: LaneName | int | None = None
+    delay: Duration | None = None
+    deliver_at: Moment | None = None
+    deliver_at_too: Moment | None = field(default=None, name="deliverAt")
+    ttl: Duration | None = None
+    dedup_id: str | None = None
+
+
+class Publish(Body):
+    messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=MESSAGES_MAX)]
+
+
+class Published(Reply):
+    partition: Annotated[int, Meta(ge=-1)]
+    offset: Annotated[int, Meta(ge=-1, description="-1: see error. Of a delayed message: its name until it is due")]
+    priority: str
+    delayed: bool
+    deliver_at: str | UnsetType = field(default=UNSET, name="deliverAt")
+    error: str | UnsetType = UNSET
+
+
+class PublishedAll(Reply):
+    results: list[Published]
+
+
+class PartitionPath(Query):
+    topic: TopicName
+    partition: PartitionNumber
+
+
+class ReadQuery(Query):
+    offset: Offset | None = None
+    """Absent: the oldest that there is, or `from_time`."""
+    from_time: Moment | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class MessageReply(Reply):
+    partition: int
+    offset: int
+    timestamp: str
+    key: str | None
+    value: str | None
+    priority: str
+    headers: dict[str, str | None]
+    key_base64: str | UnsetType = UNSET
+    value_base64: str | UnsetType = UNSET
+    headers_base64: dict[str, str] | UnsetType = UNSET
+
+
+class Messages(Reply):
+    messages: list[MessageReply]
+    next_offset: Annotated[int, Meta(ge=0, description="Where to go on reading")]

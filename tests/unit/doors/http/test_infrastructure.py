@@ -1,0 +1,69 @@
+"""Health, version, request ids and the limit on requests."""
+
+import asyncio
+import errno
+
+from tests.unit.doors.http.door_client import Client, door, served
+
+
+@served
+async def test_a_node_in_order_passes_its_probes(client: Client) -> None:
+    await client.post("/topics", name="orders", status=201)
+    await client.b.advance("1h")
+    assert await client.get("/health") == {"status": "ok", "timestamp": "2026-01-01T01:00:00Z"}
+    for path in ("/healthz", "/readyz", "/livez", "/v1/healthz"):
+        assert await client.get(path) == {"status": "pass", "timestamp": "2026-01-01T01:00:00Z", "uptime": "1h"}
+    told = await client.get("/readyz", verbose="true")
+    assert told["checks"]["storage"]["status"] == "pass"
+    assert told["broker"]["topic_count"] == 1
+
+
+@served
+async def test_a_partition_out_of_service_fails_the_probes(client: Client) -> None:
+    await client.post("/topics", name="orders", num_partitions=1, status=201)
+    fault = client.b.faults.add("sync", errno.EIO)
+    (result,) = (await client.post("/topics/orders/messages", messages=[{"value": "x"}]))["results"]
+    assert result["error"]
+    assert fault.hits
+    for path in ("/healthz", "/readyz"):
+        assert "orders/0" in (await client.get(path, status=503))["message"]
+    assert (await client.get("/livez"))["status"] == "pass"
+
+
+@served
+async def test_stats_count_messages_and_bytes(client: Client) -> None:
+    await client.post("/topics", name="orders", num_partitions=2, status=201)
+    await client.post("/topics/orders/messages", messages=[{"value": "x"}] * 5)
+    found = await client.get("/stats")
+    assert (found["topics"], found["topic_stats"]["orders"]["total_messages"]) == (1, 5)
+    assert found["total_size_bytes"] == found["topic_stats"]["orders"]["total_size"] > 0
+
+
+@served
+async def test_a_request_keeps_its_id_or_gets_one(client: Client) -> None:
+    reply = await client.http.get("/health", headers={"x-request-id": "mine"})
+    assert reply.headers["x-request-id"] == "mine"
+    reply = await client.http.get("/health", headers={"x-request-id": "two words"})
+    assert reply.headers["x-request-id"] not in ("two words", "")
+
+
+@served
+async def test_browsers_may_ask(client: Client) -> None:
+    preflight = {"origin": "http://a.example", "access-control-request-method": "DELETE"}
+    reply = await client.http.options("/topics/a", headers=preflight)
+    assert (reply.status_code, reply.headers["access-control-max-age"]) == (200, "300")
+    reply = await client.http.get("/topics", headers={"origin": "http://a.example"})
+    assert reply.headers["access-control-allow-origin"] == "*"
+
+
+def test_requests_over_the_limit_are_told_to_wait() -> None:
+    async def inside() -> None:
+        async with door(requests_per_second_max=2) as client:
+            assert [(await client.http.get("/topics")).status_code for _ in range(4)] == [200, 200, 429, 429]
+            refused = await client.http.get("/topics")
+            assert (refused.headers["retry-after"], refused.headers["x-ratelimit-limit"]) == ("1", "2")
+            assert (await client.http.get("/healthz")).status_code == 200
+            await client.b.advance("1s")
+            assert [(await client.http.get("/topics")).status_code for _ in range(3)] == [200, 200, 429]
+
+    asyncio.run(inside())

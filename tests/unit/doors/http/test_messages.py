@@ -1,0 +1,126 @@
+"""Publishing and reading over HTTP."""
+
+from typing import Any
+
+from tests.unit.doors.http.door_client import Client, served
+
+NORMAL = {"priority": "normal", "delayed": False}
+
+
+async def publish(client: Client, *messages: dict[str, Any], topic: str = "orders") -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = (await client.post(f"/topics/{topic}/messages", messages=list(messages)))["results"]
+    return results
+
+
+async def one_partition(client: Client) -> None:
+    await client.post("/topics", name="orders", num_partitions=1, status=201)
+
+
+@served
+async def test_what_is_published_can_be_read(client: Client) -> None:
+    await one_partition(client)
+    sent = {"key": "k", "value": "three \u00e4pples", "headers": {"a": "1", "b": None}, "priority": "high"}
+    assert await publish(client, sent, {"value": "x"}) == [
+        {"partition": 0, "offset": 0, "priority": "high", "delayed": False},
+        {"partition": 0, "offset": 1, **NORMAL},
+    ]
+    found = await client.get("/topics/orders/partitions/0/messages")
+    first, second = found["messages"]
+    assert (first["key"], first["value"], first["priority"]) == ("k", "three \u00e4pples", "high")
+    assert first["headers"] == {"a": "1", "b": None, "gq-priority": "high"}
+    assert (second["offset"], second["value"], second["key"], found["next_offset"]) == (1, "x", None, 2)
+    assert first["timestamp"] == "2026-01-01T00:00:00Z"
+
+
+@served
+async def test_bytes_that_are_no_text_travel_in_base64(client: Client) -> None:
+    await one_partition(client)
+    await publish(client, {"value_base64": "/wA=", "key_base64": "a2V5"})
+    (found,) = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
+    assert (found["value"], found["value_base64"], found["key"]) == (None, "/wA=", "key")
+    assert "key_base64" not in found
+
+
+@served
+async def test_one_bad_message_does_not_harm_the_others(client: Client) -> None:
+    await one_partition(client)
+    bad: list[dict[str, Any]] = [
+        {"value": "x", "priority": "urgent"},
+        {"value": "x", "partition": 7},
+        {"value": "x", "delay": "-5s"},
+        {"value": "x", "deliverAt": "tomorrow"},
+        {"value": "x", "value_base64": "eA=="},
+        {"value_base64": "%%%"},
+        {"value": "x" * 2_000_000},
+    ]
+    good = [{"value": str(number)} for number in range(len(bad))]
+    results = await publish(client, *[each for pair in zip(bad, good) for each in pair])
+    assert [result["offset"] for result in results[0::2]] == [-1] * len(bad)
+    assert all(result["error"] for result in results[0::2])
+    assert [result["offset"] for result in results[1::2]] == list(range(len(bad)))
+    found = await client.get("/topics/orders/partitions/0/messages")
+    assert [each["value"] for each in found["messages"]] == [each["value"] for each in good]
+
+
+@served
+async def test_a_delayed_message_comes_when_it_is_due(client: Client) -> None:
+    await one_partition(client)
+    (sent,) = await publish(client, {"value": "later", "delay": "10m", "deliverAt": "2026-01-01T09:00:00Z"})
+    assert (sent["delayed"], sent["deliverAt"]) == (True, "2026-01-01T00:10:00Z")
+    assert (await client.get("/topics/orders/partitions/0/messages"))["messages"] == []
+    await client.b.advance("10m")
+    (found,) = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
+    assert found["value"] == "later"
+    (sent,) = await publish(client, {"value": "past", "deliverAt": "2020-01-01T00:00:00Z", "delay": None})
+    assert sent["delayed"] is False
+
+
+@served
+async def test_reading_goes_on_where_it_ended(client: Client) -> None:
+    await one_partition(client)
+    await publish(client, *({"value": str(number)} for number in range(25)))
+    values: list[str] = []
+    offset = 0
+    for limit in (10, 10, 10):
+        found = await client.get("/topics/orders/partitions/0/messages", offset=offset, limit=limit)
+        values += [each["value"] for each in found["messages"]]
+        offset = found["next_offset"]
+    assert (values, offset) == ([str(number) for number in range(25)], 25)
+
+
+@served
+async def test_reading_starts_at_a_time(client: Client) -> None:
+    await one_partition(client)
+    await publish(client, {"value": "old"})
+    await client.b.advance("1h")
+    await publish(client, {"value": "new"})
+    found = await client.get("/topics/orders/partitions/0/messages", from_time="-10m")
+    assert [each["value"] for each in found["messages"]] == ["new"]
+
+
+@served
+async def test_what_cannot_be_read_says_so(client: Client) -> None:
+    await one_partition(client)
+    read = "/topics/orders/partitions/0/messages"
+    assert (await client.get(read, offset=1, status=400))["code"] == "OFFSET_OUT_OF_RANGE"
+    await client.get("/topics/orders/partitions/7/messages", status=404)
+    await client.get("/topics/orders/partitions/x/messages", status=400)
+    await client.get(read, offset=-1, status=400)
+    await client.get(read, limit=1001, status=400)
+    await client.get(read, from_time="noon", status=400)
+
+
+@served
+async def test_a_body_over_the_limit_is_a_413(client: Client) -> None:
+    await one_partition(client)
+    assert (await client.post("/topics", name="x" * 1_100_000, status=413))["code"] == "BODY_TOO_LARGE"
+    huge = {"value": "x" * 17_000_000}
+    assert (await client.post("/topics/orders/messages", messages=[huge], status=413))["code"] == "BODY_TOO_LARGE"
+
+
+@served
+async def test_no_messages_and_no_topic(client: Client) -> None:
+    await one_partition(client)
+    await client.post("/topics/orders/messages", messages=[], status=400)
+    await client.post("/topics/none/messages", messages=[{"value": "x"}], status=404)
+    await client.post("/topics/orders/messages", messages=[{"value": "x", "dealy": "5m"}], status=400)
