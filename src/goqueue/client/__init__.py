@@ -10,13 +10,18 @@ from goqueue.client.errors import (
     DeliveryTimeout,
     Fenced,
     InvalidArgument,
+    LeaseLost,
     MessageTooLarge,
+    Reject,
+    RetryLater,
     TimedOut,
     UnknownTopic,
     Unsupported,
 )
+from goqueue.client.job import Job
 from goqueue.client.message import Message, NewMessage, Receipt
 from goqueue.client.producer import Producer
+from goqueue.client.worker import Worker
 
 __all__ = [
     "Backoff",
@@ -28,12 +33,17 @@ __all__ = [
     "DeliveryTimeout",
     "Fenced",
     "InvalidArgument",
+    "Job",
+    "LeaseLost",
     "Message",
     "MessageTooLarge",
     "NewMessage",
     "Producer",
     "Receipt",
+    "Reject",
+    "RetryLater",
     "TimedOut",
     "UnknownTopic",
     "Unsupported",
+    "Worker",
 ]

@@ -32,6 +32,22 @@ class InvalidArgument(ClientError, ValueError):
     """A call was told something that cannot be."""
 
 
+class LeaseLost(ClientError):
+    """A message could not be settled, because it was no longer leased to this worker. It is delivered again."""
+
+
+class Reject(ClientError):
+    """Raised by the handler of a worker: give this message up, as a dead letter that says why."""
+
+
+class RetryLater(ClientError):
+    """Raised by the handler of a worker: deliver this message again, after `delay` if one is given."""
+
+    def __init__(self, reason: str = "", *, delay: str | int | None = None) -> None:
+        super().__init__(reason)
+        self.delay = delay
+
+
 class MessageTooLarge(ClientError):
     """Larger than the client or the broker takes."""
 

@@ -145,9 +145,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         _wait(request, session, receiving.cancel, answer)
 
 
-def _wait(
-    request: Request, session: ShareSession, cancel: Callable[[], None], answer: Callable[[], None]
-) -> None:
+def _wait(request: Request, session: ShareSession, cancel: Callable[[], None], answer: Callable[[], None]) -> None:
     def over() -> None:
         cancel()
         _refuse_closed(request)
@@ -199,7 +197,7 @@ class _Response:
         self._topics: dict[bytes, wire.ShareFetchedTopic] = {}
         self._partitions: dict[TopicIdPartition, wire.ShareFetchedPartition] = {}
         self.message = wire.ShareFetchResponse()
-        for key, (code, text) in acked.items():
+        for key, (code, text, _) in acked.items():
             part = self._part(key)
             part.acknowledge_error_code, part.acknowledge_error_message = code, text
         for key, error in (errors or {}).items():
