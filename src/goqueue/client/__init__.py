@@ -1,6 +1,7 @@
 """GoQueue's Python client: async first, with a sync face in `goqueue.client.sync`. Needs no part of the server."""
 
 from goqueue.client.clock import Backoff
+from goqueue.client.consumer import Consumer
 from goqueue.client.errors import (
     BrokerRefused,
     ClientError,
@@ -24,6 +25,7 @@ __all__ = [
     "ClientError",
     "Closed",
     "ConnectionLost",
+    "Consumer",
     "DeliveryFailed",
     "DeliveryTimeout",
     "Fenced",
