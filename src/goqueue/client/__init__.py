@@ -18,6 +18,7 @@ from goqueue.client.errors import (
 )
 from goqueue.client.message import Message, NewMessage, Receipt
 from goqueue.client.producer import Producer
+from goqueue.client.transaction import TransactionAborted
 
 __all__ = [
     "Backoff",
@@ -36,6 +37,7 @@ __all__ = [
     "Producer",
     "Receipt",
     "TimedOut",
+    "TransactionAborted",
     "UnknownTopic",
     "Unsupported",
 ]

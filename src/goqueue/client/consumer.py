@@ -283,6 +283,13 @@ class Consumer:
         assert self._offsets is not None
         return (await self._offsets.committed([(topic, partition)])).get((topic, partition))
 
+    def consumed(self) -> tuple[dict[Place, int], str, str, int]:
+        """For a transaction that commits them: all offsets that were handed out; group, member id and epoch."""
+        self._check_group()
+        assert self._offsets is not None
+        offsets = self._inbox.delivered(self._fetcher.states.values())
+        return offsets, self._offsets.group, self._offsets.member_id, self._offsets.member_epoch
+
     def _check_group(self) -> None:
         if self._offsets is None:
             raise InvalidArgument("without a group there is nothing to commit to")

@@ -85,7 +85,7 @@ class GroupOffsets:
 
     def __init__(self, cluster: Cluster, group: str) -> None:
         self._cluster = cluster
-        self._group = group
+        self.group = group
         self.member_id = ""
         self.member_epoch = -1
 
@@ -97,7 +97,7 @@ class GroupOffsets:
 
         def request() -> OffsetFetchRequest:
             asked = OffsetFetchRequestGroup(
-                self._group, self.member_id or None, self.member_epoch, list(topics.values())
+                self.group, self.member_id or None, self.member_epoch, list(topics.values())
             )
             return OffsetFetchRequest(groups=[asked], require_stable=True)
 
@@ -106,7 +106,7 @@ class GroupOffsets:
             codes = [group.error_code, *(one.error_code for topic in group.topics for one in topic.partitions)]
             _check(codes)
 
-        answer = await self._cluster.ask_coordinator(GROUP_KEY, self._group, request, OffsetFetchResponse, check)
+        answer = await self._cluster.ask_coordinator(GROUP_KEY, self.group, request, OffsetFetchResponse, check)
         (group,) = answer.groups
         return {
             (topic.name, one.partition_index): one.committed_offset
@@ -123,13 +123,13 @@ class GroupOffsets:
             asked.partitions.append(OffsetCommitRequestPartition(partition, offset))
 
         def request() -> OffsetCommitRequest:
-            return OffsetCommitRequest(self._group, self.member_epoch, self.member_id, topics=list(topics.values()))
+            return OffsetCommitRequest(self.group, self.member_epoch, self.member_id, topics=list(topics.values()))
 
         def check(answer: OffsetCommitResponse) -> None:
             _check([one.error_code for topic in answer.topics for one in topic.partitions])
 
         if topics:
-            await self._cluster.ask_coordinator(GROUP_KEY, self._group, request, OffsetCommitResponse, check, give_up_s)
+            await self._cluster.ask_coordinator(GROUP_KEY, self.group, request, OffsetCommitResponse, check, give_up_s)
 
 
 class StaleEpoch(ClientError):
