@@ -25,6 +25,7 @@ from goqueue.client.message import Duration, Message, Moment
 from goqueue.client.offsets import NAMED, GroupOffsets, offsets_at, timestamp_of
 from goqueue.client.options import MIB, between, duration_s, one_of
 from goqueue.client.tasks import Tasks
+from goqueue.client.transaction import Consumed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import check_topic_name
 from goqueue.telemetry.logs import get_logger
@@ -283,12 +284,12 @@ class Consumer:
         assert self._offsets is not None
         return (await self._offsets.committed([(topic, partition)])).get((topic, partition))
 
-    def consumed(self) -> tuple[dict[Place, int], str, str, int]:
+    def consumed(self) -> Consumed:
         """For a transaction that commits them: all offsets that were handed out; group, member id and epoch."""
         self._check_group()
         assert self._offsets is not None
         offsets = self._inbox.delivered(self._fetcher.states.values())
-        return offsets, self._offsets.group, self._offsets.member_id, self._offsets.member_epoch
+        return Consumed(offsets, self._offsets.group, self._offsets.member_id, self._offsets.member_epoch)
 
     def _check_group(self) -> None:
         if self._offsets is None:

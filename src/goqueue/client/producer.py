@@ -46,7 +46,7 @@ from goqueue.client.options import (
 from goqueue.client.room import Room
 from goqueue.client.routes import Route
 from goqueue.client.sender import Sender, SenderOptions
-from goqueue.client.transaction import TransactionalIdentity, run_transaction
+from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import shown
 from goqueue.records.build import NewRecord
@@ -54,7 +54,6 @@ from goqueue.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from goqueue.client.assigned import Place
-    from goqueue.client.consumer import Consumer
 
 TIMESTAMP_MAX = 2**63 - 1
 
@@ -310,17 +309,17 @@ class Producer:
         """
         return run_transaction(self._need_transactions(), self.flush, self._abandon)
 
-    async def send_offsets(self, consumed: "Consumer | Mapping[Place, int]", group: str | None = None) -> None:
+    async def send_offsets(self, consumed: "HasConsumed | Mapping[Place, int]", group: str | None = None) -> None:
         """Make offsets part of the open transaction: of all that a consumer (without `auto_commit`) has handed out, or
         the ones to go on from, with the name of their group.
         """
         transactions = self._need_transactions()
         if not isinstance(consumed, Mapping):
-            await transactions.send_offsets(*consumed.consumed())
+            await transactions.send_offsets(consumed.consumed())
         elif group is None:
             raise InvalidArgument("which group the offsets are of must be said")
         else:
-            await transactions.send_offsets(consumed, group)
+            await transactions.send_offsets(Consumed(consumed, group))
 
     def _need_transactions(self) -> TransactionalIdentity:
         if self._transactions is None:

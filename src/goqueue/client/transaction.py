@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import NamedTuple, Protocol
 
 from goqueue.client.assigned import Place
 from goqueue.client.cluster import GROUP_KEY, TRANSACTION_KEY, Cluster
@@ -30,6 +31,21 @@ _FENCED = frozenset((Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH))
 
 class TransactionAborted(ClientError):
     """The transaction was aborted: nothing of it will be seen."""
+
+
+class Consumed(NamedTuple):
+    """Offsets to commit: those to go on from, and the member of the group that has come so far."""
+
+    offsets: Mapping[Place, int]
+    group: str
+    member_id: str = ""
+    member_epoch: int = -1
+
+
+class HasConsumed(Protocol):
+    """A consumer."""
+
+    def consumed(self) -> Consumed: ...
 
 
 class TransactionalIdentity(Identity):
@@ -114,12 +130,11 @@ class TransactionalIdentity(Identity):
         self._wanted -= wanted
         self.on_ready()
 
-    async def send_offsets(
-        self, offsets: Mapping[Place, int], group: str, member_id: str = "", member_epoch: int = -1
-    ) -> None:
+    async def send_offsets(self, consumed: Consumed) -> None:
         """They count when the transaction is committed."""
         if (why := self.why_not()) is not None:
             raise why
+        offsets, group, member_id, member_epoch = consumed
 
         def add() -> AddOffsetsToTxnRequest:
             return AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
