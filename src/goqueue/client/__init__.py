@@ -1,6 +1,7 @@
 """GoQueue's Python client: async first, with a sync face in `goqueue.client.sync`. Needs no part of the server."""
 
 from goqueue.client.clock import Backoff
+from goqueue.client.consumer import Consumer
 from goqueue.client.errors import (
     BrokerRefused,
     ClientError,
@@ -21,6 +22,7 @@ from goqueue.client.errors import (
 from goqueue.client.job import Job
 from goqueue.client.message import Message, NewMessage, Receipt
 from goqueue.client.producer import Producer
+from goqueue.client.transaction import TransactionAborted
 from goqueue.client.worker import Worker
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "ClientError",
     "Closed",
     "ConnectionLost",
+    "Consumer",
     "DeliveryFailed",
     "DeliveryTimeout",
     "Fenced",
@@ -43,6 +46,7 @@ __all__ = [
     "Reject",
     "RetryLater",
     "TimedOut",
+    "TransactionAborted",
     "UnknownTopic",
     "Unsupported",
     "Worker",

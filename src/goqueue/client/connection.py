@@ -21,7 +21,7 @@ from goqueue.wire.kafka.messages.fetch import FetchRequest
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from goqueue.wire.kafka.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from goqueue.wire.kafka.messages.produce import ProduceRequest
-from goqueue.wire.kafka.messages.transactions import TxnOffsetCommitRequest
+from goqueue.wire.kafka.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
 from goqueue.wire.kafka.notation import Message
 
 RECEIVE_BYTES = 64 * 1024
@@ -32,15 +32,16 @@ ERROR_AT = 4
 SOFTWARE = "goqueue-python"
 REQUEST_S_MAX = 30.0
 
-BY_NAME: Mapping[type[Message], int] = {
-    ProduceRequest: 12,
+NEWEST_USED: Mapping[type[Message], int] = {
+    ProduceRequest: 11,
     FetchRequest: 12,
     OffsetCommitRequest: 9,
     OffsetFetchRequest: 9,
-    TxnOffsetCommitRequest: 5,
+    TxnOffsetCommitRequest: 4,
+    EndTxnRequest: 4,
     FindCoordinatorRequest: 3,
 }
-"""The last versions that we use of what could also speak of topic ids, or of many keys at once."""
+"""What is newer speaks of topic ids, of many keys at once, or means transactions of version 2."""
 
 R = TypeVar("R", bound=Message)
 
@@ -108,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         if version is None:
             api = _API_OF[request]
             lowest, highest = self._offered.get(api.key, (0, -1))
-            version = min(highest, api.versions.last, BY_NAME.get(request, api.versions.last))
+            version = min(highest, api.versions.last, NEWEST_USED.get(request, api.versions.last))
             if version < max(lowest, api.versions.first):
                 raise Unsupported(f"the broker at {self.address} does not speak {api.name} as this client does")
             self._versions[request] = version

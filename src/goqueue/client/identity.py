@@ -43,5 +43,8 @@ class Identity:
     def may_write(self, place: tuple[str, int]) -> bool:  # noqa: ARG002  a transaction must know of it first
         return True
 
+    async def enlist(self) -> None:
+        """Make it so that what `may_write` has refused may be written."""
+
     def fail(self, error: GoQueueError) -> None:
         """A message could not be delivered, which ends a transaction; without one it concerns only that message."""

@@ -5,10 +5,11 @@ async with Producer("127.0.0.1:9092") as producer:
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from goqueue.client.batches import Batch, PartitionQueue
 from goqueue.client.clock import Backoff, Clock, Timer
@@ -45,10 +46,14 @@ from goqueue.client.options import (
 from goqueue.client.room import Room
 from goqueue.client.routes import Route
 from goqueue.client.sender import Sender, SenderOptions
+from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import shown
 from goqueue.records.build import NewRecord
 from goqueue.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from goqueue.client.assigned import Place
 
 TIMESTAMP_MAX = 2**63 - 1
 
@@ -77,6 +82,8 @@ class Producer:
         message_bytes_max: int = MIB,
         delivery_timeout: Duration = "2m",
         request_timeout: Duration = "30s",
+        transactional_id: str | None = None,
+        transaction_timeout: Duration = "1m",
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Random | None = None,
@@ -96,7 +103,11 @@ class Producer:
         self._cluster = Cluster(
             servers, client_id=client_id, limits=limits, backoff=backoff, creates_topics=True, clock=clock, dice=dice
         )
-        self._identity = Identity(self._cluster)
+        self._transactions: TransactionalIdentity | None = None
+        if transactional_id is not None:
+            timeout_ms = int(duration_s("transaction_timeout", transaction_timeout) * 1000)
+            self._transactions = TransactionalIdentity(self._cluster, transactional_id, timeout_ms)
+        self._identity = self._transactions or Identity(self._cluster)
         self._room = Room(options.buffer_bytes_max)
         self._flushes = Flushes()
         self._routes: dict[str, Route] = {}
@@ -290,6 +301,39 @@ class Producer:
             if known is not None:
                 route.grow(len(known.leaders))
 
+    # -- transactions
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """`async with producer.transaction():` what is sent inside becomes visible at its end, all at once; an
+        exception aborts it, and is raised on. DeliveryFailed: some of it could not be delivered, so none of it will be.
+        """
+        return run_transaction(self._need_transactions(), self.flush, self._abandon)
+
+    async def send_offsets(self, consumed: "HasConsumed | Mapping[Place, int]", group: str | None = None) -> None:
+        """Make offsets part of the open transaction: of all that a consumer (without `auto_commit`) has handed out, or
+        the ones to go on from, with the name of their group.
+        """
+        transactions = self._need_transactions()
+        if not isinstance(consumed, Mapping):
+            await transactions.send_offsets(consumed.consumed())
+        elif group is None:
+            raise InvalidArgument("which group the offsets are of must be said")
+        else:
+            await transactions.send_offsets(Consumed(consumed, group))
+
+    def _need_transactions(self) -> TransactionalIdentity:
+        if self._transactions is None:
+            raise InvalidArgument("transactions need a producer with a transactional_id")
+        return self._transactions
+
+    async def _abandon(self, why: GoQueueError) -> None:
+        """Fail what has not gone out, and wait for the rest."""
+        self._seal_all()
+        if self._sender is not None:
+            self._sender.give_up(why)
+        with suppress(DeliveryFailed):
+            await self._flushes.wait()
+
     # -- batches
 
     def _add(self, queue: PartitionQueue, record: NewRecord, size: int, lane: int) -> "asyncio.Future[Receipt]":
@@ -297,6 +341,9 @@ class Producer:
         if sender is None or self._is_closed:
             self._room.give(size)
             raise Closed("the producer is closed")
+        if self._transactions is not None and (why := self._transactions.why_not()) is not None:
+            self._room.give(size)
+            raise why
         options = self._options
         batch = queue.open
         if batch is not None and batch.bytes + size > options.batch_bytes_max:

@@ -123,7 +123,10 @@ class Sender:
 
     def _send(self, queue: PartitionQueue, now_s: float) -> None:
         """As much of one queue as may be under way."""
-        if not self._has_identity(queue) or not self._identity.may_write(queue.place):
+        if not self._has_identity(queue):
+            return
+        if not self._identity.may_write(queue.place):
+            self._prepare("transaction", self._identity.enlist)
             return
         node_id = self._cluster.leader(queue.topic, queue.partition)
         if node_id == NO_LEADER:
