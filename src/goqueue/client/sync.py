@@ -96,7 +96,7 @@ class Face(Generic[I]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes what the async class takes."""
-        self._inner = type(self)._made(*args, **kwargs)
+        self._inner = self._made(*args, **kwargs)
         self._portal = Portal(f"goqueue {type(self).__name__.lower()}")
 
     def start(self) -> Self:
