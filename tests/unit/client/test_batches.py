@@ -26,6 +26,7 @@ def filled(queue: PartitionQueue, messages: int, lane: int = NORMAL) -> Batch:
 def started() -> PartitionQueue:
     queue = PartitionQueue("orders", 0)
     queue.adopt(7, 0)
+    queue.is_known = True
     return queue
 
 
@@ -48,6 +49,20 @@ async def test_at_most_five_batches_are_under_way() -> None:
         queue.take()
         taken += 1
     assert (taken, len(queue.waiting)) == (5, 2)
+
+
+@in_loop
+async def test_the_first_batch_of_an_epoch_goes_alone() -> None:
+    queue = PartitionQueue("orders", 0)
+    queue.adopt(7, 0)
+    first, second = filled(queue, 1), filled(queue, 1)
+    assert queue.may_send(NOW_S)
+    assert queue.take() is first
+    assert not queue.may_send(NOW_S)
+    queue.unanswered -= 1
+    queue.finish(first)
+    assert queue.may_send(NOW_S)
+    assert queue.take() is second
 
 
 @in_loop
