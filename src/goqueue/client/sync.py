@@ -125,14 +125,17 @@ class Face(Generic[I]):
             self._portal.stop()
 
 
-def _made(inner: Callable[P, I]) -> Callable[Concatenate[Any, P], None]:
+def _takes(inner: Callable[P, I]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
     """An `__init__` that takes what the async class takes."""
 
-    def init(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        Face.__init__(self, inner(*args, **kwargs))
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        @wraps(init)
+        def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            init(self, inner(*args, **kwargs))
 
-    init.__doc__ = inner.__doc__
-    return init
+        return call
+
+    return decorate
 
 
 def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
@@ -186,7 +189,10 @@ def _posts(
 class Producer(Face[AsyncProducer]):
     __doc__ = AsyncProducer.__doc__
 
-    __init__ = _made(AsyncProducer)
+    @_takes(AsyncProducer)
+    def __init__(self, inner: AsyncProducer) -> None:
+        super().__init__(inner)
+
     send = _waits(AsyncProducer.send)
     send_many = _waits(AsyncProducer.send_many)
     post = _posts(AsyncProducer.post)
@@ -210,7 +216,10 @@ class Producer(Face[AsyncProducer]):
 class Consumer(Face[AsyncConsumer]):
     __doc__ = AsyncConsumer.__doc__
 
-    __init__ = _made(AsyncConsumer)
+    @_takes(AsyncConsumer)
+    def __init__(self, inner: AsyncConsumer) -> None:
+        super().__init__(inner)
+
     poll = _waits(AsyncConsumer.poll)
     commit = _waits(AsyncConsumer.commit)
     committed = _waits(AsyncConsumer.committed)
