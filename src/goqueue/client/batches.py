@@ -116,6 +116,7 @@ class PartitionQueue:
         "failures",
         "gap",
         "in_flight",
+        "is_known",
         "needs_epoch",
         "next_sequence",
         "open",
@@ -143,6 +144,10 @@ class PartitionQueue:
         self.producer_id = -1
         self.epoch = 0
         self.next_sequence = 0
+        self.is_known = False
+        """Whether the broker has stored a batch of this producer and epoch here. Until then it would take any sequence,
+        and one behind a batch that it turns away: so the first one goes alone.
+        """
         self.gap = NO_GAP
         """The sequence of a batch that was turned away for good: the broker goes on waiting for it."""
         self.needs_epoch = False
@@ -158,7 +163,7 @@ class PartitionQueue:
 
     def may_send(self, now_s: float) -> bool:
         """After a failure nothing is sent until it is clear what became of all that is under way."""
-        if not self.waiting or self.unanswered >= IN_FLIGHT_MAX or now_s < self.retry_at_s:
+        if not self.waiting or self.unanswered >= (IN_FLIGHT_MAX if self.is_known else 1) or now_s < self.retry_at_s:
             return False
         return len(self.in_flight) == self.unanswered and not (self.unanswered and (self.gap >= 0 or self.needs_epoch))
 
@@ -174,7 +179,7 @@ class PartitionQueue:
         """Count anew, as a producer that this partition has not met."""
         assert not self.in_flight
         self.producer_id, self.epoch, self.next_sequence = producer_id, epoch, 0
-        self.gap, self.needs_epoch = NO_GAP, False
+        self.gap, self.needs_epoch, self.is_known = NO_GAP, False, False
         for batch in self.waiting:
             batch.sequence = UNSENT
 
@@ -191,6 +196,7 @@ class PartitionQueue:
     def finish(self, batch: Batch) -> None:
         """It is stored."""
         self.in_flight.remove(batch)
+        self.is_known = True
 
     def turn_away(self, batch: Batch, *halves: Batch) -> None:
         """It will never be stored as it is; `halves` try again in its place. What was sent behind it leaves a gap."""

@@ -47,7 +47,7 @@ R = TypeVar("R", bound=Message)
 
 _API_OF = {api.request: api for api in APIS.values()}
 _LENGTH = Struct(">i")
-_SHORT = Struct(">h")
+_IS_OLDER = Code.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class Limits(NamedTuple):
@@ -242,14 +242,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take(self, frame: memoryview) -> None:
         (number,) = _LENGTH.unpack_from(frame)
-        pending = self._pending.pop(number, None)
+        pending = self._pending.get(number)
         if pending is None:
             raise ConnectionLost(f"an answer to request {number}, which does not wait for one")
         future, api, version, _ = pending
-        if api.request is ApiVersionsRequest and _SHORT.unpack_from(frame, ERROR_AT)[0] == Code.UNSUPPORTED_VERSION:
+        if api.request is ApiVersionsRequest and frame[ERROR_AT : ERROR_AT + 2] == _IS_OLDER:
             version = 0
+        answer = None
         if not future.done():
             _, answer, _ = decode_response(api.response, version, frame)
+        del self._pending[number]
+        if answer is not None:
             future.set_result(answer)
 
     def _watch(self) -> None:

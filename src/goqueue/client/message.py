@@ -118,8 +118,16 @@ def add_wishes(
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """How much a record takes in a batch; rather too much than too little."""
-    size = RECORD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
+    """How much a record takes in a batch; rather too much than too little. InvalidArgument: that is no record."""
+    size = RECORD_BYTES
+    if value.__class__ is bytes:
+        size += len(value)
+    elif value is not None:
+        raise InvalidArgument(f"the value is {shown(value)}, but must be bytes or None")
+    if key.__class__ is bytes:
+        size += len(key)
+    elif key is not None:
+        raise InvalidArgument(f"the key is {shown(key)}, but must be bytes or None")
     for name, content in headers:
         size += HEADER_BYTES + 4 * len(name) + (len(content) if content else 0)
     return size

@@ -5,7 +5,7 @@ async with Producer("127.0.0.1:9092") as producer:
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 from types import TracebackType
@@ -48,7 +48,6 @@ from goqueue.client.routes import Route
 from goqueue.client.sender import Sender, SenderOptions
 from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
-from goqueue.model.moments import shown
 from goqueue.records.build import NewRecord
 from goqueue.telemetry.logs import get_logger
 
@@ -115,6 +114,8 @@ class Producer:
         """Queues with an open batch, and when it is old enough; the oldest first."""
         self._timer: Timer | None = None
         self._sender: Sender | None = None
+        self._now_ms: Callable[[], int] = lambda: 0
+        self._new_future: Callable[[], asyncio.Future[Receipt]] = asyncio.Future
         self._is_closed = False
 
     # -- its life
@@ -128,6 +129,7 @@ class Producer:
                 self._options.codec, self._options.delivery_s_max, self._cluster.limits.request_s_max
             )
             self._sender = Sender(self._cluster, self._identity, options, self._ended, self._flushes.split)
+            self._now_ms, self._new_future = self._cluster.clock.now_ms, asyncio.get_running_loop().create_future
             self._cluster.on_topics.append(self._topics_changed)
             try:
                 await self._cluster.start()
@@ -230,20 +232,23 @@ class Producer:
         `flush` and `close` raise what failed.
         """
         route = self._routes.get(topic) or await self._find_route(topic)
-        lane = NORMAL
-        pairs = NO_HEADERS
+        now_ms = self._now_ms()
+        lane, pairs = NORMAL, NO_HEADERS
         if priority is not None or delay is not None or at is not None or ttl is not None:
-            pairs, lane = add_wishes(headers, self._cluster.clock.now_ms(), priority, delay, at, ttl)
+            pairs, lane = add_wishes(headers, now_ms, priority, delay, at, ttl)
         elif headers:
             pairs, lane = header_pairs(headers)
-        record = self._record(value, key, pairs, timestamp)
         size = record_bytes(key, value, pairs)
+        if timestamp is None:
+            timestamp = now_ms
+        else:
+            between("timestamp", timestamp, 0, TIMESTAMP_MAX)
         if size > self._options.message_bytes_max:
             raise MessageTooLarge(f"{size} bytes, at most {self._options.message_bytes_max} are sent")
         queue = route.choose(key, partition)
         if not self._room.take(size):
             await self._room.wait(size)
-        future = self._add(queue, record, size, lane)
+        future = self._add(queue, (timestamp, key, value, pairs), size, lane)
         if queue.open is None:
             await asyncio.sleep(0)  # a batch is full: whoever posts in a loop lets it go out
         return future
@@ -270,19 +275,6 @@ class Producer:
         if problem is not None:
             raise problem
         return receipts
-
-    def _record(
-        self, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes | None]], timestamp: int | None
-    ) -> NewRecord:
-        if value.__class__ is not bytes and value is not None:
-            raise InvalidArgument(f"the value is {shown(value)}, but must be bytes or None")
-        if key.__class__ is not bytes and key is not None:
-            raise InvalidArgument(f"the key is {shown(key)}, but must be bytes or None")
-        if timestamp is None:
-            timestamp = self._cluster.clock.now_ms()
-        else:
-            between("timestamp", timestamp, 0, TIMESTAMP_MAX)
-        return timestamp, key, value, headers
 
     async def _find_route(self, topic: str) -> Route:
         if self._sender is None or self._is_closed:
@@ -351,7 +343,7 @@ class Producer:
             batch = None
         if batch is None:
             batch = self._open(queue, lane)
-        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        future = self._new_future()
         batch.add(record, size, lane, future)
         if len(batch.records) >= options.batch_messages_max or batch.bytes >= options.batch_bytes_max:
             self._seal(queue)

@@ -91,13 +91,9 @@ class Portal:
 class Face(Generic[I]):
     """What the sync classes have in common."""
 
-    _made: Callable[..., I]
-    """The async class."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes what the async class takes."""
-        self._inner = self._made(*args, **kwargs)
-        self._portal = Portal(f"goqueue {type(self).__name__.lower()}")
+    def __init__(self, inner: I) -> None:
+        self._inner = inner
+        self._portal = Portal(f"goqueue {type(inner).__name__.lower()}")
 
     def start(self) -> Self:
         """Until a server has answered; `with` does it."""
@@ -129,6 +125,19 @@ class Face(Generic[I]):
             return
         finally:
             self._portal.stop()
+
+
+def _takes(inner: Callable[P, I]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """An `__init__` that takes what the async class takes."""
+
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        @wraps(init)
+        def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            init(self, inner(*args, **kwargs))
+
+        return call
+
+    return decorate
 
 
 def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
@@ -182,7 +191,10 @@ def _posts(
 class Producer(Face[AsyncProducer]):
     __doc__ = AsyncProducer.__doc__
 
-    _made = AsyncProducer
+    @_takes(AsyncProducer)
+    def __init__(self, inner: AsyncProducer) -> None:
+        super().__init__(inner)
+
     send = _waits(AsyncProducer.send)
     send_many = _waits(AsyncProducer.send_many)
     post = _posts(AsyncProducer.post)
@@ -206,7 +218,10 @@ class Producer(Face[AsyncProducer]):
 class Consumer(Face[AsyncConsumer]):
     __doc__ = AsyncConsumer.__doc__
 
-    _made = AsyncConsumer
+    @_takes(AsyncConsumer)
+    def __init__(self, inner: AsyncConsumer) -> None:
+        super().__init__(inner)
+
     poll = _waits(AsyncConsumer.poll)
     commit = _waits(AsyncConsumer.commit)
     committed = _waits(AsyncConsumer.committed)
@@ -267,7 +282,10 @@ class Job:
 class Worker(Face[AsyncWorker]):
     __doc__ = AsyncWorker.__doc__
 
-    _made = AsyncWorker
+    @_takes(AsyncWorker)
+    def __init__(self, inner: AsyncWorker) -> None:
+        super().__init__(inner)
+
 
     def handle(self, handler: Callable[[Job], None]) -> Callable[[Job], None]:
         """Let this function handle jobs, in threads, when the worker runs."""
