@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
 
@@ -44,7 +47,10 @@ class Broker:
     schedules: Schedules
     sender: Sender
     dead_letters: DeadLetters
+    members: Members
+    reliabilities: Reliabilities
     replays: Replays
+    transaction_steps: TransactionSteps
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

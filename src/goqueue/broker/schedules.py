@@ -43,6 +43,8 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.logs import get_logger
 
+__all__ = ["Body", "Found", "FoundRecurring", "FoundSchedule", "Held", "Recurring", "ScheduleKey", "Schedules"]
+
 RETRY_MS = 1000
 ONE_BATCH = 1
 HOLD_KEY = "hold_key"
@@ -97,6 +99,8 @@ class Schedules:
         """Jobs whose records are in their log, though that they are may not be stored yet."""
         self._held_keys = HeldKeys(self._waiting)
         self._asks_for_producer = False
+        self.held = self.held_delay_ms = 0
+        """Since the start: records that had to wait, and all their delays together."""
         coordinator.after_apply = lambda facts: self._fire()
 
     @property
@@ -160,6 +164,8 @@ class Schedules:
         known = self._topics.image.topics.get(topic)
         topic_id = known.id if known is not None else b""
         producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
+        self.held += len(delayed)
+        self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
         held = Held(replica, appended.base_offset)
         self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer), held.settled)
         return held
@@ -325,6 +331,11 @@ class Schedules:
 
     def recurring(self) -> list[FoundRecurring]:
         return self._machine.recurring()
+
+    def recurring_body(self, found: FoundRecurring) -> Body | None:
+        """None: the disk cannot give it back."""
+        fact: Any = self._coordinator.read_facts([found.ledger_offset]).get(found.ledger_offset)
+        return None if fact is None else decode_body(fact.body)
 
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image

@@ -1,6 +1,6 @@
 """Leases: who may hold which records until when. A restart forgets them all."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from goqueue.machines.delivery_commands import Place
 from goqueue.machines.delivery_deadlines import Deadlines
@@ -51,6 +51,14 @@ class Leases:
 
     def get(self, number: int) -> HeldLease | None:
         return self._held.get(number)
+
+    def of(self, consumer: str, places: Container[Place]) -> list[tuple[int, HeldLease]]:
+        """A look at all leases: for what happens rarely."""
+        return [
+            (number, lease)
+            for number, lease in self._held.items()
+            if lease.consumer == consumer and lease.place in places
+        ]
 
     def release(self, number: int, count: int) -> HeldLease:
         """So many records of it are no longer leased."""

@@ -8,10 +8,12 @@ from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
@@ -30,6 +32,7 @@ from goqueue.broker.stored import (
     share_kind,
 )
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
@@ -73,6 +76,7 @@ class Assembly:
         publisher = Publisher(topics, clock, transactions.verify, schedules)
         sender = Sender(topics, publisher, clock)
         topics.on_change.append(sender.topics_changed)
+        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
@@ -80,7 +84,7 @@ class Assembly:
             publisher=publisher,
             fetcher=Fetcher(topics, clock),
             groups=groups,
-            lag=Lag(groups, topics, clock),
+            lag=Lag(groups, queues, topics, clock),
             transactions=transactions,
             queues=queues,
             receiver=Receiver(queues, topics, clock),
@@ -88,11 +92,14 @@ class Assembly:
             schedules=schedules,
             sender=sender,
             dead_letters=DeadLetters(queues, topics, sender, clock),
+            members=Members(groups, queues, topics, clock),
+            reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
-        DeadLetterWriter(queues, topics, publisher, clock).write_pending()
+        dead_letter_writer.write_pending()
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.

@@ -20,7 +20,7 @@ from goqueue.model.moments import parse_duration_ms, parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
-from goqueue.testing.broker_life import BrokerLife
+from goqueue.testing.broker_care import BrokerCare
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.message import (
     DeadLetter,
@@ -53,7 +53,7 @@ def broker(
     return MemoryBroker(clock=clock, kafka=kafka, http=http, now=now, disk=disk)
 
 
-class MemoryBroker(BrokerLife):
+class MemoryBroker(BrokerCare):
     """Whatever goes wrong is raised as a GoQueueError from the call that asked for it."""
 
     def __init__(

@@ -11,7 +11,7 @@ from starlette.routing import Route, Router
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.asgi import App, Message, Receive, Scope, Send, answer_error, header
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.endpoint import Methods
+from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
 from goqueue.doors.http.operation import Operation
 from goqueue.doors.http.request_rate import RequestRate
@@ -31,10 +31,13 @@ class HttpApp:
         self, broker: Broker, *, by_header: Mapping[bytes, App] | None = None, requests_per_second_max: int = 0
     ) -> None:
         call = Call(broker, broker.clock.now_ms(), version("goqueue"), OPERATIONS)
+        self._call = call
         self._resources = _routers(OPERATIONS, call)
         self._by_header = by_header or {}
         self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
-        self._handle: App = CORSMiddleware(
+        self._id = secrets.token_hex(4).encode()
+        self._requests = 0
+        self._for_browsers: App = CORSMiddleware(
             self._route,
             allow_origins=["*"],
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
@@ -43,19 +46,38 @@ class HttpApp:
             max_age=PREFLIGHT_S,
         )
 
+    def stop(self) -> None:
+        """What would go on for ever comes to its end."""
+        for call in list(self._call.on_stop):
+            call()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        given = header(scope, b"x-request-id")
+        given = origin = None
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                given = value
+            elif name == b"origin":
+                origin = value
         if given is None or not _REQUEST_ID.fullmatch(given):
-            given = secrets.token_hex(8).encode()
+            self._requests += 1
+            given = b"%b-%x" % (self._id, self._requests)
+        is_started = False
 
         async def send_named(message: Message) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 message["headers"].append((b"x-request-id", given))
             await send(message)
 
-        await self._handle(scope, receive, send_named)
+        try:
+            await (self._route if origin is None else self._for_browsers)(scope, receive, send_named)
+        except Exception as error:
+            if is_started:
+                raise
+            await answer_fault(scope, send_named, error)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
