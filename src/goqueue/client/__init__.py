@@ -1,5 +1,6 @@
 """GoQueue's Python client: async first, with a sync face in `goqueue.client.sync`. Needs no part of the server."""
 
+from goqueue.client.admin import Admin
 from goqueue.client.clock import Backoff
 from goqueue.client.consumer import Consumer
 from goqueue.client.errors import (
@@ -19,6 +20,7 @@ from goqueue.client.errors import (
     UnknownTopic,
     Unsupported,
 )
+from goqueue.client.http import HttpRefused
 from goqueue.client.job import Job
 from goqueue.client.message import Message, NewMessage, Receipt
 from goqueue.client.producer import Producer
@@ -26,6 +28,7 @@ from goqueue.client.transaction import TransactionAborted
 from goqueue.client.worker import Worker
 
 __all__ = [
+    "Admin",
     "Backoff",
     "BrokerRefused",
     "ClientError",
@@ -35,6 +38,7 @@ __all__ = [
     "DeliveryFailed",
     "DeliveryTimeout",
     "Fenced",
+    "HttpRefused",
     "InvalidArgument",
     "Job",
     "LeaseLost",

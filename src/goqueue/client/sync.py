@@ -9,18 +9,20 @@ Any thread may call. Callbacks (`on_assigned`, `on_revoked`) run in the loop's t
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
+from goqueue.client.admin import Admin as AsyncAdmin
 from goqueue.client.consumer import Consumer as AsyncConsumer
 from goqueue.client.errors import Closed
 from goqueue.client.job import Job as AsyncJob
 from goqueue.client.message import Message, Receipt
 from goqueue.client.producer import Producer as AsyncProducer
 from goqueue.client.worker import Worker as AsyncWorker
+from goqueue.wire.rest.dead_letters import DeadLetter
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -286,7 +288,6 @@ class Worker(Face[AsyncWorker]):
     def __init__(self, inner: AsyncWorker) -> None:
         super().__init__(inner)
 
-
     def handle(self, handler: Callable[[Job], None]) -> Callable[[Job], None]:
         """Let this function handle jobs, in threads, when the worker runs."""
         self._inner.handle(lambda job: handler(Job(job, self._portal)))
@@ -313,6 +314,56 @@ class Worker(Face[AsyncWorker]):
     def __iter__(self) -> Iterator[Job]:
         while (job := self.next()) is not None:
             yield job
+
+
+class Admin(Face[AsyncAdmin]):
+    __doc__ = AsyncAdmin.__doc__
+
+    @_takes(AsyncAdmin)
+    def __init__(self, inner: AsyncAdmin) -> None:
+        super().__init__(inner)
+
+    health = _waits(AsyncAdmin.health)
+    version = _waits(AsyncAdmin.version)
+    create_topic = _waits(AsyncAdmin.create_topic)
+    topics = _waits(AsyncAdmin.topics)
+    topic = _waits(AsyncAdmin.topic)
+    set_options = _waits(AsyncAdmin.set_options)
+    add_partitions = _waits(AsyncAdmin.add_partitions)
+    delete_topic = _waits(AsyncAdmin.delete_topic)
+    groups = _waits(AsyncAdmin.groups)
+    group = _waits(AsyncAdmin.group)
+    delete_group = _waits(AsyncAdmin.delete_group)
+    set_group_options = _waits(AsyncAdmin.set_group_options)
+    lag = _waits(AsyncAdmin.lag)
+    lags = _waits(AsyncAdmin.lags)
+    offsets = _waits(AsyncAdmin.offsets)
+    reset_offsets = _waits(AsyncAdmin.reset_offsets)
+    redrive = _waits(AsyncAdmin.redrive)
+    purge_dead_letters = _waits(AsyncAdmin.purge_dead_letters)
+    seek = _waits(AsyncAdmin.seek)
+    replay = _waits(AsyncAdmin.replay)
+    fork = _waits(AsyncAdmin.fork)
+    compare = _waits(AsyncAdmin.compare)
+    promote = _waits(AsyncAdmin.promote)
+    drop_fork = _waits(AsyncAdmin.drop_fork)
+    delayed = _waits(AsyncAdmin.delayed)
+    cancel = _waits(AsyncAdmin.cancel)
+    reschedule = _waits(AsyncAdmin.reschedule)
+    schedule = _waits(AsyncAdmin.schedule)
+    schedules = _waits(AsyncAdmin.schedules)
+    delete_schedule = _waits(AsyncAdmin.delete_schedule)
+
+    def dead_letters(self, topic: str, **chosen: str | int) -> Iterator[DeadLetter]:
+        """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
+        letters = aiter(self._inner.dead_letters(topic, **chosen))
+        with suppress(StopAsyncIteration):
+            while True:
+                yield self._portal.run(_next(letters))
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
 
 
 async def _entered(enter: Callable[[], Any]) -> Any:

@@ -1,5 +1,7 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
+from goqueue.broker.groups import share_commands
+from goqueue.broker.lag import GroupLag
 from goqueue.broker.replay import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
@@ -119,13 +121,13 @@ async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
 
 
 async def _mode(call: Call, group: str) -> str:
-    is_queue, is_stream = bool(call.broker.queues.places(group)), True
+    is_queue, is_stream = bool(call.broker.queues.places(group)), False
     try:
-        await call.ask(lambda done: call.broker.lag.of_group(group, done))
+        lag: GroupLag = await call.ask(lambda done: call.broker.lag.of_group(group, done))
+        is_stream = lag.type != share_commands.SHARE or any(each.committed is not None for each in lag.partitions)
     except Refused as refusal:
         if refusal.code is not Code.GROUP_ID_NOT_FOUND:
             raise
-        is_stream = False
     if is_queue and is_stream:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{group!r} reads both ways: say mode, queue or stream")
     if not is_queue and not is_stream:
