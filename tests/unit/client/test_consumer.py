@@ -244,14 +244,14 @@ async def test_what_is_being_worked_on_is_finished_before_it_is_given_back() -> 
             revoked.set_result(places)
 
     async with (
-        filled(0, partitions=2, clock="real") as b,
+        filled(100, partitions=2, clock="real") as b,
         Consumer(b.kafka, "orders", group="billing", on_revoked=first_revoked) as first,
     ):
-        await publish(b, range(100), 2)
-        seen = [await anext(first)]
+        seen = await first.poll(max_messages=80)
+        assert {message.partition for message in seen} == {0, 1}
         async with Consumer(b.kafka, "orders", group="billing", on_assigned=begun.set_result) as second:
             await asyncio.wait([revoked, begun], timeout=0.3)
-            assert not revoked.done(), "the message is still with its user"
+            assert not revoked.done(), "the messages are still with their user"
             assert not begun.done()
             while not begun.done() and len(seen) < 100:
                 seen.append(await anext(first))
@@ -298,3 +298,26 @@ async def test_a_crash_in_between_changes_nothing() -> None:
         await b.restart()
         seen += await take(consumer, 600)
         assert numbers(seen) == list(range(900))
+
+
+@in_loop
+async def test_a_member_that_was_given_up_joins_again() -> None:
+    """Its session ends in virtual time: it loses its partitions, and goes on from what is committed."""
+    revoked: list[set[Place]] = []
+    async with (
+        filled(30, partitions=1) as b,
+        Consumer(b.kafka, "orders", group="billing", auto_commit=False, on_revoked=revoked.append) as consumer,
+    ):
+        messages = await take(consumer, 10)
+        await consumer.commit()
+        await b.advance("10m")
+        with pytest.raises(BrokerRefused):
+            await consumer.commit(messages[-1])
+        while not revoked:
+            messages = await consumer.poll(max_messages=1, timeout="10ms")
+        while not messages or messages[0].offset != 10:
+            messages = await consumer.poll(max_messages=1)
+        rest = await take(consumer, 19)
+        assert [message.offset for message in messages + rest] == list(range(10, 30))
+        await consumer.commit()
+        assert await consumer.committed("orders", 0) == 30
