@@ -172,7 +172,7 @@ async def test_a_duplicate_is_stored() -> None:
 
 @in_loop
 async def test_without_an_answer_it_may_be_stored() -> None:
-    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="300ms") as sending:
+    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="1s") as sending:
         cluster.judge = lambda node_id, batch: None
         with pytest.raises(DeliveryTimeout, match="may be stored") as caught:
             await sending.send(TOPIC, b"lost")
@@ -184,7 +184,7 @@ async def test_without_an_answer_it_may_be_stored() -> None:
 
 @in_loop
 async def test_what_was_certainly_not_stored_says_so() -> None:
-    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="300ms") as sending:
+    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="1s") as sending:
         cluster.judge = lambda node_id, batch: Code.NOT_LEADER_OR_FOLLOWER
         with pytest.raises(DeliveryTimeout) as caught:
             await sending.send(TOPIC, b"refused")
