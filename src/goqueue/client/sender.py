@@ -29,6 +29,7 @@ from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Codec
+from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -53,6 +54,8 @@ class SenderOptions(NamedTuple):
     delivery_s_max: float
     request_s_max: float
 
+
+log = get_logger("goqueue.client")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 OnEnd = Callable[[Batch, GoQueueError | None], None]
@@ -271,8 +274,10 @@ class Sender:
         try:
             await work()
             self._attempts.pop(what, None)
-        except ClientError as error:
-            if not error.retriable:
+        except Exception as error:  # a bug must not turn into a loop without a pause
+            if not isinstance(error, ClientError):
+                log.error("a producer could not go on, which is a bug", what=str(what), exc_info=error)
+            elif not error.retriable:
                 self._identity.fail(error)
                 self.give_up(error)
             failed = self._attempts[what] = self._attempts.get(what, 0) + 1

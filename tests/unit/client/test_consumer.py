@@ -315,3 +315,35 @@ async def test_a_member_that_was_given_up_joins_again() -> None:
         assert [message.offset for message in await take(consumer, 20)] == list(range(10, 30))
         await consumer.commit()
         assert await consumer.committed("orders", 0) == 30
+
+
+@in_loop
+async def test_a_static_member_keeps_its_partitions_while_it_is_away() -> None:
+    """It leaves for a while: nobody gets what it had, and its next life goes on there."""
+    changes: list[set[Place]] = []
+    async with (
+        filled(60, clock="real") as b,
+        Consumer(b.kafka, "orders", group="billing", on_assigned=changes.append) as other,
+    ):
+        seen: list[Message] = []
+        for _ in range(2):
+            async with Consumer(b.kafka, "orders", group="billing", instance_id="a") as consumer:
+                while len(consumer.assignment) != 1 or len(other.assignment) != 2:
+                    seen += await other.poll(timeout="10ms")
+                    seen += await consumer.poll(max_messages=1, timeout="10ms")
+                mine = consumer.assignment
+            assert len(other.assignment) == 2
+            assert not mine & other.assignment
+        assert len({(one.partition, one.offset) for one in seen}) == len(seen)
+
+
+@in_loop
+async def test_an_instance_that_is_taken_waits_for_its_place() -> None:
+    async with filled(3, clock="real") as b:
+        async with Consumer(b.kafka, "orders", group="billing", instance_id="a") as first:
+            await take(first, 3)
+            second = await Consumer(b.kafka, "orders", group="billing", instance_id="a").start()
+            assert await second.poll(timeout="100ms") == []
+        await publish(b, range(3, 6))
+        assert numbers(await take(second, 3)) == [3, 4, 5]
+        await second.close()
