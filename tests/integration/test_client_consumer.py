@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
 
@@ -224,6 +225,19 @@ def test_one_group_with_confluent_kafka(node: Node, make_topic: CreateTopic, gro
             await asyncio.to_thread(other.close)
 
     scenario()
+
+
+def test_uvloop_serves_as_well(node: Node, make_topic: CreateTopic, group: str) -> None:
+    topic = make_topic(PARTITIONS)
+
+    async def scenario() -> None:
+        async with asyncio.timeout(DEADLINE_S), Producer(node.address) as producer:
+            await producer.send_many(topic, [bytes(1000) + b"%d" % number for number in range(3000)])
+            async with Consumer(node.address, topic, group=group) as consumer:
+                messages = [await anext(consumer) for _ in range(3000)]
+        assert sorted(int((one.value or b"")[1000:]) for one in messages) == list(range(3000))
+
+    uvloop.run(scenario())
 
 
 @pytest.mark.parametrize("kind", ["os", "disk"])

@@ -19,7 +19,6 @@ def test_send_and_read(node: Node, make_topic: CreateTopic, group: str) -> None:
         with pytest.raises(InvalidArgument):
             producer.send(topic, "text")  # type: ignore[arg-type]
     with Consumer(node.address, topic, group=group) as consumer:
-        assert consumer.poll(timeout=0) == []
         first = [next(consumer) for _ in range(100)]
         assert consumer.assignment == {(topic, partition) for partition in range(3)}
     rest = []
@@ -76,6 +75,25 @@ def test_close_completes_what_was_posted(node: Node, make_topic: CreateTopic) ->
     assert len({(future.result().partition, future.result().offset) for future in futures}) == 1000
     with pytest.raises(Closed):
         producer.send(topic, b"")
+
+
+def test_whoever_waits_hears_of_the_close(node: Node, make_topic: CreateTopic, group: str) -> None:
+    consumer = Consumer(node.address, make_topic(1), group=group).start()
+    heard: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            next(consumer)
+        except Closed as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive()
+    consumer.close()
+    thread.join(DEADLINE_S)
+    assert len(heard) == 1
 
 
 def test_a_transaction(node: Node, make_topic: CreateTopic, group: str) -> None:

@@ -88,6 +88,7 @@ class Cluster:
         """For what any broker can answer."""
         self._contact_lock = asyncio.Lock()
         self._refresh_lock = asyncio.Lock()
+        self._lookup_lock = asyncio.Lock()
         self._coordinators: dict[tuple[int, str], int] = {}
         self._is_closed = False
         self.on_topics: list[Callable[[], object]] = []
@@ -138,7 +139,9 @@ class Cluster:
         give_up_s = self.clock.time_s() + UNKNOWN_TOPIC_S_MAX
         attempt = 0
         while True:
-            codes = await self.refresh([name])
+            async with self._lookup_lock:  # many may want to know the same
+                found = self._topics.get(name)
+                codes = {} if found is not None else await self.refresh([name])
             found = self._topics.get(name)
             if found is not None:
                 return found

@@ -301,8 +301,9 @@ async def connect(address: str, client_id: str, clock: Clock, limits: Limits, ve
         late = TimedOut(f"{address} could not be reached within {limits.connect_s_max} s")
         connection.abort(late)
         raise late from None
-    except OSError as error:
-        raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name server could be asked for
+        why = getattr(error, "strerror", None) or error
+        raise ConnectionLost(f"cannot connect to {address}: {why}") from error
     except BaseException:
         connection.abort(ConnectionLost(f"the connection to {address} was given up"))
         raise

@@ -31,7 +31,8 @@ from goqueue.model.names import check_topic_name
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.fetch import FetchedPartition
 
-ISOLATION = {"committed": True, "uncommitted": False}
+READ_COMMITTED = "read committed"
+ISOLATION = {"committed": READ_COMMITTED, "uncommitted": "read uncommitted"}
 PARTITIONS_S = 30.0
 """How often a consumer without a group looks for new partitions."""
 PATIENCE = 0.7
@@ -73,12 +74,8 @@ class Consumer:
         clock: Clock | None = None,
         dice: Random | None = None,
     ) -> None:
-        if not topics:
-            raise InvalidArgument("no topic was named")
-        for topic in topics:
-            check_topic_name(topic)
-        timestamp_of(start, 0 if isinstance(start, int) else 2**41)  # InvalidMoment, now rather than later
-        is_committed = one_of("isolation", isolation, {name: (value,) for name, value in ISOLATION.items()})[0]
+        self._topics = _checked(topics, start)
+        is_committed = one_of("isolation", isolation, ISOLATION) == READ_COMMITTED
         fetching = FetchOptions(
             is_committed,
             between("fetch_wait_ms", fetch_wait_ms, 0, 300_000),
@@ -87,7 +84,6 @@ class Consumer:
             between("prefetch_bytes_max", prefetch_bytes_max, 1, 2**40),
         )
         rebalance_s = duration_s("rebalance_timeout", rebalance_timeout)
-        self._topics = tuple(dict.fromkeys(topics))
         self._commits = auto_commit and group is not None
         self._commit_s = duration_s("commit_every", commit_every)
         limits = Limits(request_s_max=duration_s("request_timeout", request_timeout))
@@ -376,3 +372,14 @@ class Consumer:
                 "an offset is gone", topic=state.topic, partition=state.partition, offset=wanted, goes_on_with=offset
             )
             self._jump({state.place: offset})
+
+
+def _checked(topics: tuple[str, ...], start: Moment) -> tuple[str, ...]:
+    """What is wrong is said when the consumer is made, not when it reads."""
+    if not topics:
+        raise InvalidArgument("no topic was named")
+    for topic in topics:
+        check_topic_name(topic)
+    some_ms = 2**41  # relative moments need one to be relative to
+    timestamp_of(start, some_ms)
+    return tuple(dict.fromkeys(topics))

@@ -29,6 +29,7 @@ from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Codec
+from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -53,6 +54,8 @@ class SenderOptions(NamedTuple):
     delivery_s_max: float
     request_s_max: float
 
+
+log = get_logger("goqueue.client")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 OnEnd = Callable[[Batch, GoQueueError | None], None]
@@ -116,6 +119,8 @@ class Sender:
         self._is_pump_due = False
         now_s = self._cluster.clock.time_s()
         for queue in list(self._busy):
+            if queue.waiting and not queue.in_flight and queue.waiting[0].deadline_s <= now_s:
+                self._fail_waiting(queue, partial(self._too_late, now_s))
             if queue.may_send(now_s):
                 self._send(queue, now_s)
             if not queue.waiting and not queue.in_flight:
@@ -218,13 +223,13 @@ class Sender:
             batch.succeed(-1, -1)
             self._on_end(batch, None)
             return
-        is_first = queue.in_flight[0] is batch
+        is_behind = queue.in_flight[0] is not batch or queue.gap >= 0 or queue.needs_epoch
         if code in MAY_BE_STORED:
             batch.has_doubt = True
         if code in MOVED:
             self._prepare("metadata", self._refresh)
-        if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_first:
-            return  # it waits for the one before it
+        if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind:
+            return  # the broker waits for the one before it
         queue.failures += 1
         if code in RETRIABLE:
             return
@@ -269,8 +274,10 @@ class Sender:
         try:
             await work()
             self._attempts.pop(what, None)
-        except ClientError as error:
-            if not error.retriable:
+        except Exception as error:  # a bug must not turn into a loop without a pause
+            if not isinstance(error, ClientError):
+                log.error("a producer could not go on, which is a bug", what=str(what), exc_info=error)
+            elif not error.retriable:
                 self._identity.fail(error)
                 self.give_up(error)
             failed = self._attempts[what] = self._attempts.get(what, 0) + 1
@@ -309,10 +316,6 @@ class Sender:
         if not self._busy:
             return
         self._cluster.clock.call_after(SWEEP_S, self._sweep)
-        now_s = self._cluster.clock.time_s()
-        for queue in list(self._busy):
-            if queue.waiting and not queue.in_flight and queue.waiting[0].deadline_s <= now_s:
-                self._fail_waiting(queue, partial(self._too_late, now_s))
         self._pump_soon()
 
     def _too_late(self, now_s: float, batch: Batch) -> GoQueueError | None:

@@ -42,25 +42,26 @@ I = TypeVar("I", bound=Inner)  # noqa: E741  the inner one
 
 
 class Portal:
-    """An event loop in a thread, and a way in."""
+    """An event loop in a thread, and a way in. It exists from `start` to `stop`."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._is_started = False
         self._is_stopped = False
 
     def start(self) -> None:
         with self._lock:
-            if not self._is_started:
-                self._is_started = True
+            if self._loop is None and not self._is_stopped:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
                 self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for it; whoever is interrupted while waiting cancels it."""
         with self._lock:
-            if not self._is_started or self._is_stopped:
+            if self._loop is None:
                 work.close()
                 raise Closed("closed" if self._is_stopped else "not started: use with")
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -81,13 +82,13 @@ class Portal:
     def stop(self) -> None:
         """A second time is fine."""
         with self._lock:
-            if self._is_stopped:
-                return
             self._is_stopped = True
-        if self._is_started:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(_end_others(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
-        self._loop.close()
+            loop.close()
 
 
 class Face(Generic[I]):
@@ -364,6 +365,15 @@ class Admin(Face[AsyncAdmin]):
 
 async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
+
+
+async def _end_others() -> None:
+    """Nobody is left waiting in another thread."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others)
 
 
 async def _entered(enter: Callable[[], Any]) -> Any:

@@ -244,18 +244,17 @@ async def test_what_is_being_worked_on_is_finished_before_it_is_given_back() -> 
             revoked.set_result(places)
 
     async with (
-        filled(0, partitions=2, clock="real") as b,
+        filled(100, partitions=2, clock="real") as b,
         Consumer(b.kafka, "orders", group="billing", on_revoked=first_revoked) as first,
     ):
-        await publish(b, range(100), 2)
-        seen = [await anext(first)]
+        seen = await first.poll(max_messages=80)
+        assert {message.partition for message in seen} == {0, 1}
         async with Consumer(b.kafka, "orders", group="billing", on_assigned=begun.set_result) as second:
             await asyncio.wait([revoked, begun], timeout=0.3)
-            assert not revoked.done(), "the message is still with its user"
+            assert not revoked.done(), "the messages are still with their user"
             assert not begun.done()
-            while not begun.done() and len(seen) < 100:
-                seen.append(await anext(first))
-                await asyncio.wait([begun], timeout=0.01)
+            while not begun.done():
+                seen += await first.poll(timeout="10ms")
             (place,) = await revoked
             assert begun.result() == second.assignment == {place}
             assert first.assignment == {("orders", 0), ("orders", 1)} - {place}
@@ -298,3 +297,53 @@ async def test_a_crash_in_between_changes_nothing() -> None:
         await b.restart()
         seen += await take(consumer, 600)
         assert numbers(seen) == list(range(900))
+
+
+@in_loop
+async def test_a_member_that_was_given_up_joins_again() -> None:
+    """Its session ends in virtual time: it loses its partitions, and goes on from what is committed."""
+    revoked: list[set[Place]] = []
+    async with (
+        filled(30, partitions=1) as b,
+        Consumer(b.kafka, "orders", group="billing", auto_commit=False, on_revoked=revoked.append) as consumer,
+    ):
+        await take(consumer, 10)
+        await consumer.commit()
+        await b.advance("10m")
+        while not revoked:
+            await consumer.poll(max_messages=1, timeout="10ms")
+        assert [message.offset for message in await take(consumer, 20)] == list(range(10, 30))
+        await consumer.commit()
+        assert await consumer.committed("orders", 0) == 30
+
+
+@in_loop
+async def test_a_static_member_keeps_its_partitions_while_it_is_away() -> None:
+    """It leaves for a while: nobody gets what it had, and its next life goes on there."""
+    changes: list[set[Place]] = []
+    async with (
+        filled(60, clock="real") as b,
+        Consumer(b.kafka, "orders", group="billing", on_assigned=changes.append) as other,
+    ):
+        seen: list[Message] = []
+        for _ in range(2):
+            async with Consumer(b.kafka, "orders", group="billing", instance_id="a") as consumer:
+                while len(consumer.assignment) != 1 or len(other.assignment) != 2:
+                    seen += await other.poll(timeout="10ms")
+                    seen += await consumer.poll(max_messages=1, timeout="10ms")
+                mine = consumer.assignment
+            assert len(other.assignment) == 2
+            assert not mine & other.assignment
+        assert len({(one.partition, one.offset) for one in seen}) == len(seen)
+
+
+@in_loop
+async def test_an_instance_that_is_taken_waits_for_its_place() -> None:
+    async with filled(3, clock="real") as b:
+        async with Consumer(b.kafka, "orders", group="billing", instance_id="a") as first:
+            await take(first, 3)
+            second = await Consumer(b.kafka, "orders", group="billing", instance_id="a").start()
+            assert await second.poll(timeout="100ms") == []
+        await publish(b, range(3, 6))
+        assert numbers(await take(second, 3)) == [3, 4, 5]
+        await second.close()

@@ -71,8 +71,9 @@ async def test_64_kb_are_a_batch() -> None:
 @in_loop
 async def test_a_batch_goes_out_after_the_linger() -> None:
     """F085: no other message comes, and none is needed."""
-    async with broker(kafka=True) as b, Producer(b.kafka, linger_ms=5) as producer:
+    async with broker(kafka=True) as b, Producer(b.kafka, linger_ms=50) as producer:
         await b.create_topic("orders", partitions=2)
+        await producer.send("orders", b"the topic is known from now on")
         before = batches(b)
         await asyncio.gather(*(producer.send("orders", b"%d" % number) for number in range(10)))
         assert batches(b) - before == 2
