@@ -6,6 +6,7 @@ died.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
@@ -84,6 +85,11 @@ class DeadLetterWriter:
         self._records = LeasedRecords()
         self._under_way: set[Place] = set()
         self.written = 0
+        self.written_by_reason: Counter[str] = Counter()
+        self.written_by_topic: Counter[str] = Counter()
+        """By the topic that they came from."""
+        self.create_errors = 0
+        self.publish_errors = 0
         queues.on_dying.append(self._write)
 
     def write_pending(self) -> None:
@@ -107,6 +113,7 @@ class DeadLetterWriter:
                 return
             self._publish(place, name, letters)
         except GoQueueError as error:
+            self.publish_errors += 1
             self._failed(place, error)
 
     def _create(self, name: str, source: Topic, place: Place) -> None:
@@ -117,8 +124,10 @@ class DeadLetterWriter:
 
         def created(reply: Any) -> None:
             if isinstance(reply, GoQueueError):
+                self.create_errors += 1
                 self._failed(place, reply)
             elif reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+                self.create_errors += 1
                 self._failed(place, GoQueueError(reply.message))
             else:
                 self._clock.call_soon(lambda: self._again(place))
@@ -136,9 +145,12 @@ class DeadLetterWriter:
 
         def reached() -> None:
             if keeper.failure is not None:
+                self.publish_errors += 1
                 self._failed(place, keeper.failure)
             else:
                 self.written += len(records)
+                self.written_by_topic[place.topic] += len(records)
+                self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in records)
                 self._settle(place, letters)
 
         keeper.when_reached(appended.next_offset, reached)

@@ -25,15 +25,17 @@ from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
 
 GROUP = "gq.redrive"
+"""Ours: no user made it, and none shall see it."""
 REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"
 """Header: where a record was published first, whatever became of it since."""
 REDRIVES_MAX = 3
 RECORDS_PER_TURN = 100
+JOBS_KEPT = 1000
 SECOND_MS = 1000
 
-__all__ = ["DeadLetters", "RedriveReport", "RedriveRequest"]
+__all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
 
 
 class RedriveRequest(NamedTuple):
@@ -60,14 +62,30 @@ class RedriveReport:
     """What went wrong, each kind once."""
 
 
+class RedriveJob:
+    """A redrive under way, or what became of it. A restart ends it; what it has sent back is not sent again."""
+
+    def __init__(self, request: RedriveRequest, started_ms: int) -> None:
+        self.request = request
+        self.started_ms = started_ms
+        self.ended_ms: int | None = None
+        self.report = RedriveReport()
+        self.error: GoQueueError | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Send back no more than what is on its way."""
+        self.is_stopped = True
+
+
 class DeadLetters:
     def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock) -> None:
         self._queues = queues
         self._topics = topics
         self._sender = sender
         self.clock = clock
-        self._redriven: set[str] = set()
-        """Topics of which somebody sends letters back now: two at once would send them twice."""
+        self._jobs: dict[str, RedriveJob] = {}
+        """The last one of each topic. Of two at once both would send the same letters."""
 
     def look(
         self,
@@ -133,26 +151,40 @@ class DeadLetters:
 
     # -- sending back
 
-    def redrive(self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]) -> None:
+    def redrive(
+        self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]
+    ) -> RedriveJob | None:
         """In the order in which they died, partition by partition, so that the order of every key is kept."""
-        report = RedriveReport()
+        job = RedriveJob(request, self.clock.now_ms())
         partitions = iter(self._partitions(request.topic))
         if not request.is_dry_run:
-            if request.topic in self._redriven:
+            last = self._jobs.pop(request.topic, None)
+            if last is not None and last.ended_ms is None:
+                self._jobs[request.topic] = last
                 on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {request.topic!r} are being sent back already"))
-                return
-            self._redriven.add(request.topic)
+                return None
+            self._remember(job)
 
         def next_partition(error: GoQueueError | None = None) -> None:
-            partition = next(partitions, None)
+            partition = None if job.is_stopped else next(partitions, None)
             if error is not None or partition is None:
-                if not request.is_dry_run:
-                    self._redriven.discard(request.topic)
-                on_done(error or report)
+                job.error, job.ended_ms = error, self.clock.now_ms()
+                on_done(error or job.report)
             else:
-                _Redrive(self, request, partition, report, next_partition).go_on()
+                _Redrive(self, job, partition, next_partition).go_on()
 
         next_partition()
+        return job
+
+    def last_redrive(self, topic: str) -> RedriveJob | None:
+        """Under way or over; None: there was none since the start, or that is long ago."""
+        return self._jobs.get(topic)
+
+    def _remember(self, job: RedriveJob) -> None:
+        ended = [topic for topic, each in self._jobs.items() if each.ended_ms is not None]
+        for topic in ended[: max(0, len(self._jobs) - JOBS_KEPT + 1)]:
+            del self._jobs[topic]
+        self._jobs[job.request.topic] = job
 
     def send_back(
         self, request: RedriveRequest, records: Sequence[DecodedRecord], on_sent: Callable[[list[Sent]], None]
@@ -239,21 +271,24 @@ class _Redrive:
     def __init__(
         self,
         letters: DeadLetters,
-        request: RedriveRequest,
+        job: RedriveJob,
         partition: int,
-        report: RedriveReport,
         on_done: Callable[[GoQueueError | None], None],
     ) -> None:
         self._letters = letters
-        self._request = request
-        self._place = Place(GROUP, letters.name_of(request.topic), partition)
-        self._report = report
+        self._job = job
+        self._request = job.request
+        self._place = Place(GROUP, letters.name_of(job.request.topic), partition)
+        self._report = job.report
         self._on_done = on_done
         self._offset = 0
         self._read: list[DecodedRecord] = []
         """What was read last and has not had its turn: a piece of the log is opened once, not for every turn."""
 
     def go_on(self) -> None:
+        if self._job.is_stopped:
+            self._on_done(None)
+            return
         if self._read:
             self._take_turn()
             return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
@@ -42,6 +43,8 @@ from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.logs import get_logger
+
+__all__ = ["Body", "Found", "FoundRecurring", "FoundSchedule", "Held", "Recurring", "ScheduleKey", "Schedules"]
 
 RETRY_MS = 1000
 ONE_BATCH = 1
@@ -97,6 +100,8 @@ class Schedules:
         """Jobs whose records are in their log, though that they are may not be stored yet."""
         self._held_keys = HeldKeys(self._waiting)
         self._asks_for_producer = False
+        self.held = self.held_delay_ms = 0
+        """Since the start: records that had to wait, and all their delays together."""
         coordinator.after_apply = lambda facts: self._fire()
 
     @property
@@ -153,7 +158,7 @@ class Schedules:
 
     def hold(
         self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
-    ) -> "Held":
+    ) -> Held:
         """Keep what is delayed of a batch that was appended without it."""
         topic, partition = place
         shift = appended.base_offset - batch.base_offset
@@ -166,6 +171,8 @@ class Schedules:
         known = self._topics.image.topics.get(topic)
         topic_id = known.id if known is not None else b""
         producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
+        self.held += len(delayed)
+        self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
         held = Held(replica, appended.base_offset)
         self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer), held.settled)
         return held
@@ -343,6 +350,11 @@ class Schedules:
     def recurring(self) -> list[FoundRecurring]:
         return self._machine.recurring()
 
+    def recurring_body(self, found: FoundRecurring) -> Body | None:
+        """None: the disk cannot give it back."""
+        fact: Any = self._coordinator.read_facts([found.ledger_offset]).get(found.ledger_offset)
+        return None if fact is None else decode_body(fact.body)
+
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
         for topic in before.topics.values():
@@ -352,45 +364,3 @@ class Schedules:
                 self._coordinator.submit(ForgetTopic(topic.name, topic.id))
         if not before.revision:
             self._fire()
-
-
-class Held:
-    """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
-
-    def __init__(self, replica: Replica, base_offset: int) -> None:
-        self._replica = replica
-        self._base_offset = base_offset
-        self._is_settled = False
-        self._error: GoQueueError | None = None
-        self._waiting: list[Callable[[], None]] = []
-
-    def settled(self, reply: Any) -> None:
-        self._is_settled = True
-        if isinstance(reply, GoQueueError):
-            self._error = reply
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            call()
-
-    @property
-    def start_offset(self) -> int:
-        return self._replica.start_offset
-
-    @property
-    def high_watermark(self) -> int:
-        return (
-            self._replica.high_watermark if self._is_settled else min(self._replica.high_watermark, self._base_offset)
-        )
-
-    @property
-    def failure(self) -> GoQueueError | None:
-        return self._replica.failure or self._error
-
-    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
-        def reached() -> None:
-            if self._is_settled:
-                call()
-            else:
-                self._waiting.append(call)
-
-        self._replica.when_reached(offset, reached)

@@ -133,6 +133,10 @@ class Sender:
                     found[number] = here[key]
         return found
 
+    def choose(self, topic: str, message: NewMessage) -> int:
+        """The partition that a message goes to. Refused: there is none such."""
+        return self._choose(topic, message, self._partitions(topic), Partitioner.MURMUR3)
+
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
         for name in before.topics.keys() - image.topics.keys():

@@ -133,6 +133,14 @@ class Delays:
             for offset, slot in target.index.walk(behind):
                 yield self._describe(target, offset, slot)
 
+    def pending_by_topic(self) -> dict[str, int]:
+        """Only topics for which something waits."""
+        counts = {
+            topic: sum(len(target.index) for target in targets.values() if not target.is_forgotten)
+            for topic, targets in self._state.by_name.items()
+        }
+        return {topic: count for topic, count in sorted(counts.items()) if count}
+
     def _describe(self, target: Target, offset: int, slot: int) -> FoundSchedule:
         slots = self._state.slots
         return FoundSchedule(

@@ -148,6 +148,9 @@ class FoundRecurring(NamedTuple):
     next_ms: int
     last_ms: int
     """-1: never fired yet."""
+    partition: int
+    ledger_offset: int
+    """Where its body lies."""
 
 
 class ForgetTopic(msgspec.Struct, frozen=True):

@@ -39,7 +39,18 @@ ERROR_CHARS_MAX = 1000
 
 
 class Draft:
-    __slots__ = ("_buried", "_changes", "_dead", "_floor", "_retries", "_settled", "delivery", "now_ms", "window")
+    __slots__ = (
+        "_buried",
+        "_changes",
+        "_counted",
+        "_dead",
+        "_floor",
+        "_retries",
+        "_settled",
+        "delivery",
+        "now_ms",
+        "window",
+    )
 
     def __init__(self, delivery: Delivery, window: Window, now_ms: int) -> None:
         self.delivery = delivery
@@ -51,6 +62,11 @@ class Draft:
         self._dead: list[DeadLetter] = []
         self._buried: list[int] = []
         self._floor = window.start
+        self._counted: list[tuple[str, int]] = []
+
+    def count(self, what: str, first: int, last: int) -> None:
+        """Of `Tally`."""
+        self._counted.append((what, last + 1 - first))
 
     # What shall be
 
@@ -65,6 +81,7 @@ class Draft:
 
     def retry(self, history: History, visible_at_ms: int, lease: int = 0) -> None:
         """Its delivery ended without success."""
+        self.count("retried", history.first, history.last)
         is_now = visible_at_ms <= self.now_ms
         self._retries.append(Retry(*history, 0 if is_now else visible_at_ms))
         state = READY if is_now else WAITING
@@ -80,6 +97,7 @@ class Draft:
     def kill(self, history: History, reason: str, error: str, lease: int = 0) -> None:
         first, last, attempts, first_ms = history
         error = error[:ERROR_CHARS_MAX]
+        self.count("died", first, last)
         self._dead += (
             DeadLetter(offset, reason, error, attempts, first_ms, self.now_ms) for offset in range(first, last + 1)
         )
@@ -102,7 +120,7 @@ class Draft:
         if not self._changes:
             return []
         place, number = self.delivery.place, self.window.number
-        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms)]
+        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms, tuple(self._counted))]
         if self._settled or self._retries:
             start = self._new_start()
             if self._retries or self._settled[-1][1] >= start:

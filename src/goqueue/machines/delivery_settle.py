@@ -42,6 +42,7 @@ OLD_RANGE_MAX = 10_000
 BACKOFF_DOUBLINGS_MAX = 32
 
 _LATE, _OLD = 0, -1
+_COUNTED_AS = {How.ACK: "acked", How.RETRY: "nacked", How.REJECT: "rejected"}
 
 
 class Claim(NamedTuple):
@@ -234,6 +235,8 @@ class Settling:
             draft = self._drafts[window.number] = Draft(self._delivery, window, self._now_ms)
         held = max(lease, 0)
         how = settlement.how
+        if how in _COUNTED_AS:
+            draft.count(_COUNTED_AS[how], first, last)
         if how is How.ACK:
             draft.settle(first, last, held)
         elif how is How.EXTEND:

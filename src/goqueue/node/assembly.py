@@ -4,16 +4,19 @@ import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
 from goqueue.broker.moves import Moves
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
@@ -32,6 +35,7 @@ from goqueue.broker.stored import (
     share_kind,
 )
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
@@ -55,7 +59,16 @@ LEDGER_OPTIONS = {
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, node_id: int, default_partitions: int, creates_topics: bool):
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        node_id: int,
+        default_partitions: int,
+        *,
+        creates_topics: bool,
+        compact: Compact,
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._coordinators: list[Coordinator] = []
@@ -82,6 +95,7 @@ class Assembly:
         letters = DeadLetters(queues, topics, sender, clock)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change.append(moves.topics_changed)
+        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
             clock=clock,
@@ -89,7 +103,7 @@ class Assembly:
             publisher=publisher,
             fetcher=Fetcher(topics, clock),
             groups=groups,
-            lag=Lag(groups, topics, clock),
+            lag=Lag(groups, queues, topics, clock),
             transactions=transactions,
             queues=queues,
             receiver=receiver,
@@ -98,11 +112,15 @@ class Assembly:
             sender=sender,
             dead_letters=letters,
             moves=moves,
+            members=Members(groups, queues, topics, clock),
+            reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
+            compact=compact,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
-        DeadLetterWriter(queues, topics, publisher, clock).write_pending()
+        dead_letter_writer.write_pending()
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.

@@ -5,7 +5,7 @@ Everything belongs to the event loop's thread, but for the syncs, which run in t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -13,23 +13,17 @@ from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
-from goqueue.model.errors import GoQueueError
 from goqueue.node.assembly import Assembly
+from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import LoopClock
-from goqueue.storage import compaction
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
-from goqueue.storage.log import Log
 from goqueue.storage.recovery import RecoveryReport
-from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
-
-Compact = Callable[[compaction.Plan], Awaitable[Manifest | None]]
-"""Where compactions run: in a process of their own for a real node, in place for a test."""
 
 DRAIN_TURNS = 3
 """Of the event loop: a sync is told to those who wait, their replies are gathered, and are written."""
@@ -58,7 +52,7 @@ class Opened(NamedTuple):
 class Node:
     """`open`, `run` until it is time to stop, `close`."""
 
-    def __init__(self, settings: Settings, disk: Disk, *, compact: Compact) -> None:
+    def __init__(self, settings: Settings, disk: Disk, *, compact: RunPlan) -> None:
         self._settings = settings
         self._disk = disk
         self._compact = compact
@@ -66,6 +60,7 @@ class Node:
         self._commits: CommitThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
+        self._compactions: Compactions | None = None
         self._assembly: Assembly | None = None
         self._kafka: KafkaDoor | None = None
         self._http: HttpDoor | None = None
@@ -127,12 +122,14 @@ class Node:
             sync_interval_ms=settings.sync_interval_ms,
             defer=self._clock.call_soon,
         )
+        self._compactions = Compactions(self._replicas, self._clock, self._compact)
         self._assembly = Assembly(
             self._replicas,
             self._clock,
             settings.node_id,
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
+            compact=self._compactions.now,
         )
         return self._assembly
 
@@ -171,23 +168,12 @@ class Node:
         assert self._replicas is not None
         assert self._directory is not None
         assert self._clock is not None
+        assert self._compactions is not None
         while True:
             await asyncio.sleep(self._settings.maintenance_interval_ms / 1000)
             self._replicas.maintain(self._clock.now_ms())
             for log in list(self._directory.logs.values()):
-                await self._compact_log(log, self._clock.now_ms())
-
-    async def _compact_log(self, log: Log, now_ms: int) -> None:
-        """A log that fails here takes only itself out of service."""
-        if not log.options.compacts or log.failure is not None:
-            return
-        try:
-            plan = compaction.plan(log, now_ms)
-            manifest = await self._compact(plan) if plan else None
-            if manifest and compaction.install(log, manifest):
-                events.info("compacted", log=log.directory, segments=len(manifest.replacements))
-        except GoQueueError as error:
-            events.error("compaction failed", log=log.directory, exc_info=error)
+                await self._compactions.keep_up(log)
 
 
 def _tell(report: RecoveryReport) -> None:

@@ -7,6 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
+from goqueue.node.compactions import Compactions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.storage import compaction
@@ -14,6 +15,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 from goqueue.testing.memory_disk import MemoryDisk
 
@@ -74,7 +76,10 @@ class MemoryNode:
         self._assembly: Assembly | None = None
 
     def assemble(self) -> None:
-        self._assembly = Assembly(self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True)
+        compactions = Compactions(self.replicas, self.clock, self._compact_in_place)
+        self._assembly = Assembly(
+            self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True, compact=compactions.now
+        )
 
     @property
     def broker(self) -> Broker:
@@ -92,6 +97,9 @@ class MemoryNode:
         for log in list(self.directory.logs.values()):
             if log.options.compacts and log.failure is None:
                 self._compact(log, now_ms)
+
+    async def _compact_in_place(self, plan: compaction.Plan) -> Manifest | None:
+        return compaction.compact(self.disk, plan)
 
     def _compact(self, log: Log, now_ms: int) -> None:
         try:

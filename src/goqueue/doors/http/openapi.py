@@ -61,9 +61,8 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
 
 def reply_types(operation: Operation) -> list[Any]:
     """What may come as JSON: all but the wrappers of the door."""
-    kinds = get_args(operation.reply_type) or (operation.reply_type,)
-    if _is_plain(operation.reply_type):
-        return [operation.reply_type]
+    is_plain = _is_plain(operation.reply_type)
+    kinds = (operation.reply_type,) if is_plain else get_args(operation.reply_type)
     return [kind for kind in kinds if kind not in (WithStatus, Text, Events)]
 
 
@@ -124,6 +123,6 @@ def _content(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
     if Events in kinds:
         return {"text/event-stream": {"schema": {"type": "string"}}}
     if Text in kinds:
-        return {"text/plain": {"schema": {"type": "string"}}}
+        return {operation.media_type: {"schema": {"type": "string"}}}
     schemas = [by_type[id(kind)] for kind in reply_types(operation)]
     return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
