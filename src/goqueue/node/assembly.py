@@ -78,8 +78,7 @@ class Assembly:
         groups = self._groups()
         queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock)
         schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock)
-        for call in (groups.topics_changed, queues.topics_changed, schedules.topics_changed):
-            topics.on_change.append(call)
+        topics.on_change += (groups.topics_changed, queues.topics_changed, schedules.topics_changed)
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
         self._load()
@@ -89,12 +88,9 @@ class Assembly:
         dedup.start()
         publisher = Publisher(topics, clock, transactions.verify, schedules, dedup)
         sender = Sender(topics, publisher, dedup, clock)
-        for call in (dedup.topics_changed, sender.topics_changed):
-            topics.on_change.append(call)
-        receiver = Receiver(queues, topics, clock)
-        letters = DeadLetters(queues, topics, sender, clock)
+        receiver, letters = Receiver(queues, topics, clock), DeadLetters(queues, topics, sender, clock)
         moves = Moves(queues, receiver, letters, topics, clock)
-        topics.on_change.append(moves.topics_changed)
+        topics.on_change += (dedup.topics_changed, sender.topics_changed, moves.topics_changed)
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock)
         self.broker = Broker(
             identity=Identity(node_id, controller.cluster_id),
