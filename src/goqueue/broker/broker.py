@@ -8,6 +8,7 @@ from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
 from goqueue.broker.moves import Moves
+from goqueue.broker.noting import Journeys
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -18,6 +19,7 @@ from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
+from goqueue.broker.tracing import Tracing
 from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
@@ -55,6 +57,8 @@ class Broker:
     replays: Replays
     transaction_steps: TransactionSteps
     compact: Compact
+    journeys: Journeys
+    tracing: Tracing
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

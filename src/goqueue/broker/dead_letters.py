@@ -7,12 +7,14 @@ died.
 
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from zlib import crc32
 
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.leased import LeasedRecords, read_slices
+from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step, runs_of
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Place, Queues
 from goqueue.broker.topics import CreateTopic, Topics
@@ -77,11 +79,12 @@ def dead_letters_of(topics: Topics, topic: str) -> str:
 class DeadLetterWriter:
     """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
 
-    def __init__(self, queues: Queues, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+    def __init__(self, queues: Queues, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
         self._publisher = publisher
         self._clock = clock
+        self._journeys = journeys
         self._records = LeasedRecords()
         self._under_way: set[Place] = set()
         self.written = 0
@@ -137,7 +140,7 @@ class DeadLetterWriter:
     def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
         partition = place.partition % self._topics.image.topics[name].partitions
         bytes_max = self._topics.replica(name, partition).log.options.batch_bytes_max
-        records, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
+        records, written, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
         if not records:  # retention was faster
             self._settle(place, letters)
             return
@@ -151,14 +154,15 @@ class DeadLetterWriter:
                 self.written += len(records)
                 self.written_by_topic[place.topic] += len(records)
                 self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in records)
+                self._note(place, dict(enumerate(written, appended.base_offset)), f"{name}/{partition}")
                 self._settle(place, letters)
 
         keeper.when_reached(appended.next_offset, reached)
 
     def _read(
         self, place: Place, letters: Sequence[DeadLetter], bytes_max: int
-    ) -> tuple[list[NewRecord], Sequence[DeadLetter]]:
-        """As many as fit into one batch, at least one; and the letters that this settles."""
+    ) -> tuple[list[NewRecord], Sequence[DeadLetter], Sequence[DeadLetter]]:
+        """As many as fit into one batch, at least one; the letters that these are, and those that this settles."""
         replica = self._topics.replica(place.topic, place.partition)
         there = [each.offset for each in letters if each.offset >= replica.start_offset]
         runs = [LeasedRun(offset, offset, 0, 0) for offset in there]
@@ -179,9 +183,19 @@ class DeadLetterWriter:
             records.append(made)
             taken.append(by_offset[record.offset])
         if len(taken) < len(found):
-            return records, taken
+            return records, taken, taken
         left_out = {run.first for run in slices.left_out}
-        return records, [each for each in letters if each.offset not in left_out]
+        return records, taken, [each for each in letters if each.offset not in left_out]
+
+    def _note(self, place: Place, written: Mapping[int, DeadLetter], where: str) -> None:
+        """Neighbours that died alike together. `written`: by the offsets that they have now."""
+        group, topic, partition = place
+        now_ms = self._clock.now_ms()
+        for (reason, error), alike in groupby(written.items(), lambda one: (one[1].reason, one[1].error)):
+            why = f"{reason}: {error}" if error else reason
+            for first, last, offset in runs_of((letter.offset, new) for new, letter in alike):
+                detail = f"{why[:DETAIL_CHARS_MAX]}; now {where}/{offset}"
+                self._journeys.note(now_ms, Step.DEAD_LETTERED, topic, partition, first, last, group, detail=detail)
 
     def _settle(self, place: Place, letters: Sequence[DeadLetter]) -> None:
         def settled(reply: Any) -> None:

@@ -1,12 +1,13 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
 from collections.abc import Callable, Container, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
 from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
+from goqueue.broker.noting import Journeys, Step, note_refused
 from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
@@ -16,11 +17,13 @@ from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACT
 from goqueue.records.control import build_kept_free
 from goqueue.records.decode import decode
 from goqueue.records.rewrite import rebuild_batch
-from goqueue.records.wishes import mentions_wishes
+from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
+
+_RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
 Keeper: TypeAlias = Replica | Held | Twinned
@@ -38,12 +41,14 @@ class Publisher:
         verify_transaction: VerifyTransaction,
         schedules: Schedules,
         dedup: Deduplication,
+        journeys: Journeys,
     ) -> None:
         self._topics = topics
         self._clock = clock
         self._verify_transaction = verify_transaction
         self._schedules = schedules
         self._dedup = dedup
+        self._journeys = journeys
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -53,6 +58,19 @@ class Publisher:
 
         `acknowledgements` tells when the keeper's high watermark has reached `next_offset`.
         """
+        try:
+            return self.try_publish(topic, partition, data)
+        except GoQueueError as error:
+            self.refused(topic, partition, _count(data), error)
+            raise
+
+    def refused(self, topic: str, partition: int, count: int, error: GoQueueError) -> None:
+        """So many records were turned away for good, here or by whoever asked for `try_publish`."""
+        replica = self._topics.find_replica(topic, partition)
+        note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
+
+    def try_publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
+        """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
         batches_before = replica.appended_batches
@@ -64,13 +82,24 @@ class Publisher:
         if replica.appended_batches > batches_before:  # else it was here already
             self.batches += 1
             self.bytes += len(data)
+            if keeper is replica:  # else it was noted before what waits was
+                first, next_offset, _ = appended
+                self._journeys.note(self._clock.now_ms(), _RECEIVED, topic, partition, first, next_offset - 1)
         return keeper, appended
 
-    def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
-        """Whether records of `batch` may have to wait, or came before: then it cannot simply be appended."""
+    def sees_no_wishes(self, data: memoryview) -> bool:
+        """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
+        return not mentioned_in(data)
+
+    def has_wishes(
+        self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
+    ) -> bool:
+        """Whether records of `batch` may have to wait, or came before: then it cannot simply be appended.
+        `has_none_in_plain`: see `sees_no_wishes`.
+        """
         options = replica.options
         return options.wishes != "off" and (
-            mentions_wishes(batch, options.wishes == "all" or options.dedup_ms > 0)
+            mentions_wishes(batch, options.wishes == "all" or options.dedup_ms > 0, has_none_in_plain)
             or (options.delay_order != "pass" and self._schedules.holds_keys((topic, partition), options))
         )
 
@@ -93,8 +122,17 @@ class Publisher:
     def append(self, replica: Replica, batches: Sequence[Batch]) -> list[Appended | GoQueueError]:
         """Append admitted batches in one write: for each where it stands, or why it was turned away."""
         batches_before, bytes_before = replica.appended_batches, replica.appended_bytes
-        results = replica.append_all(batches, self._clock.now_ms())
-        self.batches += replica.appended_batches - batches_before
+        first, now_ms = replica.end_offset, self._clock.now_ms()
+        results = replica.append_all(batches, now_ms)
+        appended = replica.appended_batches - batches_before
+        if appended:
+            topic, partition = replica.place
+            self._journeys.note(now_ms, _RECEIVED, topic, partition, first, replica.end_offset - 1)
+        if appended < len(batches):  # some were here already, or turned away
+            for batch, result in zip(batches, results, strict=True):
+                if isinstance(result, GoQueueError):
+                    note_refused(self._journeys, replica, "", batch.record_count, result, now_ms)
+        self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
 
@@ -118,6 +156,8 @@ class Publisher:
         if replica.end_offset == end_offset:  # it was sent again
             self._schedules.not_held(place)
             delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
+        if (delayed or looked.twins) and replica.end_offset > end_offset:
+            self._journeys.note(now_ms, _RECEIVED, topic, partition, appended.base_offset, appended.next_offset - 1)
         keeper: Keeper = replica
         if delayed:
             keeper = self._schedules.hold(replica, batch, appended, delayed, place)
@@ -154,3 +194,11 @@ def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, A
         return None
     keeper = first.keeper
     return Twinned(keeper, first.offset, found), Appended(first.offset, first.offset + len(found), NO_TIMESTAMP)
+
+
+def _count(data: memoryview) -> int:
+    """How many records a batch that was turned away says it has: at most as many as it can hold."""
+    try:
+        return max(1, min(check_batch(data).record_count, len(data)))
+    except GoQueueError:
+        return 1

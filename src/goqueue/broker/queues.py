@@ -1,11 +1,13 @@
 """Queue groups: each belongs to one of several coordinators, by its name. Here is what receiving and settling share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 from goqueue.broker.group_options import check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
+from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
@@ -21,6 +23,8 @@ from goqueue.machines.delivery_commands import (
     SetPolicy,
     Tally,
 )
+from goqueue.machines.delivery_why import RecordState
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -72,10 +76,11 @@ class Group(NamedTuple):
 
 
 class Queues:
-    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock, journeys: Journeys) -> None:
         self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self._image = Image()
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
@@ -83,8 +88,8 @@ class Queues:
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
         self._rates = LaneRates()
-        for coordinator in coordinators:
-            coordinator.after_apply = lambda facts: self._applied()
+        for group in self._groups:
+            group.coordinator.after_apply = partial(self._applied, group)
 
     @property
     def partitions(self) -> int:
@@ -103,7 +108,9 @@ class Queues:
 
     # -- what goes on
 
-    def _applied(self) -> None:
+    def _applied(self, group: Group, facts: Iterable[Fact]) -> None:
+        if group.coordinator.is_loaded:
+            note_delivery(self._journeys, group.machine, facts, self._clock.now_ms())
         if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
@@ -276,6 +283,15 @@ class Queues:
     def places(self, group_id: str) -> list[Place]:
         return self.of(group_id).machine.places(group_id)
 
+    def readers(self, topic: str, partition: int) -> list[Place]:
+        """The places of all groups in one partition."""
+        return [place for group in self._groups for place in group.machine.readers(topic, partition)]
+
+    def record_state(self, place: Place, offset: int) -> RecordState:
+        """What is the matter with one record. Refused: this group has never been there."""
+        self.measure(place)
+        return self.of(place.group_id).machine.record_state(place, offset)
+
     def measure(self, place: Place) -> Measure:
         """Refused: this group has never been there."""
         machine = self.of(place.group_id).machine
@@ -318,6 +334,8 @@ class Queues:
 
     def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
         self._rates.forget(group_id)
+        if topics is None:
+            self._journeys.forget_group(group_id)
         self.submit(group_id, DropGroup(group_id, None if topics is None else tuple(topics)), on_reply)
 
 

@@ -6,11 +6,13 @@ dead letter itself stays in its topic until retention takes it, and every other 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from goqueue.broker import dead_letters
 from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
+from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
 from goqueue.broker.scan import scan
 from goqueue.broker.send import NewMessage, Sender, Sent
@@ -79,13 +81,14 @@ class RedriveJob:
 
 
 class DeadLetters:
-    def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock) -> None:
+    def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
         self._sender = sender
         self.clock = clock
         self._jobs: dict[str, RedriveJob] = {}
         """The last one of each topic. Of two at once both would send the same letters."""
+        self.journeys = journeys
 
     def look(
         self,
@@ -330,6 +333,7 @@ class _Redrive:
         done = [record.offset for record, one in zip(records, sent, strict=True) if one.error is None]
         self._report.redriven += len(done)
         self._report.failed += len(records) - len(done)
+        self._note(records, sent)
         for one in sent:
             if one.error is not None and str(one.error) not in self._report.errors:
                 self._report.errors.append(str(one.error))
@@ -337,6 +341,16 @@ class _Redrive:
             self._letters.settle(self._place, done, lambda error: self._settled(len(records), error))
         else:
             self._settled(len(records), None)
+
+    def _note(self, records: Sequence[DecodedRecord], sent: Sequence[Sent]) -> None:
+        """`detail` is where the first of a range is now."""
+        _, topic, partition = self._place
+        now_ms = self._letters.clock.now_ms()
+        back = [(_target(record, self._request.to), record, one) for record, one in zip(records, sent, strict=True)]
+        for (to, number), same in groupby(back, lambda one: (one[0], one[2].partition)):
+            for first, last, offset in runs_of((record.offset, one.offset) for _, record, one in same if not one.error):
+                detail = f"{to}/{number}/{offset}"
+                self._letters.journeys.note(now_ms, Step.REDRIVEN, topic, partition, first, last, detail=detail)
 
     def _settled(self, records: int, error: GoQueueError | None) -> None:
         if error is not None:
@@ -370,7 +384,7 @@ def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[st
     run: list[DecodedRecord] = []
     topic = ""
     for record in records:
-        target = to or (dict(record.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
+        target = _target(record, to)
         if run and target != topic:
             yield topic, run
             run = []
@@ -378,6 +392,10 @@ def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[st
         run.append(record)
     if run:
         yield topic, run
+
+
+def _target(letter: DecodedRecord, to: str | None) -> str:
+    return to or (dict(letter.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
 
 
 def _is_from(topic: str, about: dict[str, bytes | None]) -> bool:

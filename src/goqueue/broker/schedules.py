@@ -8,19 +8,18 @@ end of the same partition, under a producer of our own, so that a publish repeat
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
 from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
+from goqueue.broker.noting import Journeys, note_delay, note_due
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
     CancelSchedule,
     DelayMeasure,
     DropRecurring,
-    Due,
     EndTransactionSchedules,
     FiringDone,
-    FiringJob,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
@@ -31,6 +30,8 @@ from goqueue.machines.delay_commands import (
     StoreRecurring,
     TakeProducer,
 )
+from goqueue.machines.delay_jobs import FiringJob
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -50,6 +51,7 @@ RETRY_MS = 1000
 ONE_BATCH = 1
 HOLD_KEY = "hold_key"
 PENDING_MAX = 1 << 62
+SIZE_UNKNOWN = 1 << 62
 
 LOST = "gq-lost"
 """Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
@@ -86,13 +88,14 @@ class Recurring(NamedTuple):
 
 
 class Schedules:
-    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys) -> None:
         machine = coordinator.machine
         assert isinstance(machine, Delays)
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self.new_producer: NewProducer = lambda given: None
         self._image = Image()
         self._under_way: set[int] = set()
@@ -102,7 +105,7 @@ class Schedules:
         self._asks_for_producer = False
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
-        coordinator.after_apply = lambda facts: self._fire()
+        coordinator.after_apply = self._applied
 
     @property
     def machine(self) -> Delays:
@@ -189,6 +192,11 @@ class Schedules:
 
     # -- firing
 
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        if self._coordinator.is_loaded:
+            note_delay(self._journeys, facts, self._image, self._clock.now_ms())
+        self._fire()
+
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
         jobs = [job for job in self._machine.firing() if job.number not in self._under_way]
@@ -231,26 +239,34 @@ class Schedules:
         try:
             replica = self._topics.replica(job.topic, job.partition)
             bodies = self._bodies(job)
-            next_offset = publish_job(replica, job, bodies, producer, self._clock.now_ms())
+            end_offset, now_ms = replica.end_offset, self._clock.now_ms()
+            next_offset = publish_job(replica, job, bodies, producer, now_ms)
         except GoQueueError as error:
             self._failed(job, error)
             return
-        for due, body in zip(job.records, bodies, strict=True):
-            self._held_keys.fired((job.topic, job.partition), body.key, due.due_ms)
+        self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
+        if next_offset > end_offset:  # else a crash came after it was published
+            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
         )
 
-    def _bodies(self, job: FiringJob) -> list[Body]:
-        facts = self._coordinator.read_facts([due.ledger_offset for due in job.records])
-        return [self._body(due, facts.get(due.ledger_offset)) for due in job.records]
+    def _bodies(self, job: FiringJob) -> Bodies:
+        places = job.records.ledger_offsets
+        facts: dict[int, Any] = self._coordinator.read_facts(places)
+        try:
+            stored = [facts[place].body for place in places]
+        except KeyError:
+            return Bodies([self._body(job, number, facts) for number in range(len(places))], SIZE_UNKNOWN)
+        return Bodies(list(map(decode_body, stored)), sum(map(len, stored)))
 
-    def _body(self, due: Due, fact: Any) -> Body:
+    def _body(self, job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
         """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
-        if fact is not None:
-            return decode_body(fact.body)
+        due = job.records[number]
+        if due.ledger_offset in facts:
+            return decode_body(facts[due.ledger_offset].body)
         name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
         events.error("delayed record unreadable", name=name)
         return Body(due.due_ms, None, None, [(LOST, name.encode())])
@@ -278,7 +294,7 @@ class Schedules:
             yield found.body.key, found.schedule.due_ms
         for job in self._machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
-                yield from ((body.key, due.due_ms) for due, body in zip(job.records, self._bodies(job), strict=True))
+                yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
 
     def unpublished(self, topic: str, partition: int) -> Iterator[tuple[int, Body]]:
         """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
@@ -289,7 +305,7 @@ class Schedules:
                 yield found.schedule.key.offset, found.body
         for job in self._machine.firing():
             if (job.topic, job.partition) == (topic, partition):
-                yield from ((due.key.offset, body) for due, body in zip(job.records, self._bodies(job), strict=True))
+                yield from ((due.key.offset, body) for due, body in zip(job.records, self._bodies(job).bodies))
 
     # -- what users ask
 

@@ -90,6 +90,7 @@ class Sender:
         try:
             partitions = self._partitions(topic)
         except GoQueueError as error:
+            self._publisher.refused(topic, -1, len(messages), error)
             on_sent([Sent(-1, -1, error)] * len(messages))
             return
         twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
@@ -99,6 +100,7 @@ class Sender:
             try:
                 by_partition.setdefault(self._choose(topic, message, partitions, partitioner), []).append(number)
             except GoQueueError as error:
+                self._publisher.refused(topic, -1, 1, error)
                 sent[number] = Sent(-1, -1, error)
         waiting = len(by_partition) + len(twins) + 1
 
@@ -117,6 +119,10 @@ class Sender:
             _answer_twin(number, first, sent, done)
         done()
 
+    def choose(self, topic: str, message: NewMessage) -> int:
+        """The partition that a message goes to. Refused: there is none such."""
+        return self._choose(topic, message, self._partitions(topic), Partitioner.MURMUR3)
+
     def _twins(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
         """Messages that were published before: where; or that repeat an earlier one of these: which."""
         found: dict[int, int | Known] = {}
@@ -132,10 +138,6 @@ class Sender:
                 elif here.setdefault(key, number) != number:
                     found[number] = here[key]
         return found
-
-    def choose(self, topic: str, message: NewMessage) -> int:
-        """The partition that a message goes to. Refused: there is none such."""
-        return self._choose(topic, message, self._partitions(topic), Partitioner.MURMUR3)
 
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
@@ -177,7 +179,7 @@ class Sender:
                     for each in (messages[number] for number in numbers)
                 ),
             )
-            keeper, appended = self._publisher.publish(topic, partition, memoryview(data))
+            keeper, appended = self._publisher.try_publish(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
             if len(numbers) > 1 and _is_of_one(mistake):
                 half = len(numbers) // 2
@@ -186,6 +188,7 @@ class Sender:
                 self._publish(topic, partition, messages, numbers[half:], sent, both.one_done)
                 return
             error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
+            self._publisher.refused(topic, partition, len(numbers), error)
             for number in numbers:
                 sent[number] = Sent(partition, -1, error)
             done()

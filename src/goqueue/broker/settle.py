@@ -59,11 +59,6 @@ class Settler:
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
 
-    def place_of(self, receipt: str) -> Place:
-        """Where its record is. MalformedReceipt: it is none of ours."""
-        found = decode_receipt(receipt, self._key)
-        return Place(found.group_id, found.topic, found.partition)
-
     def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
         """As `settle`, and tells what came of it."""
         try:
@@ -107,6 +102,11 @@ class Settler:
         )
         if answers:
             answer()
+
+    def place_of(self, receipt: str) -> Place:
+        """Where its record is. MalformedReceipt: it is none of ours."""
+        found = decode_receipt(receipt, self._key)
+        return Place(found.group_id, found.topic, found.partition)
 
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         """Each by itself; the answers come together, when all that was done is durable."""

@@ -47,11 +47,13 @@ from goqueue.machines.delivery_facts import (
     Progress,
 )
 from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
+from goqueue.machines.delivery_leases import HeldLease
 from goqueue.machines.delivery_look import oldest_ready, record_look
 from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
 from goqueue.machines.delivery_time import LEASES_PER_TICK, SPOTS_PER_TICK, Passing
+from goqueue.machines.delivery_why import RecordState, state_of_record
 from goqueue.machines.delivery_window import LEASED, WAITING, WINDOW_MAX
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
@@ -119,6 +121,14 @@ class Deliveries:
         found = (place for place, each in self._state.places.items() if each.topic_id is not None)
         return sorted(place for place in found if place.group_id == group_id)
 
+    def readers(self, topic: str, partition: int) -> list[Place]:
+        """The places of all groups in one partition."""
+        return sorted(
+            place
+            for place, each in self._state.places.items()
+            if each.topic_id is not None and place.topic == topic and place.partition == partition
+        )
+
     def is_open(self, place: Place) -> bool:
         delivery = self._state.places.get(place)
         return delivery is not None and delivery.is_open
@@ -179,6 +189,14 @@ class Deliveries:
 
     def measures(self) -> Iterator[Measure]:
         return (delivery.measure() for delivery in self._state.places.values())
+
+    def held_lease(self, number: int) -> HeldLease | None:
+        """None: nothing of it is leased any more."""
+        return self._state.leases.get(number)
+
+    def record_state(self, place: Place, offset: int) -> RecordState:
+        """KeyError: there is no such place."""
+        return state_of_record(self._state.places[place], self._state.leases, offset)
 
     def dead_due(self, place: Place) -> list[DeadLetter]:
         """In the order in which they died."""

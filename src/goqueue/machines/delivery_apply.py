@@ -241,7 +241,7 @@ class DeliveryState:
             self._look_whether_finished(delivery, window)
 
     def _change(self, delivery: Delivery, window: Window, change: Change, now_ms: int) -> None:
-        first, last, state, lease, visible_at_ms, attempts = change
+        first, last, state, lease, visible_at_ms, attempts, *_ = change
         if lease:
             self._release(delivery, lease, last + 1 - first)
         elif any(window.counts[LEASED:WAITING]):

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from goqueue.machines.delivery_blocks import BLOCK, Range, merged, without
 from goqueue.machines.delivery_commands import Place
 from goqueue.machines.delivery_draft import Draft
-from goqueue.machines.delivery_facts import TimePassed, Woken
+from goqueue.machines.delivery_facts import LEASE_ENDED, TimePassed, Woken
 from goqueue.machines.delivery_groups import forgotten_replay
 from goqueue.machines.delivery_leases import HeldLease, Leases
 from goqueue.machines.delivery_look import expired_in, visible_again
@@ -85,7 +85,7 @@ class Passing:
                     for run in [(low, high)] if is_given_back else self._over(lease, low, high):
                         self._draft(delivery, window).count("lapsed", *run)
                         for history in histories(window, *run, lease.leased_ms):
-                            end_delivery(self._draft(delivery, window), history, 0, "", number)
+                            end_delivery(self._draft(delivery, window), history, 0, "", number, LEASE_ENDED)
 
     def _over(self, lease: HeldLease, first: int, last: int) -> list[Range]:
         """What of first..last is past its deadline."""

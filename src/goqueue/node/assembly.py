@@ -12,6 +12,7 @@ from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
 from goqueue.broker.moves import Moves
+from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
@@ -39,12 +40,16 @@ from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
-from goqueue.model.topics import Topic
+from goqueue.model.topics import INTERNAL_PREFIX, Topic
+from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
+from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 
+PERSISTED = Step.PERSISTED
 GROUP_LEDGERS = 4
 BOOT_BITS = 32
 LEDGER_OPTIONS = {
@@ -68,17 +73,25 @@ class Assembly:
         *,
         creates_topics: bool,
         compact: Compact,
+        aside: Aside = at_once,
+        tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
     ) -> None:
         self._replicas = replicas
         self._clock = clock
+        self._aside = aside
         self._coordinators: list[Coordinator] = []
+        memory = Memory(tracing.sampling)
+        self._journeys = journeys = memory.journeys
+        replicas.on_open = self._opened
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
         topics = Topics(store, replicas, clock)
         groups = self._groups()
-        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock)
-        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock)
-        topics.on_change += (groups.topics_changed, queues.topics_changed, schedules.topics_changed)
+        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock, journeys)
+        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock, journeys)
+        forgetting = Forgetting(journeys, memory.parents, memory.moved)
+        told = (groups, queues, schedules, forgetting)
+        topics.on_change += [each.topics_changed for each in told]
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
         self._load()
@@ -86,20 +99,23 @@ class Assembly:
         topics.reconcile()
         dedup = Deduplication(topics, schedules, clock)
         dedup.start()
-        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup)
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup, journeys)
         sender = Sender(topics, publisher, dedup, clock)
-        receiver, letters = Receiver(queues, topics, clock), DeadLetters(queues, topics, sender, clock)
+        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
+        letters = DeadLetters(queues, topics, sender, clock, journeys)
         moves = Moves(queues, receiver, letters, topics, clock)
-        topics.on_change += (dedup.topics_changed, sender.topics_changed, moves.topics_changed)
-        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock)
+        topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
+        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
+        identity = Identity(node_id, controller.cluster_id)
+        askable = Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
-            identity=Identity(node_id, controller.cluster_id),
+            identity=identity,
             clock=clock,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock),
+            fetcher=Fetcher(topics, clock, journeys),
             groups=groups,
-            lag=Lag(groups, queues, topics, clock),
+            lag=lag,
             transactions=transactions,
             queues=queues,
             receiver=receiver,
@@ -113,10 +129,23 @@ class Assembly:
             replays=Replays(queues, groups, topics, clock),
             transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
             compact=compact,
+            journeys=journeys,
+            tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
         dead_letter_writer.write_pending()
+
+    def _opened(self, replica: Replica) -> None:
+        topic, partition = replica.place
+        if topic.startswith(INTERNAL_PREFIX):
+            return
+        note, now_ms = self._journeys.note, self._clock.now_ms
+
+        def persisted(first: int, last: int) -> None:
+            note(now_ms(), PERSISTED, topic, partition, first, last)
+
+        replica.on_persisted = persisted
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
@@ -140,7 +169,9 @@ class Assembly:
         if replica is None:
             raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
         kind = ledger.strip("_")
-        coordinator = Coordinator(f"{kind}-{partition}", machine, Ledger(replica, kind, facts), self._clock)
+        coordinator = Coordinator(
+            f"{kind}-{partition}", machine, Ledger(replica, kind, facts, self._aside), self._clock
+        )
         self._coordinators.append(coordinator)
         return coordinator
 
@@ -161,5 +192,6 @@ class Assembly:
         return Transactions(machine, coordinator, topics, self._clock, ends)
 
     def stop(self) -> None:
+        self.broker.tracing.journal.stop()
         for coordinator in self._coordinators:
             coordinator.stop()

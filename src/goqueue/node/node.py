@@ -1,7 +1,8 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
+which are written aside.
 """
 
 import asyncio
@@ -13,11 +14,14 @@ from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
+from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
@@ -58,6 +62,7 @@ class Node:
         self._compact = compact
         self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
+        self._aside: AsideThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
@@ -86,7 +91,11 @@ class Node:
             topics=len(assembly.broker.topics.image.topics),
             partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
             failed=len(self._replicas.failed),
-            messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
+            messages=sum(
+                replica.end_offset - replica.start_offset
+                for replica in self._replicas
+                if not replica.name.startswith(INTERNAL_PREFIX)
+            ),
             seconds=round(loop.time() - started, 3),
             kafka=kafka,
             http=http,
@@ -114,6 +123,7 @@ class Node:
         self._disk.make_directory("")
         self._clock = LoopClock()
         self._commits = CommitThread(deliver)
+        self._aside = AsideThread(loop)
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -130,6 +140,8 @@ class Node:
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
+            aside=self._aside,
+            tracing=tracing_options(settings),
         )
         return self._assembly
 
@@ -153,8 +165,12 @@ class Node:
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
         if self._assembly is not None:
             self._assembly.stop()
+            if self._assembly.broker.tracing.exporting is not None:
+                await asyncio.to_thread(self._assembly.broker.tracing.exporting.stop)
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         if self._replicas is not None:
@@ -162,7 +178,7 @@ class Node:
         elif self._directory is not None:
             self._directory.close()
         self._kafka = self._http = self._sqs = None
-        self._assembly = self._commits = self._replicas = self._directory = None
+        self._assembly = self._commits = self._aside = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None

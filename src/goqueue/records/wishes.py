@@ -72,10 +72,18 @@ _search_long = _re2_search()
 _LONG_BYTES = 4096
 
 
-def mentions_wishes(batch: Batch, opens_compressed: bool) -> bool:
-    """False: no record of `batch` has a `gq-` header. True: decode it, one may; a value may hold these bytes too."""
+def mentioned_in(data: memoryview) -> bool:
+    """Whether the bytes `gq-` are anywhere in `data`."""
+    return (_search_short if len(data) < _LONG_BYTES else _search_long)(data, 0) is not None
+
+
+def mentions_wishes(batch: Batch, opens_compressed: bool, has_none_in_plain: bool = False) -> bool:
+    """False: no record of `batch` has a `gq-` header. True: decode it, one may; a value may hold these bytes too.
+    `has_none_in_plain`: `mentioned_in` has found none in memory that holds this batch."""
     if batch.attributes & CODEC_MASK:
         return opens_compressed
+    if has_none_in_plain:
+        return False
     search = _search_short if batch.length < _LONG_BYTES else _search_long
     return search(batch.data, HEADER_BYTES) is not None
 

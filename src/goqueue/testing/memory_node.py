@@ -8,6 +8,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions
+from goqueue.node.tracing import TracingOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.storage import compaction
@@ -61,6 +62,9 @@ class PromptCommitter(Committer):
 class MemoryNode:
     """Replicas at first; a broker once it is assembled."""
 
+    tracing = TracingOptions()
+    """Journeys are kept in memory only: so nothing is to be done while a test lets days pass."""
+
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
         self.disk = disk
         self.clock = clock
@@ -78,7 +82,13 @@ class MemoryNode:
     def assemble(self) -> None:
         compactions = Compactions(self.replicas, self.clock, self._compact_in_place)
         self._assembly = Assembly(
-            self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True, compact=compactions.now
+            self.replicas,
+            self.clock,
+            NODE_ID,
+            DEFAULT_PARTITIONS,
+            creates_topics=True,
+            compact=compactions.now,
+            tracing=self.tracing,
         )
 
     @property

@@ -48,22 +48,21 @@ async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery)
     """
     topic = _source(call, path.topic)
     chosen = filter_of(query, call.now_ms)
+    name = call.broker.dead_letters.name_of(topic)
     found: list[DeadLetter] = []
     following: str | None = None
     begin, offset = (int(part) for part in (query.cursor or "0/0").split("/"))
     partitions = _partitions(call, topic)
     for partition in range(begin, partitions):
         records, rest = await _some(call, topic, (partition, offset), query.limit - len(found), chosen)
-        found += [_shown(call, topic, partition, each) for each in records]
+        found += [_shown(topic, name, partition, each) for each in records]
         if rest is None and len(found) == query.limit and partition + 1 < partitions:
             partition, rest = partition + 1, 0  # noqa: PLW2901  the loop ends here
         if rest is not None:
             following = f"{partition}/{rest}"
             break
         offset = 0
-    return DeadLetters(
-        topic=topic, dlq_topic=call.broker.dead_letters.name_of(topic), messages=found, count=len(found), next=following
-    )
+    return DeadLetters(topic=topic, dlq_topic=name, messages=found, count=len(found), next=following)
 
 
 def _source(call: Call, topic: str) -> str:
@@ -104,11 +103,11 @@ async def _some(
     return found, rest
 
 
-def _shown(call: Call, topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
+def _shown(topic: str, dlq_topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
     about = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
     headers = [each for each in record.headers if not each[0].startswith(names.PREFIX) and each[0] != REDRIVES]
     return DeadLetter(
-        dlq_topic=call.broker.dead_letters.name_of(topic),
+        dlq_topic=dlq_topic,
         partition=partition,
         offset=record.offset,
         original_topic=about.get(names.TOPIC, topic),
@@ -140,7 +139,8 @@ def _moment(about: dict[str, str], name: str) -> str | None:
 @dead_letters.get("/topics/{topic}/dlq/{partition}/{offset}", errors=(404,))
 async def look_at_dead_letter(call: Call, path: DeadLetterPath) -> DeadLetter:
     """One dead letter: the message as it was, why it died, and when."""
-    return _shown(call, path.topic, path.partition, await _one(call, path))
+    name = call.broker.dead_letters.name_of(path.topic)
+    return _shown(path.topic, name, path.partition, await _one(call, path))
 
 
 async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:

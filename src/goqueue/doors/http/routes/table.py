@@ -18,6 +18,7 @@ from goqueue.doors.http.routes.offsets import offsets
 from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.topics import topics
+from goqueue.doors.http.routes.traces import traces
 from goqueue.doors.http.routes.transactions import transactions
 
 RESOURCES = (
@@ -37,6 +38,7 @@ RESOURCES = (
     offsets,
     lag,
     acks,
+    traces,
     infrastructure,
     documents,
 )
