@@ -1,6 +1,7 @@
-"""Members that ask for sessions of their own length, and how one member is found."""
+"""Members that ask for sessions of their own length, how one member is found, and what is counted."""
 
 from goqueue.machines.consumer_group_facts import (
+    ConsumerGroupCounts,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
     FindConsumerMember,
@@ -9,7 +10,7 @@ from goqueue.machines.consumer_group_facts import (
 )
 from goqueue.machines.consumer_group_sessions import Sessions
 from goqueue.model.codes import Code
-from tests.unit.machines.consumer_groups import Host, topics
+from tests.unit.machines.consumer_groups import Consumer, Host, settle, topics
 
 SIX = topics(orders=6)
 
@@ -96,3 +97,36 @@ def test_sessions_know_who_is_due_first_whatever_the_lengths() -> None:
     for member_id in ("a", "b", "c", "c"):
         sessions.drop(member_id)
     assert sessions == Sessions()
+
+
+def test_f261_f270_rebalances_are_counted_and_timed() -> None:
+    host = Host(SIX)
+    began_ms = host.now_ms
+    old = Consumer(host, "old", "orders")
+    old.beat()
+    settle(host, old)
+    assert host.group.counts == ConsumerGroupCounts(
+        rebalances=1,
+        partitions_moved=6,
+        rebalance_ms_last=0,
+        rebalance_at_ms=began_ms,
+        settled=1,
+        by_reason={"joined": 1},
+    )
+    new = Consumer(host, "new", "orders")
+    began_ms = host.now_ms
+    new.beat()
+    host.advance(300)
+    old.cycle()
+    host.advance(400)
+    new.cycle()
+    assert host.group.counts == ConsumerGroupCounts(
+        rebalances=2,
+        partitions_moved=9,
+        rebalance_ms_last=700,
+        rebalance_at_ms=began_ms,
+        settled=2,
+        settled_ms=700,
+        partitions_revoked=3,
+        by_reason={"joined": 2},
+    )

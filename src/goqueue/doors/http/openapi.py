@@ -1,12 +1,13 @@
 """The OpenAPI 3.1 document, made from the operations: what it says is what is checked."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
 
+from goqueue.doors.http.field_words import describe_fields
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.wire.rest.common import ErrorReply
 
@@ -25,6 +26,7 @@ MEANINGS = {
     504: "Not done in time; it may be done later all the same",
 }
 ALWAYS = (400, 429, 503, 504)
+MODELS = "goqueue.wire.rest."
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
@@ -36,6 +38,9 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
         types += reply_types(operation)
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
     by_type = dict(zip(map(id, types), schemas))
+    for struct in _structs(Struct):
+        if struct.__name__ in components:
+            describe_fields(struct, components[struct.__name__]["properties"])
     paths: dict[str, dict[str, Any]] = {}
     parameters: set[str] = set()
     for operation in chosen:
@@ -57,6 +62,13 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": components},
     }
+
+
+def _structs(base: type[Struct]) -> Iterator[type[Struct]]:
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith(MODELS):
+            yield kind
+        yield from _structs(kind)
 
 
 def reply_types(operation: Operation) -> list[Any]:

@@ -274,7 +274,7 @@ class OffsetOf(Body):
 
 class CommitOffsets(Body):
     offsets: (
-        Annotated[dict[TopicName, dict[PartitionKey, Offset]], Meta(min_length=1)]
+        Annotated[dict[TopicName, dict[PartitionKey, Offset]], Meta(min_length=1, examples=[{"orders": {"0": 42}}])]
         | Annotated[list[OffsetOf], Meta(min_length=1, max_length=OFFSETS_MAX)]
     )
     """By topic and partition, or as a list: the next offset that the group shall read."""

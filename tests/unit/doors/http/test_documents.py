@@ -126,6 +126,16 @@ async def test_words_are_for_people(client: Client) -> None:
 
 
 @served
+async def test_what_stands_under_a_field_is_told(client: Client) -> None:
+    schemas = (await client.get("/openapi.json"))["components"]["schemas"]
+    assert schemas["TopicChange"]["properties"]["options"]["description"] == (
+        "By name; null takes an option back to its default."
+    )
+    assert schemas["NewTopic"]["properties"]["name"]["description"] == "Name of a topic"
+    assert "docs/queue.md" in schemas["NewTopic"]["properties"]["options"]["description"]
+
+
+@served
 async def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
     reply = await client.http.get("/v1/docs")
     assert reply.headers["content-type"] == "text/html; charset=utf-8"

@@ -122,14 +122,13 @@ async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
 
 
 async def _mode(call: Call, group: str) -> str:
-    is_queue, is_stream = bool(call.broker.queues.places(group)), True
+    is_queue, is_stream = bool(call.broker.queues.places(group)), False
     try:
         found: GroupLag = await call.ask(lambda done: call.broker.lag.of_group(group, done))
-        is_stream = found.type != SHARE
+        is_stream = found.type != SHARE or any(each.committed is not None for each in found.partitions)
     except Refused as refusal:
         if refusal.code is not Code.GROUP_ID_NOT_FOUND:
             raise
-        is_stream = False
     if is_queue and is_stream:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{group!r} reads both ways: say mode, queue or stream")
     if not is_queue and not is_stream:
