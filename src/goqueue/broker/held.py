@@ -1,4 +1,4 @@
-"""Acknowledgements of a batch that does not lie in its log as a whole: some of its records are kept elsewhere."""
+"""Who says when a batch with delayed records may be acknowledged: its replica, and the ledger of the delays."""
 
 from collections.abc import Callable
 from typing import Any

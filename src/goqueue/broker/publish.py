@@ -6,8 +6,9 @@ from typing import Final, TypeAlias
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
 from goqueue.broker.firing import body_of, check_fits
+from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
-from goqueue.broker.schedules import Delayed, Held, Schedules
+from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError

@@ -161,7 +161,7 @@ class Schedules:
 
     def hold(
         self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
-    ) -> "Held":
+    ) -> Held:
         """Keep what is delayed of a batch that was appended without it."""
         topic, partition = place
         shift = appended.base_offset - batch.base_offset
@@ -295,6 +295,17 @@ class Schedules:
         for job in self._machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
                 yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
+
+    def unpublished(self, topic: str, partition: int) -> Iterator[tuple[int, Body]]:
+        """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
+        those of transactions that have not ended: they may never be.
+        """
+        for found in self.pending(topic, partition, None, PENDING_MAX):
+            if not found.schedule.waits_for_transaction:
+                yield found.schedule.key.offset, found.body
+        for job in self._machine.firing():
+            if (job.topic, job.partition) == (topic, partition):
+                yield from ((due.key.offset, body) for due, body in zip(job.records, self._bodies(job).bodies))
 
     # -- what users ask
 
