@@ -11,10 +11,12 @@ from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
+from goqueue.broker.validation import Validation
 from goqueue.runtime.clock import Clock
 
 DEFAULT_PARTITIONS = 3
@@ -45,6 +47,8 @@ class Broker:
     sender: Sender
     dead_letters: DeadLetters
     replays: Replays
+    schemas: Schemas
+    validation: Validation
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -1,7 +1,7 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.firing import body_of, check_fits
@@ -25,7 +25,25 @@ Keeper: TypeAlias = Replica | Held
 """Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
 
 
+OFF = "off"
+
+
+class Gate(Protocol):
+    """What looks at every record, on topics that ask for it."""
+
+    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Any]]:
+        """The part of a batch that may be appended, and what is wrong with the rest."""
+
+    def bury(
+        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Any], place: tuple[str, int]
+    ) -> Held:
+        """Keep the rest elsewhere."""
+
+
 class Publisher:
+    gate: Gate
+    """Set before the first batch comes."""
+
     def __init__(
         self, topics: Topics, clock: Clock, verify_transaction: VerifyTransaction, schedules: Schedules
     ) -> None:
@@ -44,16 +62,25 @@ class Publisher:
         """
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
+        faults: list[Any] = []
+        if replica.options.schema_validation != OFF:
+            batch, faults = self.gate.check(replica, topic, batch)
         batches_before = replica.appended_batches
         keeper: Keeper = replica
-        if self.has_wishes(replica, topic, partition, batch):
+        if not batch.is_control and self.has_wishes(replica, topic, partition, batch):
             keeper, appended = self._grant(replica, batch, topic, partition)
         else:
             appended = replica.append(batch, self._clock.now_ms())
         if replica.appended_batches > batches_before:  # else it was here already
             self.batches += 1
             self.bytes += len(data)
+        if faults:
+            keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
+
+    def must_open(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
+        """Whether `batch` cannot simply be appended: somebody has to look at its records first."""
+        return replica.options.schema_validation != OFF or self.has_wishes(replica, topic, partition, batch)
 
     def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
         """Whether records of `batch` may have to wait: then it cannot simply be appended."""

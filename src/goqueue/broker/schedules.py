@@ -340,7 +340,7 @@ class Schedules:
 class Held:
     """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
 
-    def __init__(self, replica: Replica, base_offset: int) -> None:
+    def __init__(self, replica: "Replica | Held", base_offset: int) -> None:
         self._replica = replica
         self._base_offset = base_offset
         self._is_settled = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 
 from goqueue.model.errors import InvalidOption
+from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
 DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = -1
@@ -27,6 +28,10 @@ class TopicOptions:
     segment_bytes: int = 64 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
     durability: str = "disk"
+    schema_validation: str = "off"
+    """What happens to records that do not fit their schema."""
+    schema_subject: str = "{topic}-value"
+    """Whose schemas these are. Where nobody chose, and there is no such subject, it is the one called {topic}."""
     # What queue groups do with this topic.
     lease_ms: int = 30_000
     attempts_max: int = 4
@@ -52,6 +57,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "delay_order": ("pass", "hold_key"),
     "expired_messages": ("dead-letter", "drop"),
     "wishes": ("plain", "all", "off"),
+    "schema_validation": ("off", "reject", "dead-letter"),
 }
 LOWEST: Mapping[str, float] = {
     "max_message_bytes": 1,
@@ -91,6 +97,8 @@ def parse_option(name: str, text: str) -> object:
         return text
     if field_name == "lane_weights":
         return _check_weights(name, text)
+    if field_name == "schema_subject":
+        return _check_subject(name, text)
     try:
         value: float = _TYPES[field_name](text)
     except ValueError:
@@ -105,6 +113,12 @@ def _check_weights(name: str, text: str) -> str:
     parts = text.split(",")
     if len(parts) != 5 or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
         raise InvalidOption(f"{name} is {text!r}, but must be five whole numbers over zero, such as 50,25,15,7,3")
+    return text
+
+
+def _check_subject(name: str, text: str) -> str:
+    if not 0 < len(text) <= SUBJECT_CHARS_MAX or not text.isprintable():
+        raise InvalidOption(f"{name} is {text[:40]!r}, but must be 1 to {SUBJECT_CHARS_MAX} characters to be seen")
     return text
 
 

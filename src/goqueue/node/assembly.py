@@ -14,6 +14,7 @@ from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.stored import (
@@ -21,16 +22,19 @@ from goqueue.broker.stored import (
     DELAY_FACTS,
     DELIVERY_FACTS,
     GROUP_FACTS,
+    SCHEMA_FACTS,
     TRANSACTION_FACTS,
     Delays,
     Deliveries,
     GroupsMachine,
+    SchemaMachine,
     TransactionMachine,
     consumer_kind,
     share_kind,
 )
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Ends, Transactions
+from goqueue.broker.validation import Validation
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
@@ -67,10 +71,12 @@ class Assembly:
             topics.on_change.append(call)
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
+        schemas = Schemas(self._coordinator("__schemas", 0, SchemaMachine(), SCHEMA_FACTS))
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
         publisher = Publisher(topics, clock, transactions.verify, schedules)
+        publisher.gate = validation = Validation(schemas, topics, publisher, clock)
         sender = Sender(topics, publisher, clock)
         topics.on_change.append(sender.topics_changed)
         self.broker = Broker(
@@ -89,6 +95,8 @@ class Assembly:
             sender=sender,
             dead_letters=DeadLetters(queues, topics, sender, clock),
             replays=Replays(queues, groups, topics, clock),
+            schemas=schemas,
+            validation=validation,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
@@ -96,7 +104,7 @@ class Assembly:
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        names = ("groups", "deliveries", "metadata", "delays", "transactions")
+        names = ("groups", "deliveries", "metadata", "delays", "transactions", "schemas")
         for name in names:
             for coordinator in self._coordinators:
                 if coordinator.name.rpartition("-")[0] == name:

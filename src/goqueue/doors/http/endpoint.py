@@ -23,6 +23,7 @@ from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, Http
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
 METHOD_NOT_ALLOWED = 405
@@ -48,7 +49,10 @@ class Endpoint:
                     await self._answer(send, await self._arguments(scope, receive))
         except GoQueueError as error:
             status, code = status_and_code(error)
-            await answer_error(send, status, code, str(error))
+            if self._operation.error_type is ErrorReply:
+                await answer_error(send, status, code, str(error))
+            else:
+                await answer_json(send, status, self._operation.error_type.of(error, status, code))
         except ClientGone:
             pass
         except TimeoutError:

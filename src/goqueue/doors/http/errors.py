@@ -13,6 +13,7 @@ from goqueue.model.errors import (
     MalformedReceipt,
 )
 from goqueue.model.refusal import Refused
+from goqueue.model.schemas import RegistryRefused
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 403, 404, 409, 410
 TOO_LARGE, TOO_MANY, SERVER_FAULT, UNAVAILABLE, TIMED_OUT = 413, 429, 500, 503, 504
@@ -86,5 +87,7 @@ def status_and_code(error: GoQueueError) -> tuple[int, str]:
         for kind, name, status in OWN_CODES:
             if isinstance(error, kind):
                 return status, name
+    if isinstance(error, RegistryRefused):
+        return int(str(int(error.code))[:3]), error.code.name
     code = code_of(error)
     return STATUS.get(code, BAD_REQUEST), code.name

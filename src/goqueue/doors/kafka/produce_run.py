@@ -85,7 +85,7 @@ class ProduceRun:
             batch = self._publisher.admit(route.replica, route.topic, route.index, records)
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
-        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch):
+        if self._publisher.must_open(route.replica, route.topic, route.index, batch):
             return False
         share = self._shares.get(route)
         if share is None:

@@ -1,0 +1,215 @@
+"""Validation on publish: on topics that ask for it, records must fit their schema, whichever door they came through.
+
+A record names its schema in the header `schema-id` or before its value, as Confluent's serializers write it: a zero
+byte and four bytes of id. A record that names none must be JSON and fit the latest schema of the topic's subject.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from goqueue.broker.dead_letters import (
+    DIED_AT,
+    ERROR,
+    OFFSET,
+    PARTITION,
+    REASON,
+    TIMESTAMP,
+    TOPIC,
+    dead_letter_topic,
+    letter_headers,
+    make_dead_letter_topic,
+)
+from goqueue.broker.firing import record_bytes
+from goqueue.broker.publish import Appended, Batch, Held, Keeper, Publisher, Replica
+from goqueue.broker.schemas import Schemas
+from goqueue.broker.topics import Topics
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import SchemaMismatch
+from goqueue.model.schemas import InvalidSchema, SchemaKind
+from goqueue.model.topics import DEFAULTS, TopicOptions
+from goqueue.records.batch import HEADER_BYTES, check_batch
+from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.control import build_kept_free
+from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.rewrite import rebuild_batch
+from goqueue.runtime.clock import Clock
+
+HEADER = "schema-id"
+REJECT = "reject"
+MAGIC = 0
+PREFIX_BYTES = 5
+ID_DIGITS_MAX = 10
+FAULT_CHARS_MAX = 1000
+LETTERS_BYTES = 512 * 1024
+
+
+def subjects_of(topic: str, options: TopicOptions) -> tuple[str, ...]:
+    """Whose schemas the records of a topic may have; the first that has any says which is the latest."""
+    named = options.schema_subject.replace("{topic}", topic)
+    return (named, topic) if options.schema_subject == DEFAULTS.schema_subject else (named,)
+
+
+class Fault(NamedTuple):
+    record: DecodedRecord
+    why: str
+
+
+class Validation:
+    def __init__(self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+        self._schemas = schemas
+        self._topics = topics
+        self._publisher = publisher
+        self._clock = clock
+        self.rejected = 0
+        self.buried = 0
+
+    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Fault]]:
+        """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
+        try:
+            records = decode(batch)
+        except GoQueueError as error:
+            raise SchemaMismatch(str(error), code=Code.CORRUPT_MESSAGE) from error
+        faults = self._faults(records, topic, replica.options)
+        if not faults:
+            return batch, []
+        if replica.options.schema_validation == REJECT:
+            self.rejected += len(faults)
+            raise _mismatch(faults, batch)
+        bad = {fault.record.offset for fault in faults}
+        good = [record for record in records if record.offset not in bad]
+        made = rebuild_batch(batch, good) if good else build_kept_free(batch)
+        return check_batch(memoryview(made)), faults
+
+    def bury(
+        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Fault], place: tuple[str, int]
+    ) -> Held:
+        """Make dead letters of records that were left out of a batch; the batch is acknowledged when they are safe.
+        Their places in the log stay free, so that the offsets which their producer counts are true.
+        """
+        held = Held(keeper, appended.base_offset)
+        shift = appended.base_offset - base_offset
+        now_ms = self._clock.now_ms()
+        letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in faults]
+        self._write(place, letters, held)
+        return held
+
+    # -- judging
+
+    def _faults(self, records: Sequence[DecodedRecord], topic: str, options: TopicOptions) -> list[Fault]:
+        subjects = subjects_of(topic, options)
+        found = []
+        for record in records:
+            if record.value is not None:  # a tombstone has no fields
+                why = self._fault(record.value, record.headers, subjects)
+                if why is not None:
+                    found.append(Fault(record, why[:FAULT_CHARS_MAX]))
+        return found
+
+    def _fault(self, value: bytes, headers: Sequence[tuple[str, bytes | None]], subjects: Sequence[str]) -> str | None:
+        said = next((text for name, text in reversed(headers) if name == HEADER), None)
+        is_framed = len(value) >= PREFIX_BYTES and value[0] == MAGIC
+        schema_id = int.from_bytes(value[1:PREFIX_BYTES]) if is_framed else 0
+        if said is not None:
+            if not said.isdigit() or len(said) > ID_DIGITS_MAX:
+                return f"header {HEADER} is {said[:40]!r}, but must be the id of a schema"
+            is_framed = is_framed and int(said) == schema_id
+            schema_id = int(said)
+        if not schema_id and not is_framed:
+            return self._fault_of_latest(value, subjects)
+        if not any(each.subject in subjects for each in self._schemas.machine.uses(schema_id)):
+            return f"schema {schema_id} is none of subject {' or '.join(subjects)}"
+        return self._fault_by(schema_id, value[PREFIX_BYTES:] if is_framed else value, is_framed)
+
+    def _fault_of_latest(self, value: bytes, subjects: Sequence[str]) -> str | None:
+        for subject in subjects:
+            latest = self._schemas.machine.latest(subject)
+            if latest is None:
+                continue
+            kind = self._schemas.schema(latest.schema_id).kind
+            if kind is not SchemaKind.JSON:
+                return f"names no schema: {kind} values need the header {HEADER} or an id before the value"
+            return self._fault_by(latest.schema_id, value, False)
+        return f"names no schema, and subject {' or '.join(subjects)} has none"
+
+    def _fault_by(self, schema_id: int, payload: bytes, is_framed: bool) -> str | None:
+        try:
+            parsed = self._schemas.parsed(schema_id)
+        except InvalidSchema as error:  # a library of ours has become stricter than the one that took it
+            return f"schema {schema_id} cannot be used: {error}"
+        if parsed is None:
+            return f"there is no schema {schema_id}"
+        why = parsed.fault(payload, is_framed)
+        return None if why is None else f"does not fit schema {schema_id}: {why}"
+
+    # -- burying
+
+    def _write(self, place: tuple[str, int], letters: list[NewRecord], held: Held) -> None:
+        topic, partition = place
+        name = dead_letter_topic(topic)
+        source, target = (self._topics.image.topics.get(each) for each in (topic, name))
+        if source is not None and target is None:
+
+            def made(reply: Any) -> None:
+                if isinstance(reply, GoQueueError):
+                    held.settled(reply)
+                else:
+                    self._clock.call_soon(lambda: self._write(place, letters, held))
+
+            make_dead_letter_topic(self._topics, source, made)
+            return
+        try:
+            keepers = [
+                self._publisher.publish(name, partition % (target.partitions if target else 1), memoryview(data))
+                for data in self._batches(name, letters)
+            ]
+        except GoQueueError as error:
+            held.settled(error)
+            return
+        waiting = len(keepers)
+
+        def reached() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                failure = next((keeper.failure for keeper, _ in keepers if keeper.failure is not None), None)
+                self.buried += 0 if failure else len(letters)
+                held.settled(failure)
+
+        for keeper, appended in keepers:
+            keeper.when_reached(appended.next_offset, reached)
+
+    def _batches(self, name: str, letters: Sequence[NewRecord]) -> list[bytearray]:
+        bytes_max = min(LETTERS_BYTES, self._topics.replica(name, 0).log.options.batch_bytes_max) - HEADER_BYTES
+        batches: list[list[NewRecord]] = []
+        size = bytes_max + 1
+        for letter in letters:
+            size += record_bytes(letter)
+            if size > bytes_max:
+                batches.append([])
+                size = record_bytes(letter)
+            batches[-1].append(letter)
+        return [build_batch(each) for each in batches]
+
+
+def _mismatch(faults: Sequence[Fault], batch: Batch) -> SchemaMismatch:
+    numbered = {fault.record.offset - batch.base_offset: fault.why for fault in faults}
+    first = next(iter(numbered))
+    where = f"record {first}: " if batch.record_count > 1 else ""
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return SchemaMismatch(f"{where}{numbered[first]}{more}", numbered)
+
+
+def _letter(fault: Fault, place: tuple[str, int], offset: int, now_ms: int) -> NewRecord:
+    record = fault.record
+    about: Mapping[str, str | int] = {
+        TOPIC: place[0],
+        PARTITION: place[1],
+        OFFSET: offset,
+        REASON: "schema",
+        ERROR: fault.why,
+        DIED_AT: now_ms,
+        TIMESTAMP: record.timestamp,
+    }
+    headers = [*letter_headers(record.headers), *((name, str(text).encode()) for name, text in about.items())]
+    return now_ms, record.key, record.value, headers
