@@ -32,7 +32,7 @@ SUMS = ("anyOf", "oneOf")
 UNCHANGED = ("if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems")
 """Keywords of which only the same is known to be compatible."""
 REFERENCES_MAX = 100
-STEPS_MAX = 20_000
+STEPS_MAX = 5_000
 
 
 class Documents:

@@ -144,7 +144,7 @@ async def schema_stats(call: Call) -> SchemaStats:
     """How many schemas there are, and which topics are checked."""
     registry, machine = call.broker.schemas, call.broker.schemas.machine
     topics = call.broker.topics
-    checked = set()
+    checked: set[str] = set()
     for topic in topics.image.topics.values():
         options = topic.options(topics.defaults)
         if options.schema_validation != OFF:
