@@ -10,6 +10,7 @@ from goqueue.records.decode import decode
 from goqueue.wire.kafka.messages import share_groups as wire
 from tests.unit.doors.kafka.share_members import (
     ACCEPT,
+    GROUP,
     REJECT,
     RELEASE,
     RENEW,
@@ -173,6 +174,60 @@ def test_released_records_come_again_at_once_and_counted() -> None:
     member.get()
     assert member.get({0: [(0, 2, [ACCEPT, RELEASE, RELEASE])]}) == offsets(1, 2, count=2)
     assert member.get({0: [(1, 2, [RELEASE])]}) == offsets(1, 2, count=3)
+
+
+def settle_with_wishes(member: Member, kind: int, **wishes: Any) -> None:
+    """Offset 0 of partition 0, by itself."""
+    request = member.request({0: [(0, 0, [kind])]})
+    (batch,) = request.topics[0].partitions[0].acknowledgement_batches
+    for name, value in wishes.items():
+        setattr(batch, name, value)
+    renews = kind == RENEW
+    sent = wire.ShareAcknowledgeRequest(GROUP, member.name, request.share_session_epoch, renews, request.topics)
+    response = member.call(sent, member.version, wire.ShareAcknowledgeResponse)
+    assert response.responses[0].partitions[0].error_code == 0
+
+
+def test_a_released_record_may_wait() -> None:
+    house = House()
+    house.publish(b"a")
+    member = Member(house)
+    member.get()
+    settle_with_wishes(member, RELEASE, gq_delay_ms=5000)
+    house.advance(4999)
+    assert member.get() == {}
+    house.advance(1)
+    assert member.get() == offsets(0, count=2)
+    settle_with_wishes(member, RELEASE, gq_delay_ms=-1)  # a second, doubled for the second attempt
+    house.advance(1999)
+    assert member.get() == {}
+    house.advance(1)
+    assert member.get() == offsets(0, count=3)
+
+
+def test_a_renewal_may_be_as_long_as_wished() -> None:
+    house = House()
+    house.publish(b"a")
+    member, other = Member(house, version=2), Member(house, "other")
+    member.get()
+    settle_with_wishes(member, RENEW, gq_delay_ms=10 * LEASE_MS)
+    house.advance(10 * LEASE_MS - 1)
+    assert other.get() == {}
+    house.advance(1)
+    assert other.get() == offsets(0, count=2)
+
+
+def test_a_rejection_may_say_why() -> None:
+    house = House()
+    house.publish(b"a")
+    member = Member(house)
+    member.get()
+    settle_with_wishes(member, REJECT, gq_reason="no such customer")
+    house.advance(1)
+    piece = house.broker.broker.topics.replica("orders.dlq", 0).read(0, 10_000, 1)
+    assert piece is not None
+    ((letter,),) = [decode(batch) for batch in split(piece.view())]
+    assert dict(letter.headers)["gq-dlq-error"] == b"no such customer"
 
 
 def test_rejected_records_are_dead_letters_and_never_come_again() -> None:

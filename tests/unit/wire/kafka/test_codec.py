@@ -19,6 +19,12 @@ from goqueue.wire.kafka.messages.fetch import (
 )
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from goqueue.wire.kafka.messages.share_groups import (
+    AcknowledgementBatch,
+    ShareAcknowledgeRequest,
+    SharePartition,
+    ShareTopic,
+)
 from goqueue.wire.kafka.notation import Bytes, Int32, Message, Records
 from goqueue.wire.kafka.schema import fields_of
 from goqueue.wire.kafka.varint import encode_varint, read_varint
@@ -80,6 +86,16 @@ def test_a_tagged_message_with_default_values_is_not_sent() -> None:
     explicit = FetchResponse(responses=[FetchedTopic(partitions=[FetchedPartition(diverging_epoch=EpochEndOffset())])])
     assert encode(explicit, 12) == encode(plain, 12)
     assert encode(explicit, 11) == encode(plain, 11)
+
+
+def test_our_own_tags_go_and_come_and_are_left_out_if_not_used() -> None:
+    ours = AcknowledgementBatch(1, 2, [2], gq_delay_ms=500, gq_reason="no such customer")
+    plain = AcknowledgementBatch(1, 2, [2])
+    for batch in (ours, plain):
+        topics = [ShareTopic(partitions=[SharePartition(acknowledgement_batches=[batch])])]
+        sent = ShareAcknowledgeRequest("g", "m", topics=topics)
+        assert decode(ShareAcknowledgeRequest, 1, encode(sent, 1))[0] == sent
+        assert (b"no such customer" in encode(sent, 1)) == (batch is ours)
 
 
 def test_unknown_tags_are_skipped() -> None:

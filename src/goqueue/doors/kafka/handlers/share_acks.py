@@ -13,7 +13,7 @@ from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.wire.kafka.messages.share_groups import AcknowledgementBatch, ShareTopic
+from goqueue.wire.kafka.messages.share_groups import NO_DELAY, AcknowledgementBatch, ShareTopic
 
 RENEW = 4
 HOWS = {0: How.ACK, 1: How.ACK, 2: How.RETRY, 3: How.REJECT, RENEW: How.EXTEND}
@@ -94,14 +94,19 @@ def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) 
         next_offset = last + 1
         for kind, group in groupby(types):
             width = len(list(group)) if len(types) > 1 else count
-            yield _settlement(first, first + width - 1, kind, lease_ms)
+            yield _settlement(first, first + width - 1, kind, lease_ms, batch)
             first += width
 
 
-def _settlement(first: int, last: int, kind: int, lease_ms: int | None) -> Settlement:
+def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: AcknowledgementBatch) -> Settlement:
     if kind not in HOWS or (kind == RENEW and lease_ms is None):
         raise Refused(Code.INVALID_REQUEST, f"acknowledgements of kind {kind} were not announced")
-    return Settlement(first, last, HOWS[kind], lease_ms if kind == RENEW and lease_ms else 0)
+    delay_ms = batch.gq_delay_ms
+    if delay_ms < NO_DELAY:
+        raise Refused(Code.INVALID_REQUEST, f"a delay of {delay_ms} ms")
+    if delay_ms == NO_DELAY:
+        delay_ms = lease_ms if kind == RENEW and lease_ms else 0
+    return Settlement(first, last, HOWS[kind], delay_ms, batch.gq_reason or "")
 
 
 def _acked(reply: Any) -> Acked:

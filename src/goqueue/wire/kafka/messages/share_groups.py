@@ -25,6 +25,9 @@ from goqueue.wire.kafka.notation import (
     Uuid,
 )
 
+NO_DELAY = -2
+"""Kafka's own: a release is ready at once, a renewal lasts as long as a lease."""
+
 
 class ShareGroupHeartbeatRequest(Message):
     group_id: String = ""
@@ -100,6 +103,11 @@ class AcknowledgementBatch(Message):
     last_offset: Int64 = 0
     acknowledge_types: list[Int8] = []
     """One for all, or one for each offset."""
+    gq_delay_ms: Annotated[Int32, "tag 10000"] = NO_DELAY
+    """Ours, as `gq_reason`; who does not know a tag skips it. Of a release: when it is ready again, -1 for a backoff
+    that grows with every attempt. Of a renewal: how long from now."""
+    gq_reason: Annotated[String | None, "tag 10001"] = None
+    """Of a release or a rejection: what its dead letter shall say."""
 
 
 class SharePartition(Message):
