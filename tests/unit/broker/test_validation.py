@@ -2,12 +2,13 @@
 
 import pytest
 
-from goqueue.broker.schemas import Given
+from goqueue.broker.schemas import Given, SetLevel
 from goqueue.broker.send import NewMessage
+from goqueue.broker.topics import SetOptions
 from goqueue.broker.validation import subjects_of
 from goqueue.model.codes import Code
 from goqueue.model.refusal import SchemaMismatch
-from goqueue.model.schemas import RegistryCode, SchemaKind
+from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
 from goqueue.records.build import build_batch
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -17,8 +18,8 @@ GOOD, BAD = b'{"n": 1}', b'{"n": "one"}'
 WHY = 'does not fit schema 1: field n: "one" is not of type "integer"'
 
 
-def checked_node(how: str = "reject", **options: str) -> QueueNode:
-    node = queue_node(**{"schema.validation": how, **options})
+def checked_node(how: str = "reject", subject: str = "{topic}-value") -> QueueNode:
+    node = queue_node(schema_validation=how, schema_subject=subject)
     register(node, "orders-value", NUMBER)
     return node
 
@@ -69,8 +70,6 @@ def test_a_topic_that_does_not_ask_is_not_looked_at() -> None:
 def test_the_option_may_come_and_go() -> None:
     node = queue_node()
     register(node, "orders-value", NUMBER)
-    from goqueue.broker.topics import SetOptions
-
     for how, expected in (("reject", WHY), ("off", None), ("reject", WHY)):
         node.ask(node.broker.topics.submit, SetOptions("orders", {"schema.validation": how}))
         assert errors(node, BAD) == [expected]
@@ -109,9 +108,6 @@ def test_the_schema_is_named_by_header_or_prefix() -> None:
 
 def register_next(node: QueueNode, given: Given) -> int:
     """Of another format than the one before it."""
-    from goqueue.broker.schemas import SetLevel
-    from goqueue.model.schemas import Level
-
     node.ask(node.broker.schemas.submit, SetLevel("orders-value", Level.NONE))
     return register(node, "orders-value", given)
 
@@ -120,14 +116,14 @@ def test_without_an_id_only_json_can_be_checked() -> None:
     node = checked_node()
     register_next(node, Given('"string"'))
     assert errors(node, GOOD) == ["names no schema: AVRO values need the header schema-id or an id before the value"]
-    node = queue_node(**{"schema.validation": "reject"})
+    node = queue_node(schema_validation="reject")
     assert errors(node, GOOD) == ["names no schema, and subject orders-value or orders has none"]
     register(node, "orders", NUMBER)  # F195: the subject may be called as the topic
     assert errors(node, GOOD, BAD) == [None, WHY]
 
 
 def test_a_subject_may_be_chosen() -> None:
-    node = checked_node(**{"schema.subject": "{topic}-of-{topic}"})
+    node = checked_node(subject="{topic}-of-{topic}")
     assert errors(node, GOOD) == ["names no schema, and subject orders-of-orders has none"]
     register(node, "orders-of-orders", NUMBER)
     assert errors(node, GOOD, framed(1, GOOD)) == [None, None]

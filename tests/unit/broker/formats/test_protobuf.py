@@ -1,5 +1,7 @@
 """Protobuf: evolution by the rules of the wire format, as Confluent's registry judges it, and damaged values."""
 
+from base64 import b64encode
+
 import pytest
 from google.protobuf import descriptor_pb2
 
@@ -192,8 +194,6 @@ def test_what_is_no_schema_is_refused_with_a_reason(text: str) -> None:
 def test_a_descriptor_that_contradicts_itself_is_refused() -> None:
     file = descriptor_pb2.FileDescriptorProto(name="a.proto", syntax="proto3")
     file.message_type.add(name="A").field.add(name="x", number=1, type=11, type_name=".Nowhere", label=1)
-    from base64 import b64encode
-
     with pytest.raises(InvalidSchema, match="Nowhere"):
         ProtobufSchema(b64encode(file.SerializeToString()).decode())
 

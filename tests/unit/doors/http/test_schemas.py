@@ -231,7 +231,7 @@ async def test_protobuf_is_text_or_a_descriptor(client: Client) -> None:
 
 @served
 async def test_stats(client: Client) -> None:
-    await client.b.create_topic("orders", **{"schema.validation": "reject"})
+    await client.b.create_topic("orders", schema_validation="reject")
     await client.post("/subjects/orders/versions", **body())
     await client.post("/subjects/other/versions", **body())
     stats = await client.get("/schemas/stats")
@@ -248,7 +248,7 @@ def test_every_route_has_a_name_of_its_own() -> None:
     names = [operation.name for operation in OPERATIONS]
     assert len(names) == len(set(names))
     paths = {(each.method, each.path) for each in OPERATIONS if each.tag == "Schemas"}
-    named = {  # the fifteen of HTTP_API section 7
+    named = {
         ("POST", "/schemas/subjects/{subject}/versions"),
         ("GET", "/schemas/subjects/{subject}/versions"),
         ("GET", "/schemas/subjects/{subject}/versions/{version}"),
