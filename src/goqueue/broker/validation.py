@@ -5,9 +5,10 @@ byte and four bytes of id. A record that names none must be JSON and fit the lat
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.dead_letters import (
+    ATTEMPTS,
     DIED_AT,
     ERROR,
     OFFSET,
@@ -20,7 +21,8 @@ from goqueue.broker.dead_letters import (
     make_dead_letter_topic,
 )
 from goqueue.broker.firing import record_bytes
-from goqueue.broker.publish import Appended, Batch, Held, Keeper, Publisher, Replica
+from goqueue.broker.formats.parsed import Parsed
+from goqueue.broker.publish import OFF, Appended, Batch, Held, Keeper, Publisher, Replica
 from goqueue.broker.schemas import Schemas
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
@@ -38,10 +40,14 @@ from goqueue.runtime.clock import Clock
 HEADER = "schema-id"
 REJECT = "reject"
 MAGIC = 0
+LATEST = -1
+"""Stands for the id of a schema that a record does not name."""
 PREFIX_BYTES = 5
 ID_DIGITS_MAX = 10
 FAULT_CHARS_MAX = 1000
 LETTERS_BYTES = 512 * 1024
+
+Header: TypeAlias = tuple[str, bytes | None]
 
 
 def subjects_of(topic: str, options: TopicOptions) -> tuple[str, ...]:
@@ -94,53 +100,22 @@ class Validation:
         self._write(place, letters, held)
         return held
 
-    # -- judging
+    def check_one(self, topic: str, options: TopicOptions, value: bytes | None, headers: Sequence[Header]) -> None:
+        """SchemaMismatch: such a record could not be published, now or later."""
+        if options.schema_validation != OFF and value is not None:
+            why = _Judge(self._schemas, subjects_of(topic, options)).fault(value, headers)
+            if why is not None:
+                raise SchemaMismatch(why, {0: why})
 
     def _faults(self, records: Sequence[DecodedRecord], topic: str, options: TopicOptions) -> list[Fault]:
-        subjects = subjects_of(topic, options)
+        judge = _Judge(self._schemas, subjects_of(topic, options))
         found = []
         for record in records:
             if record.value is not None:  # a tombstone has no fields
-                why = self._fault(record.value, record.headers, subjects)
+                why = judge.fault(record.value, record.headers)
                 if why is not None:
                     found.append(Fault(record, why[:FAULT_CHARS_MAX]))
         return found
-
-    def _fault(self, value: bytes, headers: Sequence[tuple[str, bytes | None]], subjects: Sequence[str]) -> str | None:
-        said = next((text for name, text in reversed(headers) if name == HEADER), None)
-        is_framed = len(value) >= PREFIX_BYTES and value[0] == MAGIC
-        schema_id = int.from_bytes(value[1:PREFIX_BYTES]) if is_framed else 0
-        if said is not None:
-            if not said.isdigit() or len(said) > ID_DIGITS_MAX:
-                return f"header {HEADER} is {said[:40]!r}, but must be the id of a schema"
-            is_framed = is_framed and int(said) == schema_id
-            schema_id = int(said)
-        if not schema_id and not is_framed:
-            return self._fault_of_latest(value, subjects)
-        if not any(each.subject in subjects for each in self._schemas.machine.uses(schema_id)):
-            return f"schema {schema_id} is none of subject {' or '.join(subjects)}"
-        return self._fault_by(schema_id, value[PREFIX_BYTES:] if is_framed else value, is_framed)
-
-    def _fault_of_latest(self, value: bytes, subjects: Sequence[str]) -> str | None:
-        for subject in subjects:
-            latest = self._schemas.machine.latest(subject)
-            if latest is None:
-                continue
-            kind = self._schemas.schema(latest.schema_id).kind
-            if kind is not SchemaKind.JSON:
-                return f"names no schema: {kind} values need the header {HEADER} or an id before the value"
-            return self._fault_by(latest.schema_id, value, False)
-        return f"names no schema, and subject {' or '.join(subjects)} has none"
-
-    def _fault_by(self, schema_id: int, payload: bytes, is_framed: bool) -> str | None:
-        try:
-            parsed = self._schemas.parsed(schema_id)
-        except InvalidSchema as error:  # a library of ours has become stricter than the one that took it
-            return f"schema {schema_id} cannot be used: {error}"
-        if parsed is None:
-            return f"there is no schema {schema_id}"
-        why = parsed.fault(payload, is_framed)
-        return None if why is None else f"does not fit schema {schema_id}: {why}"
 
     # -- burying
 
@@ -192,6 +167,62 @@ class Validation:
         return [build_batch(each) for each in batches]
 
 
+class _Judge:
+    """Of the records of one batch: what was found out about a schema holds for all of them."""
+
+    def __init__(self, schemas: Schemas, subjects: Sequence[str]) -> None:
+        self._schemas = schemas
+        self._subjects = subjects
+        self._known: dict[int, Parsed | str] = {}
+        """By id: what checks values, or why nothing can."""
+
+    def fault(self, value: bytes, headers: Sequence[Header]) -> str | None:
+        is_framed = len(value) >= PREFIX_BYTES and value[0] == MAGIC
+        schema_id = int.from_bytes(value[1:PREFIX_BYTES]) if is_framed else LATEST
+        said = next((text for name, text in reversed(headers) if name == HEADER), None) if headers else None
+        if said is not None:
+            if not said.isdigit() or len(said) > ID_DIGITS_MAX:
+                return f"header {HEADER} is {said[:40]!r}, but must be the id of a schema"
+            is_framed = is_framed and int(said) == schema_id
+            schema_id = int(said)
+        known = self._known.get(schema_id)
+        if known is None:
+            known = self._known[schema_id] = self._latest() if schema_id == LATEST else self._by_id(schema_id)
+        if isinstance(known, str):
+            return known
+        why = known.fault(value[PREFIX_BYTES:] if is_framed else value, is_framed)
+        return None if why is None else f"does not fit {self._name(schema_id)}: {why}"
+
+    def _name(self, schema_id: int) -> str:
+        latest = self._latest_id() if schema_id == LATEST else schema_id
+        return f"schema {latest}"
+
+    def _latest_id(self) -> int | None:
+        found = (self._schemas.machine.latest(subject) for subject in self._subjects)
+        return next((each.schema_id for each in found if each is not None), None)
+
+    def _latest(self) -> Parsed | str:
+        latest = self._latest_id()
+        if latest is None:
+            return f"names no schema, and subject {' or '.join(self._subjects)} has none"
+        kind = self._schemas.schema(latest).kind
+        if kind is not SchemaKind.JSON:
+            return f"names no schema: {kind} values need the header {HEADER} or an id before the value"
+        return self._parsed(latest)
+
+    def _by_id(self, schema_id: int) -> Parsed | str:
+        if not any(each.subject in self._subjects for each in self._schemas.machine.uses(schema_id)):
+            return f"schema {schema_id} is none of subject {' or '.join(self._subjects)}"
+        return self._parsed(schema_id)
+
+    def _parsed(self, schema_id: int) -> Parsed | str:
+        try:
+            found = self._schemas.parsed(schema_id)
+        except InvalidSchema as error:  # a library of ours has become stricter than the one that took it
+            return f"schema {schema_id} cannot be used: {error}"
+        return found or f"there is no schema {schema_id}"
+
+
 def _mismatch(faults: Sequence[Fault], batch: Batch) -> SchemaMismatch:
     numbered = {fault.record.offset - batch.base_offset: fault.why for fault in faults}
     first = next(iter(numbered))
@@ -208,6 +239,7 @@ def _letter(fault: Fault, place: tuple[str, int], offset: int, now_ms: int) -> N
         OFFSET: offset,
         REASON: "schema",
         ERROR: fault.why,
+        ATTEMPTS: 0,
         DIED_AT: now_ms,
         TIMESTAMP: record.timestamp,
     }

@@ -77,6 +77,7 @@ class Assembly:
         topics.reconcile()
         publisher = Publisher(topics, clock, transactions.verify, schedules)
         publisher.gate = validation = Validation(schemas, topics, publisher, clock)
+        schedules.check_record = validation.check_one
         sender = Sender(topics, publisher, clock)
         topics.on_change.append(sender.topics_changed)
         self.broker = Broker(

@@ -2,11 +2,14 @@
 
 import pytest
 
+from goqueue.broker.redrive import RedriveRequest
+from goqueue.broker.schedules import Recurring
 from goqueue.broker.schemas import Given, SetLevel
 from goqueue.broker.send import NewMessage
 from goqueue.broker.topics import SetOptions
 from goqueue.broker.validation import subjects_of
 from goqueue.model.codes import Code
+from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import SchemaMismatch
 from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
@@ -143,6 +146,7 @@ def test_a_dead_letter_keeps_its_place_free_and_says_why() -> None:
         "gq-dlq-offset": b"1",
         "gq-dlq-reason": b"schema",
         "gq-dlq-error": WHY.encode(),
+        "gq-dlq-attempts": b"0",
         "gq-dlq-died-at": str(node.clock.now_ms()).encode(),
         "gq-dlq-timestamp": b"5",
     }
@@ -201,3 +205,46 @@ def test_validators_are_kept_and_not_more_than_a_few() -> None:
     assert node.broker.schemas.parsed_count == 1
     before = node.broker.schemas.parsed(1)
     assert node.broker.schemas.parsed(1) is before
+
+
+def test_what_is_to_be_repeated_is_checked_when_it_is_stored() -> None:
+    node = checked_node("dead-letter")
+    wanted = Recurring("nightly", "orders", "0 3 * * *", BAD)
+    refused = node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done))
+    assert (type(refused), str(refused)) == (SchemaMismatch, WHY)
+    stored = node.reply(lambda done: node.broker.schedules.store_recurring(wanted._replace(value=GOOD), done))
+    assert stored.code is Code.NONE
+
+
+def test_a_dead_letter_that_fits_now_can_be_sent_back() -> None:
+    node = checked_node("dead-letter")
+    node.put("orders", BAD)
+    wider = Given('{"type": "object", "properties": {"n": {"type": ["integer", "string"]}}}', SchemaKind.JSON)
+    register(node, "orders-value", wider)
+    job = node.reply(lambda done: node.broker.dead_letters.redrive(RedriveRequest("orders"), done))
+    node.pass_ms(1000)
+    assert job is not None
+    assert node.values("orders") == [BAD]
+
+
+@pytest.mark.parametrize("bad_first", [True, False])
+def test_a_batch_that_is_sent_again_stands_in_the_log_once(bad_first: bool) -> None:
+    node = checked_node("dead-letter")
+    values = (BAD, GOOD) if bad_first else (GOOD, BAD)
+    for _ in range(2):
+        batch = build_batch(
+            [(1, None, value, []) for value in values], producer_id=5, producer_epoch=0, base_sequence=0
+        )
+        keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(batch))
+        node.commit()
+        assert (appended.base_offset, keeper.failure) == (0, None)
+    assert node.values("orders") == [GOOD]
+    assert node.values("orders.dlq") == [BAD, BAD]  # at least once
+
+
+def test_a_full_disk_of_dead_letters_is_told_to_the_producer() -> None:
+    node = checked_node("dead-letter")
+    node.put("orders", BAD)
+    node.ask(node.broker.topics.submit, SetOptions("orders.dlq", {"max.message.bytes": "10"}))
+    (sent,) = node.send("orders", BAD)
+    assert isinstance(sent.error, BatchTooLarge)
