@@ -5,6 +5,7 @@ place, is a descriptor, and from there on Google's own library does the rest.
 import ast
 import re
 import tempfile
+import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from functools import cached_property
@@ -47,8 +48,11 @@ class ProtobufSchema:
             self.descriptor: FileDescriptor = self._pool.FindFileByName(SELF)
         except (TypeError, KeyError, ValueError) as error:
             raise InvalidSchema(f"not a Protobuf schema: {error}") from None
-        self.text = text if _from_base64(text) is None else proto_text(file)
-        self.fingerprint = digest(proto_text(file))
+        written = proto_text(file)
+        self.text = text if _from_base64(text) is None else written
+        if self.text is written and proto_text(_file(written, SELF, known)) != written:
+            raise InvalidSchema("not a Protobuf schema: a descriptor that cannot be written as text")
+        self.fingerprint = digest(written)
         self._file = file
         self._classes: dict[tuple[int, ...], type[Message]] = {}
 
@@ -119,7 +123,9 @@ def _compile(text: str, name: str, known: dict[str, Any]) -> Any:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(source, "utf-8")
         try:
-            modules = _protoc_compiler.get_protos(name.encode(), [made.encode(), str(WELL_KNOWN).encode()])
+            with warnings.catch_warnings():  # it has no log of its own
+                warnings.simplefilter("ignore")
+                modules = _protoc_compiler.get_protos(name.encode(), [made.encode(), str(WELL_KNOWN).encode()])
         except _protoc_compiler.ProtocErrors as errors:
             raise InvalidSchema(f"not a Protobuf schema: {_told(errors.errors())}") from None
         except UnicodeError as error:

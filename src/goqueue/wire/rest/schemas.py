@@ -15,7 +15,15 @@ SchemaId = Annotated[int, Meta(ge=0, le=INT32_MAX, description="Id of a schema",
 VersionName = Annotated[
     str, Meta(min_length=1, max_length=20, description="A version, or `latest`", examples=["latest"])
 ]
-Flag = Annotated[str, Meta(max_length=5, description="true or false, in any case", examples=["true"])]
+Flag = Annotated[
+    str,
+    Meta(
+        pattern=r"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$",
+        max_length=5,
+        description="true or false, in any case: Confluent's Python client says True",
+        examples=["true"],
+    ),
+]
 KindName = Annotated[str, Meta(max_length=20, description="AVRO, JSON or PROTOBUF; absent: AVRO", examples=["JSON"])]
 
 

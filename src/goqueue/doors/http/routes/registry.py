@@ -45,8 +45,6 @@ def named(subject: str) -> str:
 
 
 def is_set(flag: str) -> bool:
-    if flag.lower() not in ("true", "false", ""):
-        raise RegistryRefused(RegistryCode.OPERATION_NOT_PERMITTED, f"{flag!r} is neither true nor false")
     return flag.lower() == "true"
 
 
