@@ -35,4 +35,4 @@ def test_delayed_records_are_read_once_when_due_and_never_before_by_every_client
         for record in records:
             if record.value != b"now":
                 assert record.timestamp_ms >= sent_ms[record.value or b""] + DELAY_MS - 1
-                assert dict(record.headers).keys() == {"gq-priority", "gq-published-at"}
+                assert dict(record.headers).keys() == {"gq-priority", "gq-published-at", "gq-scheduled-as"}

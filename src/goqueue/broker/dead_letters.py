@@ -1,16 +1,20 @@
 """Dead letters: records that a group gives up on are written to a topic of their own before they are settled.
 
-`{topic}.dlq` is an ordinary topic, made when it is first needed. A dead letter has the key, the value and the headers
-of its record, and headers that say where it came from and why it died.
+`{topic}.dlq`, or the one that a topic names (`dead.letter.topic`), is an ordinary topic, made when first needed. A
+dead letter has the key, the value and the headers of its record, and headers that say where it came from and why it
+died.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from zlib import crc32
 
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.leased import LeasedRecords, read_slices
+from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step, runs_of
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Place, Queues
 from goqueue.broker.topics import CreateTopic, Topics
@@ -22,7 +26,7 @@ from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
-from goqueue.records.wishes import EXPIRES_AT, without_delay
+from goqueue.records.wishes import DEDUP_ID, EXPIRES_AT, FORMER_DEDUP_ID, without_delay
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
@@ -44,6 +48,9 @@ TOPIC, PARTITION, OFFSET, GROUP, REASON, ERROR, ATTEMPTS, FIRST_DELIVERED, DIED_
         "expires-at",
     )
 )
+RENAMED = {EXPIRES_AT: EXPIRED_AT, DEDUP_ID: FORMER_DEDUP_ID}
+"""A record that has expired must not expire again before anybody has looked at it, and must not be taken for the one
+that it was before."""
 NAME_CHARS_MAX = 249
 RECORDS_PER_BATCH = 100
 RETRY_MS = 1000
@@ -62,6 +69,13 @@ def dead_letter_topic(topic: str) -> str:
     return topic[: NAME_CHARS_MAX - len(mark)] + mark
 
 
+def dead_letters_of(topics: Topics, topic: str) -> str:
+    """The topic for the dead letters of `topic`: the one that it names, or one made for it."""
+    known = topics.image.topics.get(topic)
+    named = known.overrides.get("dead.letter.topic", "") if known is not None else ""
+    return named if named and named != topic else dead_letter_topic(topic)
+
+
 def make_dead_letter_topic(topics: Topics, source: Topic, on_reply: Callable[[Any], None]) -> None:
     """What the source took must fit, with all that is said about it. Replies with a GoQueueError if there is none."""
     bytes_max = max(source.options(topics.defaults).max_message_bytes, topics.defaults.max_message_bytes) + ABOUT_BYTES
@@ -72,21 +86,27 @@ def make_dead_letter_topic(topics: Topics, source: Topic, on_reply: Callable[[An
             reply = GoQueueError(reply.message)
         on_reply(reply)
 
-    name = dead_letter_topic(source.name)
+    name = dead_letters_of(topics, source.name)
     topics.submit(CreateTopic(name, secrets.token_bytes(16), source.partitions, options), created)
 
 
 class DeadLetterWriter:
     """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
 
-    def __init__(self, queues: Queues, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+    def __init__(self, queues: Queues, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
         self._publisher = publisher
         self._clock = clock
+        self._journeys = journeys
         self._records = LeasedRecords()
         self._under_way: set[Place] = set()
         self.written = 0
+        self.written_by_reason: Counter[str] = Counter()
+        self.written_by_topic: Counter[str] = Counter()
+        """By the topic that they came from."""
+        self.create_errors = 0
+        self.publish_errors = 0
         queues.on_dying.append(self._write)
 
     def write_pending(self) -> None:
@@ -104,17 +124,19 @@ class DeadLetterWriter:
         self._under_way.add(place)
         try:
             source = self._topics.image.topics.get(place.topic)
-            name = dead_letter_topic(place.topic)
+            name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
                 self._create(source, place)
                 return
             self._publish(place, name, letters)
         except GoQueueError as error:
+            self.publish_errors += 1
             self._failed(place, error)
 
     def _create(self, source: Topic, place: Place) -> None:
         def created(reply: Any) -> None:
             if isinstance(reply, GoQueueError):
+                self.create_errors += 1
                 self._failed(place, reply)
             else:
                 self._clock.call_soon(lambda: self._again(place))
@@ -124,7 +146,7 @@ class DeadLetterWriter:
     def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
         partition = place.partition % self._topics.image.topics[name].partitions
         bytes_max = self._topics.replica(name, partition).log.options.batch_bytes_max
-        records, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
+        records, written, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
         if not records:  # retention was faster
             self._settle(place, letters)
             return
@@ -132,17 +154,21 @@ class DeadLetterWriter:
 
         def reached() -> None:
             if keeper.failure is not None:
+                self.publish_errors += 1
                 self._failed(place, keeper.failure)
             else:
                 self.written += len(records)
+                self.written_by_topic[place.topic] += len(records)
+                self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in records)
+                self._note(place, dict(enumerate(written, appended.base_offset)), f"{name}/{partition}")
                 self._settle(place, letters)
 
         keeper.when_reached(appended.next_offset, reached)
 
     def _read(
         self, place: Place, letters: Sequence[DeadLetter], bytes_max: int
-    ) -> tuple[list[NewRecord], Sequence[DeadLetter]]:
-        """As many as fit into one batch, at least one; and the letters that this settles."""
+    ) -> tuple[list[NewRecord], Sequence[DeadLetter], Sequence[DeadLetter]]:
+        """As many as fit into one batch, at least one; the letters that these are, and those that this settles."""
         replica = self._topics.replica(place.topic, place.partition)
         there = [each.offset for each in letters if each.offset >= replica.start_offset]
         runs = [LeasedRun(offset, offset, 0, 0) for offset in there]
@@ -163,9 +189,19 @@ class DeadLetterWriter:
             records.append(made)
             taken.append(by_offset[record.offset])
         if len(taken) < len(found):
-            return records, taken
+            return records, taken, taken
         left_out = {run.first for run in slices.left_out}
-        return records, [each for each in letters if each.offset not in left_out]
+        return records, taken, [each for each in letters if each.offset not in left_out]
+
+    def _note(self, place: Place, written: Mapping[int, DeadLetter], where: str) -> None:
+        """Neighbours that died alike together. `written`: by the offsets that they have now."""
+        group, topic, partition = place
+        now_ms = self._clock.now_ms()
+        for (reason, error), alike in groupby(written.items(), lambda one: (one[1].reason, one[1].error)):
+            why = f"{reason}: {error}" if error else reason
+            for first, last, offset in runs_of((letter.offset, new) for new, letter in alike):
+                detail = f"{why[:DETAIL_CHARS_MAX]}; now {where}/{offset}"
+                self._journeys.note(now_ms, Step.DEAD_LETTERED, topic, partition, first, last, group, detail=detail)
 
     def _settle(self, place: Place, letters: Sequence[DeadLetter]) -> None:
         def settled(reply: Any) -> None:
@@ -187,7 +223,7 @@ class DeadLetterWriter:
 
 def letter_headers(headers: Iterable[tuple[str, bytes | None]]) -> Headers:
     """Those of its record. One that has expired must not expire again, before anybody has looked at it."""
-    return [(EXPIRED_AT if name == EXPIRES_AT else name, value) for name, value in without_delay(headers)]
+    return [(RENAMED.get(name, name), value) for name, value in without_delay(headers)]
 
 
 def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:

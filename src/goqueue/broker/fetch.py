@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from goqueue.broker.noting import Journeys, Step
 from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -14,6 +15,7 @@ from goqueue.runtime.clock import Clock, Timer
 
 NO_EPOCH = -1
 _NONE: Final = Code.NONE  # looking up enum members costs
+_FETCHED: Final = Step.FETCHED
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
@@ -43,23 +45,37 @@ class Limits(NamedTuple):
     max_bytes: int
     max_wait_ms: int
     is_read_committed: bool = False
+    consumer: str = ""
+    """Who reads, as far as it says."""
 
 
 OnGot = Callable[[list[Got]], None]
 
 
 class Fetcher:
-    def __init__(self, topics: Topics, clock: Clock) -> None:
+    def __init__(self, topics: Topics, clock: Clock, journeys: Journeys) -> None:
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
 
     def fetch(self, wants: Sequence[Want], limits: Limits, on_got: OnGot) -> "ParkedFetch | None":
         """Answer at once, or later: then what is returned can be cancelled."""
         got = self.gather(wants, limits)
         if limits.max_wait_ms <= 0 or is_enough(got, limits):
+            self.note(wants, got, limits)
             on_got(got)
             return None
         return ParkedFetch(self, self._topics, self._clock, wants, limits, got, on_got)
+
+    def note(self, wants: Sequence[Want], got: Sequence[Got], limits: Limits) -> None:
+        """That this is sent."""
+        now_ms = 0
+        for want, one in zip(wants, got, strict=True):
+            piece = one.piece
+            if piece is not None and piece.next_offset > want.offset:
+                now_ms = now_ms or self._clock.now_ms()
+                first, last = max(want.offset, piece.first_offset), piece.next_offset - 1
+                self._journeys.note(now_ms, _FETCHED, want.topic, want.partition, first, last, "", limits.consumer)
 
     def gather(self, wants: Sequence[Want], limits: Limits, known: Sequence[Got | None] = ()) -> list[Got]:
         """`known`: what was got before, where it would be the same again."""
@@ -164,7 +180,10 @@ class ParkedFetch:
         if self._timer is None:
             return
         self.cancel()
-        self._on_got(self._gather() if got is None else got)
+        if got is None:
+            got = self._gather()
+        self._fetcher.note(self._wants, got, self._limits)
+        self._on_got(got)
 
     def cancel(self) -> None:
         """Its connection is gone."""

@@ -1,11 +1,13 @@
 """Queue groups: each belongs to one of several coordinators, by its name. Here is what receiving and settling share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 from goqueue.broker.group_options import check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
+from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
@@ -19,7 +21,10 @@ from goqueue.machines.delivery_commands import (
     Seek,
     SetGroupOptions,
     SetPolicy,
+    Tally,
 )
+from goqueue.machines.delivery_why import RecordState
+from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -54,6 +59,15 @@ class QueueLag(NamedTuple):
     """Of the first record that is not settled; None: all are."""
 
 
+class Measured(NamedTuple):
+    """Records of all groups."""
+
+    leased: int
+    waiting: int
+    """For the end of a retry's delay."""
+    dying: int
+
+
 class Group(NamedTuple):
     """A group's part of the world."""
 
@@ -62,10 +76,11 @@ class Group(NamedTuple):
 
 
 class Queues:
-    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock, journeys: Journeys) -> None:
         self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
         self._topics = topics
         self._clock = clock
+        self._journeys = journeys
         self._image = Image()
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
@@ -73,11 +88,19 @@ class Queues:
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
         self._rates = LaneRates()
-        for coordinator in coordinators:
-            coordinator.after_apply = lambda facts: self._applied()
+        for group in self._groups:
+            group.coordinator.after_apply = partial(self._applied, group)
+
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that queue groups are kept in."""
+        return len(self._groups)
+
+    def partition_of(self, group_id: str) -> int:
+        return crc32(group_id.encode()) % len(self._groups)
 
     def of(self, group_id: str) -> Group:
-        return self._groups[crc32(group_id.encode()) % len(self._groups)]
+        return self._groups[self.partition_of(group_id)]
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
@@ -85,7 +108,9 @@ class Queues:
 
     # -- what goes on
 
-    def _applied(self) -> None:
+    def _applied(self, group: Group, facts: Iterable[Fact]) -> None:
+        if group.coordinator.is_loaded:
+            note_delivery(self._journeys, group.machine, facts, self._clock.now_ms())
         if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
@@ -147,8 +172,12 @@ class Queues:
 
     # -- places
 
-    def open(self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None]) -> None:
-        """Begin to deliver there, at one end of the log if the group is new there; `on_open` once that is durable."""
+    def open(
+        self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None], at: int | None = None
+    ) -> None:
+        """Begin to deliver there: if the group is new there, at the offset `at`, or else at one end of the log.
+        `on_open` once that is durable.
+        """
         try:
             replica = self._topics.replica(place.topic, place.partition)
             topic = self._topic(place.topic)
@@ -157,6 +186,8 @@ class Queues:
             return
         start = self.options(place.group_id).get("start", start)
         offset = replica.start_offset if start == EARLIEST else replica.high_watermark
+        if at is not None:
+            offset = max(replica.start_offset, min(at, replica.high_watermark))
         command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
         self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
 
@@ -223,12 +254,43 @@ class Queues:
 
         self.submit(group_id, SetGroupOptions(group_id, dict(changes)), is_set)
 
+    def settled_below(self, place: Place) -> int | None:
+        """The first offset that is not settled; None: this group has never been there."""
+        machine = self.of(place.group_id).machine
+        return machine.measure(place).start_offset if machine.is_open(place) else None
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer."""
+        return self.of(place.group_id).machine.reach(place, consumer)
+
+    def tallies(self) -> tuple[Tally, Measured]:
+        """What happened since the start, and what is the matter now, in all groups."""
+        total = Tally()
+        leased = waiting = dying = 0
+        for _, machine in self._groups:
+            for name in total.__struct_fields__:
+                setattr(total, name, getattr(total, name) + getattr(machine.tally, name))
+            for measure in machine.measures():
+                leased += sum(measure.leased)
+                waiting += measure.waiting
+                dying += measure.dead
+        return total, Measured(leased, waiting, dying)
+
     def groups(self) -> Iterator[str]:
         for group in self._groups:
             yield from group.machine.groups()
 
     def places(self, group_id: str) -> list[Place]:
         return self.of(group_id).machine.places(group_id)
+
+    def readers(self, topic: str, partition: int) -> list[Place]:
+        """The places of all groups in one partition."""
+        return [place for group in self._groups for place in group.machine.readers(topic, partition)]
+
+    def record_state(self, place: Place, offset: int) -> RecordState:
+        """What is the matter with one record. Refused: this group has never been there."""
+        self.measure(place)
+        return self.of(place.group_id).machine.record_state(place, offset)
 
     def measure(self, place: Place) -> Measure:
         """Refused: this group has never been there."""
@@ -257,11 +319,23 @@ class Queues:
         """Refused: this group has never been there."""
         return self._rates.look(place, self.measure(place), self._clock.now_ms())
 
+    def oldest_ages_ms(self, place: Place) -> list[int | None]:
+        """By lane, how long ago the oldest record that is ready was published; None: nothing is. Asked after
+        `measure`.
+        """
+        replica = self._topics.replica(place.topic, place.partition)
+        offsets = self.of(place.group_id).machine.oldest_ready(place)
+        times = [None if offset is None else _time_of(replica, offset) for offset in offsets]
+        now_ms = self._clock.now_ms()
+        return [None if each is None else max(0, now_ms - each) for each in times]
+
     def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
         self.submit(place.group_id, Seek(place, offset), on_reply)
 
     def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
         self._rates.forget(group_id)
+        if topics is None:
+            self._journeys.forget_group(group_id)
         self.submit(group_id, DropGroup(group_id, None if topics is None else tuple(topics)), on_reply)
 
 

@@ -112,6 +112,10 @@ class Receiver:
             del self._parked[place]
             self._topics.unwatch(place.topic, place.partition, ("queue", place))
 
+    def is_asked(self, place: Place) -> bool:
+        """Whether a consumer waits there now."""
+        return bool(self._parked.get(place))
+
     def look_further(self, place: Place) -> None:
         """Much lies in the log that nobody has looked at: the rest of it, in turns."""
         if place in self._looking:

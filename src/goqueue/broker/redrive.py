@@ -6,11 +6,13 @@ dead letter itself stays in its topic until retention takes it, and every other 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from goqueue.broker import dead_letters
-from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
+from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
 from goqueue.broker.scan import scan
 from goqueue.broker.send import NewMessage, Sender, Sent
@@ -25,15 +27,17 @@ from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
 
 GROUP = "gq.redrive"
+"""Ours: no user made it, and none shall see it."""
 REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"
 """Header: where a record was published first, whatever became of it since."""
 REDRIVES_MAX = 3
 RECORDS_PER_TURN = 100
+JOBS_KEPT = 1000
 SECOND_MS = 1000
 
-__all__ = ["DeadLetters", "RedriveReport", "RedriveRequest"]
+__all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
 
 
 class RedriveRequest(NamedTuple):
@@ -60,14 +64,31 @@ class RedriveReport:
     """What went wrong, each kind once."""
 
 
+class RedriveJob:
+    """A redrive under way, or what became of it. A restart ends it; what it has sent back is not sent again."""
+
+    def __init__(self, request: RedriveRequest, started_ms: int) -> None:
+        self.request = request
+        self.started_ms = started_ms
+        self.ended_ms: int | None = None
+        self.report = RedriveReport()
+        self.error: GoQueueError | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Send back no more than what is on its way."""
+        self.is_stopped = True
+
+
 class DeadLetters:
-    def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock) -> None:
+    def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
         self._sender = sender
         self.clock = clock
-        self._redriven: set[str] = set()
-        """Topics of which somebody sends letters back now: two at once would send them twice."""
+        self._jobs: dict[str, RedriveJob] = {}
+        """The last one of each topic. Of two at once both would send the same letters."""
+        self.journeys = journeys
 
     def look(
         self,
@@ -88,9 +109,12 @@ class DeadLetters:
 
         next_partition()
 
+    def name_of(self, topic: str) -> str:
+        return dead_letters_of(self._topics, topic)
+
     def _partitions(self, topic: str) -> range:
         """Without dead letters there is no topic for them, and nothing to do."""
-        found = self._topics.image.topics.get(dead_letter_topic(topic))
+        found = self._topics.image.topics.get(self.name_of(topic))
         return range(0 if found is None else found.partitions)
 
     def scan(
@@ -101,7 +125,8 @@ class DeadLetters:
         on_end: Callable[[GoQueueError | None], None],
         start_offset: int = 0,
     ) -> None:
-        place = Place(GROUP, dead_letter_topic(topic), partition)
+        place = Place(GROUP, self.name_of(topic), partition)
+        is_shared = place.topic != dead_letter_topic(topic)  # others may have their dead letters there too
         try:
             replica = self._topics.replica(place.topic, partition)
         except GoQueueError as error:
@@ -112,7 +137,13 @@ class DeadLetters:
             replica,
             (start_offset, replica.last_stable_offset),
             self.clock,
-            lambda records: on_records([each for each in records if each.offset not in settled]),
+            lambda records: on_records(
+                [
+                    each
+                    for each in records
+                    if each.offset not in settled and not (is_shared and not _is_from(topic, dict(each.headers)))
+                ]
+            ),
             on_end,
         )
 
@@ -123,26 +154,40 @@ class DeadLetters:
 
     # -- sending back
 
-    def redrive(self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]) -> None:
+    def redrive(
+        self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]
+    ) -> RedriveJob | None:
         """In the order in which they died, partition by partition, so that the order of every key is kept."""
-        report = RedriveReport()
+        job = RedriveJob(request, self.clock.now_ms())
         partitions = iter(self._partitions(request.topic))
         if not request.is_dry_run:
-            if request.topic in self._redriven:
+            last = self._jobs.pop(request.topic, None)
+            if last is not None and last.ended_ms is None:
+                self._jobs[request.topic] = last
                 on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {request.topic!r} are being sent back already"))
-                return
-            self._redriven.add(request.topic)
+                return None
+            self._remember(job)
 
         def next_partition(error: GoQueueError | None = None) -> None:
-            partition = next(partitions, None)
+            partition = None if job.is_stopped else next(partitions, None)
             if error is not None or partition is None:
-                if not request.is_dry_run:
-                    self._redriven.discard(request.topic)
-                on_done(error or report)
+                job.error, job.ended_ms = error, self.clock.now_ms()
+                on_done(error or job.report)
             else:
-                _Redrive(self, request, partition, report, next_partition).go_on()
+                _Redrive(self, job, partition, next_partition).go_on()
 
         next_partition()
+        return job
+
+    def last_redrive(self, topic: str) -> RedriveJob | None:
+        """Under way or over; None: there was none since the start, or that is long ago."""
+        return self._jobs.get(topic)
+
+    def _remember(self, job: RedriveJob) -> None:
+        ended = [topic for topic, each in self._jobs.items() if each.ended_ms is not None]
+        for topic in ended[: max(0, len(self._jobs) - JOBS_KEPT + 1)]:
+            del self._jobs[topic]
+        self._jobs[job.request.topic] = job
 
     def send_back(
         self, request: RedriveRequest, records: Sequence[DecodedRecord], on_sent: Callable[[list[Sent]], None]
@@ -156,7 +201,7 @@ class DeadLetters:
                 on_sent(sent)
                 return
             topic, run = runs.pop(0)
-            self._sender.send(topic, [self._message(topic, each) for each in run], done)
+            self._sender.send(topic, [self.message_back(topic, each) for each in run], done)
 
         def done(some: list[Sent]) -> None:
             sent.extend(some)
@@ -164,7 +209,8 @@ class DeadLetters:
 
         next_run()
 
-    def _message(self, topic: str, letter: DecodedRecord) -> NewMessage:
+    def message_back(self, topic: str, letter: DecodedRecord) -> NewMessage:
+        """A dead letter as it is sent to `topic`, to the partition that it came from if it came from there."""
         about = dict(letter.headers)
         headers: Headers = [
             each for each in letter.headers if not each[0].startswith(dead_letters.PREFIX) and each[0] != REDRIVES
@@ -207,9 +253,13 @@ class DeadLetters:
     def purge(self, topic: str, on_done: Callable[[int | GoQueueError], None]) -> None:
         """All dead letters of `topic`, for good and for everybody: their space is given back."""
         purged = 0
+        name = self.name_of(topic)
+        if name != dead_letter_topic(topic):
+            on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {topic!r} are in topic {name!r}: empty that one"))
+            return
         try:
             for partition in self._partitions(topic):
-                replica = self._topics.replica(dead_letter_topic(topic), partition)
+                replica = self._topics.replica(name, partition)
                 purged += replica.high_watermark - replica.start_offset
                 replica.delete_before(replica.high_watermark)
         except GoQueueError as error:
@@ -224,21 +274,24 @@ class _Redrive:
     def __init__(
         self,
         letters: DeadLetters,
-        request: RedriveRequest,
+        job: RedriveJob,
         partition: int,
-        report: RedriveReport,
         on_done: Callable[[GoQueueError | None], None],
     ) -> None:
         self._letters = letters
-        self._request = request
-        self._place = Place(GROUP, dead_letter_topic(request.topic), partition)
-        self._report = report
+        self._job = job
+        self._request = job.request
+        self._place = Place(GROUP, letters.name_of(job.request.topic), partition)
+        self._report = job.report
         self._on_done = on_done
         self._offset = 0
         self._read: list[DecodedRecord] = []
         """What was read last and has not had its turn: a piece of the log is opened once, not for every turn."""
 
     def go_on(self) -> None:
+        if self._job.is_stopped:
+            self._on_done(None)
+            return
         if self._read:
             self._take_turn()
             return
@@ -280,6 +333,7 @@ class _Redrive:
         done = [record.offset for record, one in zip(records, sent, strict=True) if one.error is None]
         self._report.redriven += len(done)
         self._report.failed += len(records) - len(done)
+        self._note(records, sent)
         for one in sent:
             if one.error is not None and str(one.error) not in self._report.errors:
                 self._report.errors.append(str(one.error))
@@ -287,6 +341,16 @@ class _Redrive:
             self._letters.settle(self._place, done, lambda error: self._settled(len(records), error))
         else:
             self._settled(len(records), None)
+
+    def _note(self, records: Sequence[DecodedRecord], sent: Sequence[Sent]) -> None:
+        """`detail` is where the first of a range is now."""
+        _, topic, partition = self._place
+        now_ms = self._letters.clock.now_ms()
+        back = [(_target(record, self._request.to), record, one) for record, one in zip(records, sent, strict=True)]
+        for (to, number), same in groupby(back, lambda one: (one[0], one[2].partition)):
+            for first, last, offset in runs_of((record.offset, one.offset) for _, record, one in same if not one.error):
+                detail = f"{to}/{number}/{offset}"
+                self._letters.journeys.note(now_ms, Step.REDRIVEN, topic, partition, first, last, detail=detail)
 
     def _settled(self, records: int, error: GoQueueError | None) -> None:
         if error is not None:
@@ -320,7 +384,7 @@ def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[st
     run: list[DecodedRecord] = []
     topic = ""
     for record in records:
-        target = to or (dict(record.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
+        target = _target(record, to)
         if run and target != topic:
             yield topic, run
             run = []
@@ -328,6 +392,10 @@ def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[st
         run.append(record)
     if run:
         yield topic, run
+
+
+def _target(letter: DecodedRecord, to: str | None) -> str:
+    return to or (dict(letter.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
 
 
 def _is_from(topic: str, about: dict[str, bytes | None]) -> bool:

@@ -118,6 +118,10 @@ class Topics:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(replica.failure))
         return replica
 
+    def find_replica(self, topic: str, partition: int) -> Replica | None:
+        """Also one that is out of service."""
+        return self._replicas.get(topic, partition)
+
     def unwatch(self, topic: str, partition: int, who: object) -> None:
         """Whether or not it is still there."""
         replica = self._replicas.get(topic, partition)

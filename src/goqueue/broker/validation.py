@@ -16,12 +16,13 @@ from goqueue.broker.dead_letters import (
     REASON,
     TIMESTAMP,
     TOPIC,
-    dead_letter_topic,
+    dead_letters_of,
     letter_headers,
     make_dead_letter_topic,
 )
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.formats.parsed import Parsed
+from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step
 from goqueue.broker.publish import OFF, Appended, Batch, Held, Keeper, Publisher, Replica
 from goqueue.broker.schemas import Schemas
 from goqueue.broker.topics import Topics
@@ -62,11 +63,14 @@ class Fault(NamedTuple):
 
 
 class Validation:
-    def __init__(self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+    def __init__(
+        self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys
+    ) -> None:
         self._schemas = schemas
         self._topics = topics
         self._publisher = publisher
         self._clock = clock
+        self._journeys = journeys
         self.rejected = 0
         self.buried = 0
 
@@ -97,8 +101,17 @@ class Validation:
         shift = appended.base_offset - base_offset
         now_ms = self._clock.now_ms()
         letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in faults]
+        held.when_settled = lambda: self._note(place, shift, faults)
         self._write(place, letters, held)
         return held
+
+    def _note(self, place: tuple[str, int], shift: int, faults: Sequence[Fault]) -> None:
+        self.buried += len(faults)
+        now_ms, where = self._clock.now_ms(), dead_letters_of(self._topics, place[0])
+        for fault in faults:
+            offset = fault.record.offset + shift
+            detail = f"schema: {fault.why[:DETAIL_CHARS_MAX]}; now in {where}"
+            self._journeys.note(now_ms, Step.DEAD_LETTERED, *place, offset, offset, detail=detail)
 
     def check_one(self, topic: str, options: TopicOptions, value: bytes | None, headers: Sequence[Header]) -> None:
         """SchemaMismatch: such a record could not be published, now or later."""
@@ -121,7 +134,7 @@ class Validation:
 
     def _write(self, place: tuple[str, int], letters: list[NewRecord], held: Held) -> None:
         topic, partition = place
-        name = dead_letter_topic(topic)
+        name = dead_letters_of(self._topics, topic)
         source, target = (self._topics.image.topics.get(each) for each in (topic, name))
         if source is not None and target is None:
 
@@ -148,7 +161,6 @@ class Validation:
             waiting -= 1
             if not waiting:
                 failure = next((keeper.failure for keeper, _ in keepers if keeper.failure is not None), None)
-                self.buried += 0 if failure else len(letters)
                 held.settled(failure)
 
         for keeper, appended in keepers:

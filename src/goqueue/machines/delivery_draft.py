@@ -22,24 +22,42 @@ from goqueue.machines.delivery_blocks import (
 )
 from goqueue.machines.delivery_commands import DeadLetter
 from goqueue.machines.delivery_facts import (
+    EXPIRED,
+    REMOVED,
+    RETURNED,
     BlockForgotten,
     BlockStored,
+    Causes,
     Change,
     Changed,
     DeadForgotten,
     DeadStored,
     Progress,
 )
+from goqueue.machines.delivery_look import unsettled
 from goqueue.machines.delivery_pick import History
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_window import DEAD, READY, SETTLED, UNDONE, WAITING, Window
 from goqueue.machines.machine import Fact
 
 ERROR_CHARS_MAX = 1000
+REMOVED_RUNS_MAX = 1000
+"""Of what retention took unsettled, told one by one."""
 
 
 class Draft:
-    __slots__ = ("_buried", "_changes", "_dead", "_floor", "_retries", "_settled", "delivery", "now_ms", "window")
+    __slots__ = (
+        "_buried",
+        "_changes",
+        "_counted",
+        "_dead",
+        "_floor",
+        "_retries",
+        "_settled",
+        "delivery",
+        "now_ms",
+        "window",
+    )
 
     def __init__(self, delivery: Delivery, window: Window, now_ms: int) -> None:
         self.delivery = delivery
@@ -51,45 +69,56 @@ class Draft:
         self._dead: list[DeadLetter] = []
         self._buried: list[int] = []
         self._floor = window.start
+        self._counted: list[tuple[str, int]] = []
+
+    def count(self, what: str, first: int, last: int) -> None:
+        """Of `Tally`."""
+        self._counted.append((what, last + 1 - first))
 
     # What shall be
 
-    def settle(self, first: int, last: int, lease: int = 0) -> None:
+    def settle(self, first: int, last: int, lease: int = 0, causes: Causes = (), detail: str = "") -> None:
         self._settled.append((first, last))
-        self._changes.append(Change(first, last, SETTLED, lease))
+        self._changes.append(Change(first, last, SETTLED, lease, 0, 0, causes, detail))
 
     def remove_below(self, offset: int) -> None:
         """They are gone, observed or not. Dead letters among them are left to whoever fails to read them."""
         self._floor = offset
+        for first, last in unsettled(self.window, self.window.start, offset - 1)[:REMOVED_RUNS_MAX]:
+            self._changes.append(Change(first, last, SETTLED, causes=REMOVED))
         self.settle(self.window.start, offset - 1)
 
-    def retry(self, history: History, visible_at_ms: int, lease: int = 0) -> None:
+    def retry(self, history: History, visible_at_ms: int, lease: int, causes: Causes, detail: str) -> None:
         """Its delivery ended without success."""
+        self.count("retried", history.first, history.last)
         is_now = visible_at_ms <= self.now_ms
         self._retries.append(Retry(*history, 0 if is_now else visible_at_ms))
         state = READY if is_now else WAITING
-        self._changes.append(Change(history.first, history.last, state, lease, visible_at_ms, history.attempts))
+        first, last, attempts, _ = history
+        self._changes.append(Change(first, last, state, lease, visible_at_ms, attempts, causes, detail))
 
     def make_ready(self, first: int, last: int) -> None:
         """Its delay is over: nothing that a restart would not see for itself."""
         self._changes.append(Change(first, last, READY))
 
     def undo(self, first: int, last: int, lease: int) -> None:
-        self._changes.append(Change(first, last, UNDONE, lease))
+        self._changes.append(Change(first, last, UNDONE, lease, causes=RETURNED))
 
-    def kill(self, history: History, reason: str, error: str, lease: int = 0) -> None:
+    def kill(self, history: History, reason: str, error: str, lease: int, causes: Causes) -> None:
         first, last, attempts, first_ms = history
         error = error[:ERROR_CHARS_MAX]
+        self.count("died", first, last)
         self._dead += (
             DeadLetter(offset, reason, error, attempts, first_ms, self.now_ms) for offset in range(first, last + 1)
         )
-        self._changes.append(Change(first, last, DEAD, lease))
+        self._changes.append(Change(first, last, DEAD, lease, 0, 0, causes, error))
 
-    def expire(self, history: History, lease: int = 0) -> None:
+    def expire(self, history: History, lease: int = 0, causes: Causes = ()) -> None:
+        """`causes`: what happened to it just when its time was over too."""
         if self.delivery.policy.keeps_expired:
-            self.kill(history, "expired", "", lease)
+            self.kill(history, "expired", "", lease, causes + EXPIRED)
         else:
-            self.settle(history.first, history.last, lease)
+            self.settle(history.first, history.last, lease, causes + EXPIRED)
 
     def bury(self, offset: int) -> None:
         """Its dead letter is written."""
@@ -102,7 +131,7 @@ class Draft:
         if not self._changes:
             return []
         place, number = self.delivery.place, self.window.number
-        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms)]
+        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms, tuple(self._counted))]
         if self._settled or self._retries:
             start = self._new_start()
             if self._retries or self._settled[-1][1] >= start:

@@ -4,7 +4,8 @@ Stored are progress, blocks, replays, dead letters and options of groups: each f
 what was seen of a log are not stored: a restart forgets them, and what was leased is ready again.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from goqueue.machines.delivery_blocks import Range
 from goqueue.machines.delivery_commands import DeadLetter, Place, Policy, Span
@@ -169,6 +170,29 @@ class Leased(Fact, frozen=True):
     now_ms: int
 
 
+class Cause(IntEnum):
+    """Why something becomes of records: what is counted, and told to whoever asks about one of them."""
+
+    ACKED = 1
+    NACKED = 2
+    """By its consumer; if this was its last attempt it dies."""
+    LEASE_ENDED = 3
+    """Likewise, but because its consumer said nothing in time."""
+    REJECTED = 4
+    EXPIRED = 5
+    REMOVED = 6
+    """By the log's retention, unsettled."""
+    RETURNED = 7
+    """As if never leased."""
+
+
+Causes: TypeAlias = tuple[Cause, ...]
+"""None: nothing that happened to a record: its delay is over, or its dead letter was written."""
+
+# Made once: looking up enum members costs.
+ACKED, NACKED, LEASE_ENDED, REJECTED, EXPIRED, REMOVED, RETURNED = ((cause,) for cause in Cause)
+
+
 class Change(NamedTuple):
     """What becomes of first..last."""
 
@@ -181,6 +205,9 @@ class Change(NamedTuple):
     visible_at_ms: int = 0
     attempts: int = 0
     """Not 0: so often they were delivered, which a lease before the last restart did not count."""
+    causes: Causes = ()
+    detail: str = ""
+    """What the consumer said about it."""
 
 
 class Changed(Fact, frozen=True):
@@ -189,6 +216,8 @@ class Changed(Fact, frozen=True):
     window: int
     changes: tuple[Change, ...]
     now_ms: int
+    counted: tuple[tuple[str, int], ...] = ()
+    """Field of `Tally`, and by how much it grows."""
 
 
 class Extended(Fact, frozen=True):

@@ -49,5 +49,18 @@ class KeyChains:
         del self._tails[key_hash]
         return None
 
+    def first_like(self, index: int, start: int, kinds: bytearray, done_from: int) -> int | None:
+        """The first from `start` on, before the one at `index`, that has its key and is not done."""
+        key_hash = self._hashes[index]
+        while start < index:
+            try:
+                start = self._hashes.index(key_hash, start, index)
+            except ValueError:
+                return None
+            if kinds[start] < done_from:
+                return start
+            start += 1
+        return None
+
     def hash_at(self, index: int) -> int:
         return self._hashes[index]

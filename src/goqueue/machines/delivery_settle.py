@@ -21,13 +21,14 @@ from goqueue.machines.delivery_commands import (
     SettleReply,
     Verdict,
 )
-from goqueue.machines.delivery_draft import Draft
-from goqueue.machines.delivery_facts import Extended
+from goqueue.machines.delivery_draft import ERROR_CHARS_MAX, Draft
+from goqueue.machines.delivery_facts import ACKED, NACKED, REJECTED, Causes, Extended
 from goqueue.machines.delivery_leases import Leases
 from goqueue.machines.delivery_look import expired_in
 from goqueue.machines.delivery_pick import History, histories
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_window import (
+    ATTEMPTS_MAX,
     DEAD,
     GAP,
     LEASED,
@@ -40,7 +41,10 @@ from goqueue.machines.machine import Fact
 OLD_RANGE_MAX = 10_000
 BACKOFF_DOUBLINGS_MAX = 32
 
+LATE = "late"
+"""About an ack: it came after the end of its lease, or after a restart."""
 _LATE, _OLD = 0, -1
+_COUNTED_AS = {How.ACK: "acked", How.RETRY: "nacked", How.REJECT: "rejected"}
 
 
 class Claim(NamedTuple):
@@ -59,20 +63,21 @@ def backoff_ms(policy: Policy, attempts: int) -> int:
     return min(policy.backoff_ms << doublings, policy.backoff_ms_max)
 
 
-def end_delivery(draft: Draft, history: History, delay_ms: int, error: str, lease: int) -> None:
+def end_delivery(draft: Draft, history: History, delay_ms: int, error: str, lease: int, causes: Causes) -> None:
     """A delivery ended and its records were not settled: they are delivered again, unless that is of no use."""
+    history = history._replace(attempts=min(history.attempts, ATTEMPTS_MAX))  # there it stays, without a limit
     first, last, attempts, _ = history
     window = draft.window
     expired = [(offset, offset) for offset in expired_in(window, first, last, draft.now_ms)]
     for low, high in expired:
-        draft.expire(history._replace(first=low, last=high), lease)
+        draft.expire(history._replace(first=low, last=high), lease, causes)
     for low, high in without([(first, last)], expired) if expired else [(first, last)]:
         part = history._replace(first=low, last=high)
         if attempts >= draft.delivery.attempts_max:
-            draft.kill(part, "attempts", error, lease)
+            draft.kill(part, "attempts", error, lease, causes)
         else:
             delay = backoff_ms(draft.delivery.policy, attempts) if delay_ms == BACKOFF else delay_ms
-            draft.retry(part, draft.now_ms + delay, lease)
+            draft.retry(part, draft.now_ms + delay, lease, causes, error[:ERROR_CHARS_MAX])
 
 
 class Settling:
@@ -232,8 +237,11 @@ class Settling:
             draft = self._drafts[window.number] = Draft(self._delivery, window, self._now_ms)
         held = max(lease, 0)
         how = settlement.how
+        if how in _COUNTED_AS:
+            draft.count(_COUNTED_AS[how], first, last)
         if how is How.ACK:
-            draft.settle(first, last, held)
+            is_cleared = settlement.lease == NO_LEASE  # by whoever looks after the group
+            draft.settle(first, last, held, () if is_cleared else ACKED, "" if held else LATE)
         elif how is How.EXTEND:
             delay_ms = self._delivery.policy.lease_ms if settlement.delay_ms == BACKOFF else settlement.delay_ms
             self._extended.setdefault(self._now_ms + delay_ms, []).append((lease, first, last))
@@ -243,9 +251,9 @@ class Settling:
         else:
             for history in self._histories(claim):
                 if how is How.REJECT:
-                    draft.kill(history, "rejected", settlement.reason, held)
+                    draft.kill(history, "rejected", settlement.reason, held, REJECTED)
                 else:
-                    end_delivery(draft, history, settlement.delay_ms, settlement.reason, held)
+                    end_delivery(draft, history, settlement.delay_ms, settlement.reason, held, NACKED)
 
     def _histories(self, claim: Claim) -> Iterator[History]:
         window, first, last, lease = claim

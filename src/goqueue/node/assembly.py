@@ -4,14 +4,20 @@ import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
+from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
+from goqueue.broker.moves import Moves
+from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.schemas import Schemas
@@ -33,16 +39,21 @@ from goqueue.broker.stored import (
     share_kind,
 )
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.broker.validation import Validation
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
-from goqueue.model.topics import Topic
+from goqueue.model.topics import INTERNAL_PREFIX, Topic
+from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
+from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 
+PERSISTED = Step.PERSISTED
 GROUP_LEDGERS = 4
 BOOT_BITS = 32
 LEDGER_OPTIONS = {
@@ -57,51 +68,93 @@ LEDGER_OPTIONS = {
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, node_id: int, default_partitions: int, creates_topics: bool):
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        node_id: int,
+        default_partitions: int,
+        *,
+        creates_topics: bool,
+        compact: Compact,
+        aside: Aside = at_once,
+        tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
+        self._aside = aside
         self._coordinators: list[Coordinator] = []
+        memory = Memory(tracing.sampling)
+        self._journeys = journeys = memory.journeys
+        replicas.on_open = self._opened
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
         topics = Topics(store, replicas, clock)
         groups = self._groups()
-        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock)
-        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock)
-        for call in (groups.topics_changed, queues.topics_changed, schedules.topics_changed):
-            topics.on_change.append(call)
+        queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock, journeys)
+        schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock, journeys)
+        forgetting = Forgetting(journeys, memory.parents, memory.moved)
+        told = (groups, queues, schedules, forgetting)
+        topics.on_change += [each.topics_changed for each in told]
         transactions = self._transactions(topics, groups, schedules)
         schedules.new_producer = transactions.new_producer
         schemas = Schemas(self._coordinator("__schemas", 0, SchemaMachine(), SCHEMA_FACTS))
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
-        publisher = Publisher(topics, clock, transactions.verify, schedules)
-        publisher.gate = validation = Validation(schemas, topics, publisher, clock)
+        dedup = Deduplication(topics, schedules, clock)
+        dedup.start()
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup, journeys)
+        publisher.gate = validation = Validation(schemas, topics, publisher, clock, journeys)
         schedules.check_record = validation.check_one
-        sender = Sender(topics, publisher, clock)
-        topics.on_change.append(sender.topics_changed)
+        sender = Sender(topics, publisher, dedup, clock)
+        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
+        letters = DeadLetters(queues, topics, sender, clock, journeys)
+        moves = Moves(queues, receiver, letters, topics, clock)
+        topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
+        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
+        identity = Identity(node_id, controller.cluster_id)
+        askable = Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
-            identity=Identity(node_id, controller.cluster_id),
+            identity=identity,
             clock=clock,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock),
+            fetcher=Fetcher(topics, clock, journeys),
             groups=groups,
-            lag=Lag(groups, topics, clock),
+            lag=lag,
             transactions=transactions,
             queues=queues,
-            receiver=Receiver(queues, topics, clock),
+            receiver=receiver,
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
-            dead_letters=DeadLetters(queues, topics, sender, clock),
+            dead_letters=letters,
+            moves=moves,
+            members=Members(groups, queues, topics, clock),
+            reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
             schemas=schemas,
             validation=validation,
+            transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
+            compact=compact,
+            journeys=journeys,
+            tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
-        DeadLetterWriter(queues, topics, publisher, clock).write_pending()
+        dead_letter_writer.write_pending()
+
+    def _opened(self, replica: Replica) -> None:
+        topic, partition = replica.place
+        if topic.startswith(INTERNAL_PREFIX):
+            return
+        note, now_ms = self._journeys.note, self._clock.now_ms
+
+        def persisted(first: int, last: int) -> None:
+            note(now_ms(), PERSISTED, topic, partition, first, last)
+
+        replica.on_persisted = persisted
 
     def _load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
@@ -125,7 +178,9 @@ class Assembly:
         if replica is None:
             raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
         kind = ledger.strip("_")
-        coordinator = Coordinator(f"{kind}-{partition}", machine, Ledger(replica, kind, facts), self._clock)
+        coordinator = Coordinator(
+            f"{kind}-{partition}", machine, Ledger(replica, kind, facts, self._aside), self._clock
+        )
         self._coordinators.append(coordinator)
         return coordinator
 
@@ -146,5 +201,6 @@ class Assembly:
         return Transactions(machine, coordinator, topics, self._clock, ends)
 
     def stop(self) -> None:
+        self.broker.tracing.journal.stop()
         for coordinator in self._coordinators:
             coordinator.stop()

@@ -8,14 +8,35 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.topics import TopicOptions
-from goqueue.node.values import Address, AddressKind, Choice, Count, FilePath, Kind, Switch, byte_size, duration
-from goqueue.storage.options import KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
+from goqueue.node.values import (
+    Address,
+    AddressKind,
+    Choice,
+    Count,
+    FilePath,
+    Fraction,
+    HttpUrl,
+    Kind,
+    Switch,
+    byte_size,
+    duration,
+)
+from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
+
+
+class TraceExport(StrEnum):
+    NONE = "none"
+    STDOUT = "stdout"
+    FILE = "file"
+    OTLP = "otlp"
+
 
 PREFIX = "GOQUEUE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
@@ -93,6 +114,28 @@ class Settings:
     )
     maintenance_interval_ms: int = _setting(
         30 * SECOND_MS, duration(at_least=100), "Pause between two rounds of retention and other upkeep."
+    )
+    trace_sampling: float = _setting(
+        1.0, Fraction(), "The part of all messages whose journeys are remembered. What goes wrong always is."
+    )
+    trace_retention_ms: int = _setting(
+        3 * DAY_MS, duration(may_be_unlimited=True), "Age at which stored journeys may be deleted."
+    )
+    trace_retention_bytes: int = _setting(
+        256 * MIB, byte_size(at_least=MIB), "Size of the stored journeys above which the oldest go."
+    )
+    trace_export: TraceExport = _setting(
+        TraceExport.NONE, Choice(TraceExport), "Where the spans of journeys are sent beside what is stored."
+    )
+    trace_file: Path = _setting(
+        Path("traces.jsonl"), FilePath(), "With trace_export file: where spans are written, one line of JSON each."
+    )
+    trace_file_bytes: int = _setting(
+        64 * MIB, byte_size(at_least=KIB), "Size at which that file is turned over into traces.jsonl.1 and so on."
+    )
+    trace_files: int = _setting(5, Count(at_least=1), "Files of spans that are kept, with the one written to.")
+    trace_otlp_endpoint: str = _setting(
+        "http://localhost:4318/v1/traces", HttpUrl(), "With trace_export otlp: the collector, OTLP over HTTP."
     )
 
     def topic_defaults(self) -> TopicOptions:

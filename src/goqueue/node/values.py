@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, UNLIMITED
 
+_HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
 
 
@@ -143,6 +144,39 @@ class Count:
         if value < self.at_least:
             raise ValueError(value)
         return value
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """A part of all."""
+
+    metavar: str = "FRACTION"
+    expected: str = "a number from 0 to 1 such as 0.01"
+
+    def parse(self, raw: object) -> float:
+        value = float(str(raw))
+        if not 0 <= value <= 1:
+            raise ValueError(value)
+        return value
+
+    def show(self, value: object) -> str:
+        return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class HttpUrl:
+    """Where something is on the web."""
+
+    metavar: str = "URL"
+    expected: str = "an address such as http://localhost:4318/v1/traces"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or not _HTTP_URL.fullmatch(raw):
+            raise ValueError(raw)
+        return raw
 
     def show(self, value: object) -> str:
         return str(value)

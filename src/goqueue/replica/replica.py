@@ -32,6 +32,8 @@ _new_tuple = tuple.__new__
 
 Defer = Callable[[Callable[[], None]], object]
 """Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
+OnPersisted = Callable[[int, int], None]
+"""First and last offset."""
 
 
 class Appended(NamedTuple):
@@ -53,8 +55,12 @@ class Replica:
         self.leader_epoch = leader_epoch
         self.options = options
         """Of its topic."""
+        self.place = ("", -1)
+        """Topic and partition."""
+        self.on_persisted: OnPersisted | None = None
+        """Told what the high watermark has passed, once; markers are left out."""
         self.producers = ProducerStates()
-        self._defer = defer
+        self.defer = defer
         self._reached: deque[tuple[int, Callable[[], None]]] = deque()
         """Invariant: offsets never fall, since each is the end of the log when it was asked."""
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -64,7 +70,10 @@ class Replica:
         self._snapshot_due_at = SNAPSHOT_BYTES
         self.appended_batches = 0
         self.appended_bytes = 0
-        log.on_synced = lambda log: self._wake_soon()
+        self._told_offset = self.high_watermark
+        self._markers: deque[int] = deque()
+        """Offsets of markers that are not persisted yet."""
+        log.on_synced = lambda log: self._rose()
         self._recover(now_ms)
 
     def _recover(self, now_ms: int) -> None:
@@ -169,6 +178,11 @@ class Replica:
         except GoQueueError as error:
             return error
 
+    def find_sent(self, batch: Batch) -> Appended | None:
+        """Where this very batch stands, if its producer sent it before."""
+        known = self._recognize(batch) if batch.producer_id != NO_PRODUCER else None
+        return known if isinstance(known, Appended) else None
+
     def _recognize(self, batch: Batch) -> Appended | Refused | None:
         """None: a batch that its producer may send and that was not here before."""
         verdict = self.producers.check(batch)
@@ -188,6 +202,7 @@ class Replica:
             raise Refused(verdict)
         base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
         self.producers.record(batch, base_offset, now_ms)
+        self._markers.append(base_offset)
         self._stored(1, batch.size)
         return Appended(base_offset, self.log.end_offset, NO_TIMESTAMP)
 
@@ -196,9 +211,9 @@ class Replica:
         self.appended_bytes += size
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
-            self._defer(self.save_producers)
+            self.defer(self.save_producers)
         if self.log.acknowledged_offset == self.log.end_offset:
-            self._wake_soon()
+            self._rose()
 
     def save_producers(self) -> None:
         """Synced first: a snapshot must not know what the log could still lose."""
@@ -272,10 +287,31 @@ class Replica:
     def unwatch(self, who: object) -> None:
         self._watchers.pop(who, None)
 
+    def _rose(self) -> None:
+        """The high watermark may have risen."""
+        high_watermark = self.log.acknowledged_offset
+        first = self._told_offset
+        if high_watermark > first:
+            self._told_offset = high_watermark
+            if self._markers and self._markers[0] < high_watermark:
+                first = self._tell_between_markers(first, high_watermark)
+            if self.on_persisted is not None and first < high_watermark:
+                self.on_persisted(first, high_watermark - 1)
+        self._wake_soon()
+
+    def _tell_between_markers(self, first: int, high_watermark: int) -> int:
+        """Where what is behind the last marker begins."""
+        while self._markers and self._markers[0] < high_watermark:
+            marker = self._markers.popleft()
+            if self.on_persisted is not None and first < marker:
+                self.on_persisted(first, marker - 1)
+            first = marker + 1
+        return first
+
     def _wake_soon(self) -> None:
         if not self._wake_is_due and (self._reached or self._watchers):
             self._wake_is_due = True
-            self._defer(self._wake)
+            self.defer(self._wake)
 
     def _wake(self) -> None:
         self._wake_is_due = False

@@ -1,6 +1,6 @@
 """The copies that this node keeps, by topic and partition, each opened with its topic's options."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic, TopicOptions
@@ -33,6 +33,7 @@ class Replicas:
         self._sync_interval_ms = sync_interval_ms
         self._defer = defer
         self._replicas: dict[PartitionName, Replica] = {}
+        self.on_open: Callable[[Replica], None] = lambda replica: None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
 
@@ -64,7 +65,9 @@ class Replicas:
         except GoQueueError as error:
             self.failed[name] = error
             return None
+        replica.place = name
         self._replicas[name] = replica
+        self.on_open(replica)
         return replica
 
     def set_options(self, topic: Topic) -> None:

@@ -34,6 +34,8 @@ class Coordinator:
         self._failure: GoQueueError | None = None
         self._busy = False
         self._inbox: list[tuple[Any, OnReply | None]] = []
+        self.is_loaded = False
+        """False: `after_apply` tells what was before the last restart."""
         self.after_apply: Callable[[Iterable[Fact]], None] = lambda facts: None
         """Called with facts that were applied, before anybody is told: something may have to be done about them
         outside, perhaps not before they are durable. After a replay, with those that a snapshot would hold."""
@@ -43,6 +45,7 @@ class Coordinator:
         self._ledger.replay(self.machine, self._clock.now_ms())
         self._set_timer()
         self.after_apply(self.machine.facts())
+        self.is_loaded = True
 
     def submit(self, command: Any, on_reply: OnReply | None = None) -> None:
         """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
@@ -78,7 +81,7 @@ class Coordinator:
             return
         for fact in outcome.facts:
             apply_at(self.machine, fact, offset)
-            offset += fact.durable
+            offset += len(fact.stored_keys()) if fact.is_tombstone else fact.durable
         if on_reply is not None:
             self._waiting[ticket] = on_reply
         if outcome.facts:

@@ -6,7 +6,7 @@ not at all, but for what went wrong, which always is.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
@@ -31,21 +31,35 @@ class Step(IntEnum):
     LEASED = 8
     ACKED = 9
     NACKED = 10
-    """Given back by its consumer, to be delivered again."""
+    """Given back by its consumer, to be delivered again; or to die, if that was its last attempt."""
     LEASE_ENDED = 11
-    """Not settled in time, to be delivered again."""
+    """Not settled in time; likewise."""
     EXTENDED = 12
     REJECTED = 13
     EXPIRED = 14
     DEAD_LETTERED = 15
+    """Durable among the dead letters; `detail` says why and where."""
     REDRIVEN = 16
     REPLAYED = 17
     REFUSED = 18
-    """Not published: `detail` says why."""
+    """Not published: `detail` says why. It has no offset, so the range ends with -1."""
+    REMOVED = 19
+    """By the retention of its log, before its group had settled it."""
+    RETURNED = 20
+    """Leased, and given back as if it never had been: it did not reach its consumer."""
 
 
 ALWAYS = frozenset(
-    {Step.NACKED, Step.LEASE_ENDED, Step.REJECTED, Step.EXPIRED, Step.DEAD_LETTERED, Step.REDRIVEN, Step.REFUSED}
+    {
+        Step.NACKED,
+        Step.LEASE_ENDED,
+        Step.REJECTED,
+        Step.EXPIRED,
+        Step.DEAD_LETTERED,
+        Step.REDRIVEN,
+        Step.REFUSED,
+        Step.REMOVED,
+    }
 )
 """Remembered whatever the sampling."""
 _IS_ALWAYS = bytes(step in ALWAYS for step in range(max(Step) + 1))
@@ -73,6 +87,8 @@ class Journeys:
         """Records by step, and by topic and group."""
         self.noted = 0
         """Notes since the start; the last `capacity` of them are kept."""
+        self.on_news: Callable[[], None] | None = None
+        """Called at the next note, once."""
         self._notes: deque[Note] = deque(maxlen=capacity)
         self.sampling = sampling
 
@@ -107,14 +123,43 @@ class Journeys:
             return
         self.noted += 1
         self._notes.append(_new_tuple(Note, (at_ms, step, topic, partition, first, last, group, consumer, detail)))
+        if self.on_news is not None:
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        tell, self.on_news = self.on_news, None
+        if tell is not None:
+            tell()
+
+    def count(self, step: Step, topic: str, group: str, records: int) -> None:
+        """So many took this step, and it is not remembered which."""
+        counts = self.counts[step]
+        counts[topic, group] = counts.get((topic, group), 0) + records
 
     def is_sampled(self, offset: int) -> bool:
         return self._stride > 0 and offset % self._stride == 0
 
-    def since(self, noted: int) -> Iterator[Note]:
+    def chosen(self, note: Note) -> range:
+        """The offsets of a note whose journeys are remembered; all, if something went wrong with them."""
+        first, last, stride = note.first, note.last, self._stride
+        if stride == 1 or _IS_ALWAYS[note.step]:
+            return range(first, last + 1)
+        return range(first + -first % stride, last + 1, stride) if stride else range(0)
+
+    def since(self, noted: int) -> list[Note]:
         """All that was noted after the first `noted`, as far as it is still kept."""
-        kept = len(self._notes)
-        return islice(self._notes, max(0, kept - (self.noted - noted)), kept)
+        found = list(islice(reversed(self._notes), self.noted - noted))
+        found.reverse()
+        return found
+
+    def kept(self) -> list[Note]:
+        """All of them, with those from before the last restart that were restored."""
+        return list(self._notes)
+
+    def restore(self, notes: Sequence[Note]) -> None:
+        """What was noted before the last restart: as much of it as there is room for. It is not counted."""
+        room = self.capacity - len(self._notes)
+        self._notes.extendleft(islice(reversed(notes), room))
 
     def of(self, topic: str, partition: int, offset: int) -> list[Note]:
         """The journey of one record, as far as it is still kept."""
@@ -125,7 +170,17 @@ class Journeys:
         ]
 
     def forget_topic(self, topic: str) -> None:
-        """Its counters: a name that is gone must not be counted on for ever."""
+        """A name that is gone must not be counted on for ever; and its notes are not about the next of that name."""
+        self._notes = deque(
+            (note._replace(topic="", last=note.first - 1) if note.topic == topic else note for note in self._notes),
+            maxlen=self.capacity,
+        )
         for counts in self.counts:
             for key in [key for key in counts if key[0] == topic]:
+                del counts[key]
+
+    def forget_group(self, group: str) -> None:
+        """Likewise."""
+        for counts in self.counts:
+            for key in [key for key in counts if key[1] == group]:
                 del counts[key]

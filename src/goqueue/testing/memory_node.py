@@ -7,6 +7,8 @@ from goqueue.broker.broker import Broker
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
+from goqueue.node.compactions import Compactions
+from goqueue.node.tracing import TracingOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
 from goqueue.storage import compaction
@@ -14,6 +16,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 from goqueue.testing.memory_disk import MemoryDisk
 
@@ -59,6 +62,9 @@ class PromptCommitter(Committer):
 class MemoryNode:
     """Replicas at first; a broker once it is assembled."""
 
+    tracing = TracingOptions()
+    """Journeys are kept in memory only: so nothing is to be done while a test lets days pass."""
+
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
         self.disk = disk
         self.clock = clock
@@ -74,7 +80,16 @@ class MemoryNode:
         self._assembly: Assembly | None = None
 
     def assemble(self) -> None:
-        self._assembly = Assembly(self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True)
+        compactions = Compactions(self.replicas, self.clock, self._compact_in_place)
+        self._assembly = Assembly(
+            self.replicas,
+            self.clock,
+            NODE_ID,
+            DEFAULT_PARTITIONS,
+            creates_topics=True,
+            compact=compactions.now,
+            tracing=self.tracing,
+        )
 
     @property
     def broker(self) -> Broker:
@@ -92,6 +107,9 @@ class MemoryNode:
         for log in list(self.directory.logs.values()):
             if log.options.compacts and log.failure is None:
                 self._compact(log, now_ms)
+
+    async def _compact_in_place(self, plan: compaction.Plan) -> Manifest | None:
+        return compaction.compact(self.disk, plan)
 
     def _compact(self, log: Log, now_ms: int) -> None:
         try:

@@ -9,6 +9,7 @@ from goqueue.model.errors import InvalidOption
 from goqueue.model.topics import (
     CHOICES,
     DEFAULTS,
+    LABEL_CHARS_MAX,
     LOWEST,
     OPTION_NAMES,
     Image,
@@ -19,11 +20,9 @@ from goqueue.model.topics import (
 )
 
 NUMBERS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), int | float)]
-TEXTS = [
-    each.name
-    for each in fields(TopicOptions)
-    if isinstance(getattr(DEFAULTS, each.name), str) and each.name != "schema_subject"
-]
+TEXTS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), str)]
+for name in ("dead_letter_topic", "schema_subject"):
+    TEXTS.remove(name)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -42,6 +41,23 @@ def test_a_subject_is_any_name_that_can_be_seen() -> None:
     for text in ("", "\0", "a\nb", "x" * 256):
         with pytest.raises(InvalidOption, match=r"schema\.subject"):
             parse_option("schema.subject", text)
+
+
+def test_dead_letters_go_to_a_topic_that_there_may_be() -> None:
+    for text in ("", "failed", "a.fifo"):
+        assert parse_option("dead.letter.topic", text) == text
+    for text in ("a b", "..", "__metadata", "x" * 250):
+        with pytest.raises(InvalidOption, match=r"dead\.letter\.topic"):
+            parse_option("dead.letter.topic", text)
+
+
+def test_labels_are_kept_with_a_topic_and_are_no_options() -> None:
+    topic = Topic("orders", b"0" * 16, 1, {"sqs.tags": '{"team": "a"}', "lease.ms": "5000"})
+    assert topic.options(DEFAULTS) == TopicOptions(lease_ms=5000)
+    assert parse_option("sqs.tags", "x" * LABEL_CHARS_MAX) == "x" * LABEL_CHARS_MAX
+    for name, text in (("sqs.tags", "x" * (LABEL_CHARS_MAX + 1)), ("sqs.other", "x")):
+        with pytest.raises(InvalidOption, match=name):
+            parse_option(name, text)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.node.values import Choice, FilePath, Quantity, byte_size, duration
+from goqueue.node.values import Choice, FilePath, Fraction, Quantity, byte_size, duration
 from goqueue.storage.options import Durability
 
 
@@ -77,3 +77,11 @@ def test_a_path_is_some_text() -> None:
     for raw in ("", "a\0b", 3, True):
         with pytest.raises(ValueError):
             FilePath().parse(raw)
+
+
+def test_a_fraction_is_a_part_of_all() -> None:
+    assert [Fraction().parse(raw) for raw in ("0", "0.01", 1, 0.5)] == [0, 0.01, 1, 0.5]
+    assert [Fraction().show(value) for value in (0.0, 0.01, 1.0)] == ["0", "0.01", "1"]
+    for raw in ("", "x", "-0.1", 1.1, True, None, "nan"):
+        with pytest.raises(ValueError):
+            Fraction().parse(raw)

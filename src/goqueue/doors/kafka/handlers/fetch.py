@@ -35,6 +35,7 @@ def handle_fetch(request: Request) -> None:
         message.max_bytes,
         min(message.max_wait_ms, MAX_WAIT_MS) if wants else 0,
         message.isolation_level == READ_COMMITTED,
+        request.header.client_id or "",
     )
 
     def answer(got: list[Got]) -> None:

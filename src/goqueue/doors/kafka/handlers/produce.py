@@ -5,7 +5,7 @@ from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import SchemaMismatch
+from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.wire.kafka.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -80,6 +80,14 @@ def handle_produce(request: Request) -> None:
     pending.done()
 
 
+def _unfit(records: memoryview | None, version: int) -> Code:
+    """Why these bytes cannot be a batch that a producer of this version may send, if so."""
+    if records is None or len(records) <= ATTRIBUTES_AT:
+        return Code.CORRUPT_MESSAGE
+    is_new = records[ATTRIBUTES_AT] & 0x07 == ZSTD and version < ZSTD_FROM_VERSION
+    return Code.UNSUPPORTED_COMPRESSION_TYPE if is_new else Code.NONE
+
+
 def _append(
     request: Request,
     topic: str,
@@ -88,11 +96,10 @@ def _append(
     pending: PendingProduce | None,
 ) -> None:
     records = data.records
-    if records is None or len(records) <= ATTRIBUTES_AT:
-        result.error_code = Code.CORRUPT_MESSAGE
-        return
-    if records[ATTRIBUTES_AT] & 0x07 == ZSTD and request.version < ZSTD_FROM_VERSION:
-        result.error_code = Code.UNSUPPORTED_COMPRESSION_TYPE
+    code = _unfit(records, request.version)
+    if records is None or code is not Code.NONE:
+        result.error_code = code
+        request.broker.publisher.refused(topic, data.index, 1, Refused(code))
         return
     try:
         replica, appended = request.broker.publisher.publish(topic, data.index, records)

@@ -1,0 +1,266 @@
+"""Journeys of messages: what happened to them, and where they are now."""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+
+from goqueue.broker.traces import Journey, TraceFilter
+from goqueue.broker.tracing import KeySearch
+from goqueue.broker.why import Answer, GroupAnswer
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.model.moments import format_moment, parse_moment_ms
+from goqueue.records.decode import DecodedRecord
+from goqueue.telemetry.journeys import Note, Step
+from goqueue.telemetry.spans import ENDS, NAMES, error_of
+from goqueue.telemetry.trace_ids import Spot
+from goqueue.wire.rest.traces import (
+    GroupState,
+    TraceDetails,
+    TraceEvent,
+    TraceList,
+    TracePath,
+    TraceSearchQuery,
+    TraceSearchResult,
+    TraceSpan,
+    TracesQuery,
+    TraceStats,
+    TraceSummary,
+    Where,
+    WhereKeyPath,
+    WhereKeyQuery,
+    WherePath,
+)
+
+MS_NS = 1_000_000
+
+traces = Operations("Traces")
+
+
+@traces.get("/traces")
+async def list_traces(call: Call, query: TracesQuery) -> TraceList:
+    """The journeys of the latest messages that anything happened to."""
+    found, total = await _search(call, TraceFilter(), query.limit)
+    return TraceList(traces=found, total=total)
+
+
+@traces.get("/traces/search", errors=(404,))
+async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResult:
+    """Journeys by topic, partition, group, time, status or key.
+
+    `start` and `end` choose messages to which something happened then. With `key` the latest messages of that key are
+    meant, and `topic` is needed.
+    """
+    now_ms = call.now_ms
+    wanted = TraceFilter(
+        query.topic,
+        query.partition,
+        query.consumer_group,
+        None if query.start is None else parse_moment_ms(query.start, now_ms),
+        None if query.end is None else parse_moment_ms(query.end, now_ms),
+        query.status,
+    )
+    if query.key is not None:
+        if query.topic is None:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
+        spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
+        wanted = wanted._replace(spots=spots)
+    found, total = await _search(call, wanted, query.limit)
+    said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
+    return TraceSearchResult(traces=found, total=total, query=said)
+
+
+async def _search(call: Call, wanted: TraceFilter, limit: int) -> tuple[list[TraceSummary], int]:
+    tracing = call.broker.tracing
+    tracing.journal.catch_up()
+    notes = tracing.journeys.kept()
+    found, total = await asyncio.to_thread(tracing.traces.search, wanted, limit, notes)
+    return [_summary(each) for each in found], total
+
+
+@traces.get("/traces/stats")
+async def trace_stats(call: Call) -> TraceStats:
+    """How much is remembered, stored and exported."""
+    tracing = call.broker.tracing
+    tracing.journal.catch_up()
+    journeys, exporting = tracing.journeys, tracing.exporting
+    steps = {NAMES[step]: sum(journeys.counts[step].values()) for step in Step}
+    return TraceStats(
+        enabled=journeys.sampling > 0,
+        sampling_rate=journeys.sampling,
+        spans_in_buffer=len(journeys.kept()),
+        buffer_capacity=journeys.capacity,
+        traces_indexed=len(tracing.identities.parents),
+        exporters_enabled=[] if exporting is None else [exporting.name],
+        traces_total=steps[NAMES[Step.RECEIVED]],
+        notes_total=journeys.noted,
+        notes_stored=tracing.journal.stored,
+        notes_not_stored=tracing.journal.not_stored,
+        records_not_indexed=tracing.index.skipped,
+        spans_exported=0 if exporting is None else exporting.exported,
+        spans_failed=0 if exporting is None else exporting.failed,
+        spans_dropped=0 if exporting is None else exporting.spans_dropped + exporting.notes_dropped,
+        steps={name: count for name, count in steps.items() if count},
+    )
+
+
+@traces.get("/traces/{id}", errors=(404,))
+async def describe_trace(call: Call, path: TracePath) -> TraceDetails:
+    """All that happened in a trace: one that a producer brought in `traceparent`, or one made for a message."""
+    tracing = call.broker.tracing
+    tracing.journal.catch_up()
+    found = [each for each in tracing.traces.of_trace(path.id) if each.steps]
+    if not found:
+        raise HttpError(NOT_FOUND, "UNKNOWN_TRACE", f"nothing is remembered of trace {path.id}")
+    summaries = [_summary(each) for each in found]
+    start_ms, end_ms = min(each.start_ms for each in found), max(each.end_ms for each in found)
+    statuses = {each.status for each in summaries}
+    return TraceDetails(
+        trace_id=path.id,
+        topic=summaries[0].topic,
+        partition=summaries[0].partition,
+        offset=summaries[0].offset,
+        start_time=format_moment(start_ms),
+        end_time=format_moment(end_ms),
+        duration_ms=end_ms - start_ms,
+        status=next(each for each in ("error", "pending", "completed") if each in statuses),
+        span_count=sum(each.span_count for each in summaries),
+        spans=[span for each in found for span in _spans(call, each)],
+        events=[event for each in found for event in _events(each)],
+    )
+
+
+@traces.get("/topics/{topic}/partitions/{partition}/messages/{offset}/why", errors=(404,))
+async def where_is(call: Call, path: WherePath) -> Where:
+    """Where a message is, and why it is not delivered yet, in words and for every group that reads its topic."""
+    call.topic(path.topic)
+    return await _where(call, Spot(path.topic, path.partition, path.offset))
+
+
+@traces.get("/topics/{topic}/why", errors=(404,))
+async def where_is_key(call: Call, path: WhereKeyPath, query: WhereKeyQuery) -> Where:
+    """The same for the latest message of a key, looked for from the end of every partition backwards."""
+    call.topic(path.topic)
+    found = await _of_key(call, path.topic, query.key, 1)
+    if not found:
+        raise HttpError(NOT_FOUND, "UNKNOWN_KEY", f"no recent message of {path.topic!r} has this key")
+    return await _where(call, found[0][0])
+
+
+async def _of_key(call: Call, topic: str, key: str, limit: int) -> list[tuple[Spot, DecodedRecord]]:
+    call.topic(topic)
+    broker = call.broker
+    found: list[tuple[Spot, DecodedRecord]] = await call.ask(
+        lambda done: KeySearch(broker.topics, broker.clock, topic, key.encode(), limit, done).start()
+    )
+    return found
+
+
+async def _where(call: Call, spot: Spot) -> Where:
+    tracing = call.broker.tracing
+    tracing.journal.catch_up()
+    answer: Answer = await call.ask(lambda done: tracing.why.ask(spot, done))
+    parent = tracing.identities.parent(answer.spot)
+    where = Where(
+        topic=answer.spot.topic,
+        partition=answer.spot.partition,
+        offset=answer.spot.offset,
+        first_offset=answer.journey.spot.offset,
+        trace_id=answer.journey.trace_id,
+        state=answer.state,
+        answer=answer.answer,
+        groups=[_group(each) for each in answer.groups],
+        events=list(_events(answer.journey)),
+    )
+    if parent is not None:
+        where.traceparent = parent.header
+    if answer.record is not None:
+        where.timestamp = format_moment(answer.record.timestamp)
+        where.key = None if answer.record.key is None else answer.record.key.decode(errors="replace")
+    return where
+
+
+def _group(answer: GroupAnswer) -> GroupState:
+    shown = GroupState(group=answer.group, kind=answer.kind, state=answer.state, answer=answer.answer)
+    if answer.lane:
+        shown.lane = answer.lane
+    if answer.kind == "queue":
+        shown.attempts = answer.attempts
+    if answer.consumer:
+        shown.consumer = answer.consumer
+    if answer.until_ms is not None:
+        shown.until = format_moment(answer.until_ms)
+    for name in ("behind_offset", "ahead", "committed_offset"):
+        if getattr(answer, name) is not None:
+            setattr(shown, name, getattr(answer, name))
+    return shown
+
+
+def _summary(journey: Journey) -> TraceSummary:
+    return TraceSummary(
+        trace_id=journey.trace_id,
+        topic=journey.spot.topic,
+        partition=journey.spot.partition,
+        offset=journey.spot.offset,
+        start_time=format_moment(journey.start_ms),
+        end_time=format_moment(journey.end_ms),
+        duration_ms=max(0, journey.end_ms - journey.start_ms),
+        status=journey.status,
+        span_count=len(journey.steps),
+    )
+
+
+def _events(journey: Journey) -> Iterator[TraceEvent]:
+    for spot, note in journey.steps:
+        details: dict[str, object] = {"topic": spot.topic, "partition": spot.partition, "offset": spot.offset}
+        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": note.detail}
+        details |= {name: value for name, value in about.items() if value}
+        yield TraceEvent(timestamp=format_moment(note.at_ms), event_type=NAMES[note.step], details=details)
+
+
+def _spans(call: Call, journey: Journey) -> list[TraceSpan]:
+    """One per step, with the ids that exported spans have: the publish, and each delivery under it."""
+    ids = call.broker.tracing.identities
+    found: list[TraceSpan] = []
+    leases: dict[str, tuple[TraceSpan, int]] = {}
+    """By group: the delivery that goes on, and since when."""
+    for spot, note in journey.steps:
+        span = TraceSpan(
+            span_id=ids.step_span(spot, note),
+            event_type=NAMES[note.step],
+            timestamp=format_moment(note.at_ms),
+            topic=spot.topic,
+            partition=spot.partition,
+            offset=spot.offset,
+            parent_span_id=ids.publish_span(spot),
+        )
+        _describe(span, note)
+        if note.step is Step.RECEIVED:
+            parent = ids.parent(spot)
+            span.span_id = ids.publish_span(spot)
+            span.parent_span_id = msgspec.UNSET if parent is None else parent.span_id
+        elif note.step is Step.DUE:
+            now = spot._replace(offset=int(note.detail) + spot.offset - note.first)
+            span.span_id = ids.publish_span(now)
+        elif note.step is Step.LEASED:
+            span.span_id = ids.delivery_span(spot, note.group, note.consumer, note.at_ms)
+            leases[note.group] = span, note.at_ms
+        elif note.step in ENDS and note.group in leases:
+            delivery, leased_ms = leases.pop(note.group)
+            span.parent_span_id = delivery.span_id
+            delivery.duration_ns = max(0, note.at_ms - leased_ms) * MS_NS
+        found.append(span)
+    return found
+
+
+def _describe(span: TraceSpan, note: Note) -> None:
+    if note.group:
+        span.consumer_group = note.group
+    if note.consumer:
+        span.consumer_id = note.consumer
+    if error := error_of(note):
+        span.error = error
+    elif note.detail:
+        span.attributes = {"detail": note.detail}

@@ -1,0 +1,198 @@
+"""Journeys are kept over a restart, found by the trace that a producer brought, and cost nothing but themselves."""
+
+import errno
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from goqueue.broker.journal import FLUSH_MS, JOURNEYS
+from goqueue.broker.send import NewMessage
+from goqueue.broker.traces import Journey
+from goqueue.node.tracing import TracingOptions
+from goqueue.records.batch import Codec
+from goqueue.records.build import build_batch
+from goqueue.telemetry.trace_ids import Spot
+from goqueue.testing import VirtualClock
+from tests.unit.broker.queue_node import QueueNode
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+HEADER = ("traceparent", f"00-{TRACE}-{SPAN}-01".encode())
+
+
+class KeepingNode(QueueNode):
+    __test__ = False
+    tracing = TracingOptions(stores=True)
+
+    def restarted(self, how: str = "kill", after_ms: int = 0) -> "KeepingNode":
+        disk = self.disk
+        if how == "stop":
+            self.stop()
+        else:
+            disk.survive_as_kill()
+        return KeepingNode(disk, VirtualClock(self.clock.now_ms() + after_ms))
+
+
+def node_with(topic: str = "orders", partitions: int = 1, **options: str) -> KeepingNode:
+    node = KeepingNode()
+    node.create(topic, partitions, **options)
+    return node
+
+
+def journey(node: QueueNode, offset: int, topic: str = "orders") -> Journey:
+    node.broker.tracing.journal.catch_up()
+    return node.broker.tracing.traces.journey(Spot(topic, 0, offset))
+
+
+def steps(node: QueueNode, offset: int, topic: str = "orders") -> list[str]:
+    return [note.step.name for _, note in journey(node, offset, topic).steps]
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_journey_goes_on_after_a_restart(how: str) -> None:
+    node = node_with()
+    node.put("orders", b"a", b"b")
+    (got, _) = node.receive(consumer="anna")
+    node.pass_ms(FLUSH_MS)
+    node = node.restarted(how)
+    assert steps(node, 0) == ["RECEIVED", "PERSISTED", "LEASED"]
+    node.ack(got)
+    node.pass_ms(FLUSH_MS)
+    node = node.restarted(how)
+    assert steps(node, 0) == ["RECEIVED", "PERSISTED", "LEASED", "ACKED"]
+    assert steps(node, 1) == ["RECEIVED", "PERSISTED", "LEASED"]
+    assert journey(node, 0).status == "completed"
+
+
+def test_a_clean_stop_stores_the_last_second_too() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    node = node.restarted("stop")
+    assert steps(node, 0) == ["RECEIVED", "PERSISTED"]
+
+
+def test_nothing_is_written_while_nothing_happens() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    node.pass_ms(FLUSH_MS)
+    replica = node.broker.topics.find_replica(JOURNEYS, 0)
+    assert replica is not None
+    end = replica.end_offset
+    assert end > 0
+    node.pass_ms(100 * FLUSH_MS)
+    assert replica.end_offset == end
+    assert node.clock.next_after_ms is None or node.clock.next_after_ms > FLUSH_MS
+
+
+def test_a_topic_made_again_does_not_inherit_stored_journeys() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    node.pass_ms(FLUSH_MS)
+    node.delete("orders")
+    node.create("bills")
+    node.put("bills", b"a")
+    node.pass_ms(FLUSH_MS)
+    node = node.restarted("stop")
+    assert steps(node, 0, "bills") == ["RECEIVED", "PERSISTED"]
+    assert [note.topic for note in node.broker.journeys.kept() if note.topic == "orders"] == []
+
+
+def test_a_full_disk_costs_journeys_and_no_publish() -> None:
+    node = node_with()
+    node.disk.faults.add("write", errno.ENOSPC, prefix=f"logs/{JOURNEYS}", forever=True)
+    with capture_logs() as told:
+        for _ in range(3):
+            node.put("orders", b"a")
+            node.pass_ms(FLUSH_MS)
+    assert [each["event"] for each in told].count("journeys not stored") == 1
+    assert node.broker.tracing.journal.not_stored == 6
+    assert node.values("orders") == [b"a"] * 3
+    node.disk.faults.clear()
+    node.put("orders", b"b")
+    node.pass_ms(FLUSH_MS)
+
+
+def test_a_node_starts_without_a_place_for_journeys() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    node = node.restarted("stop")
+    disk = node.disk
+    node.stop()
+    disk.faults.add("open", errno.EIO, prefix=f"logs/{JOURNEYS}", forever=True)
+    with capture_logs() as told:
+        node = KeepingNode(disk, VirtualClock(node.clock.now_ms()))
+    assert (JOURNEYS, 0) in node.replicas.failed
+    assert "journeys are not stored" in [each["event"] for each in told]
+    node.put("orders", b"b")
+    assert node.values("orders") == [b"a", b"b"]
+
+
+# -- traces of producers
+
+
+def publish(node: QueueNode, *headers: list[tuple[str, bytes | None]], **fields: Any) -> int:
+    data = build_batch([(1000, None, b"v", each) for each in headers], **fields)
+    return node.broker.publisher.publish("orders", 0, memoryview(data))[1].base_offset
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_the_trace_of_a_producer_is_found_in_every_codec(codec: Codec) -> None:
+    node = node_with()
+    publish(node, [], [HEADER], [("x", b"y")], codec=codec)
+    node.commit()
+    assert journey(node, 1).trace_id == TRACE
+    assert node.broker.tracing.traces.spots(TRACE) == [Spot("orders", 0, 1)]
+    for offset in (0, 2):
+        made = journey(node, offset).trace_id
+        assert made != TRACE
+        assert node.broker.tracing.traces.spots(made) == [Spot("orders", 0, offset)]
+    node = node.restarted("stop")
+    assert journey(node, 1).trace_id == TRACE
+
+
+def test_malformed_traces_are_ignored_and_the_last_one_counts() -> None:
+    node = node_with()
+    publish(
+        node, [("traceparent", b"nonsense")], [("traceparent", b"nonsense"), HEADER], [HEADER, ("traceparent", b"")]
+    )
+    assert [journey(node, offset).trace_id == TRACE for offset in range(3)] == [False, True, False]
+
+
+def test_a_trace_may_have_many_messages() -> None:
+    node = node_with()
+    publish(node, [HEADER], [HEADER])
+    publish(node, [HEADER])
+    node.broker.tracing.journal.catch_up()
+    assert [each.spot.offset for each in node.broker.tracing.traces.of_trace(TRACE)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("headers", [[], [HEADER]])
+def test_a_delayed_message_keeps_its_trace(headers: list[tuple[str, bytes | None]]) -> None:
+    node = node_with()
+    node.put("orders", NewMessage(b"late", headers=headers, delay_ms=1000))
+    assert (journey(node, 0).trace_id == TRACE) == bool(headers)
+    node.pass_ms(3000)
+    node.ack(*node.receive())
+    before, after = journey(node, 0), journey(node, 1)
+    assert before == after
+    assert [(spot.offset, note.step.name) for spot, note in before.steps] == [
+        (0, "RECEIVED"),
+        (0, "SCHEDULED"),
+        (0, "PERSISTED"),
+        (0, "DUE"),
+        (1, "PERSISTED"),
+        (1, "LEASED"),
+        (1, "ACKED"),
+    ]
+    assert (before.trace_id == TRACE) == bool(headers)
+    node = node.restarted("stop")
+    assert journey(node, 1) == before
+
+
+def test_unknown_traces_are_nothing() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    made = journey(node, 0).trace_id
+    assert node.broker.tracing.traces.spots("f" * 32) == []
+    node.delete("orders")
+    assert node.broker.tracing.traces.spots(made) == []

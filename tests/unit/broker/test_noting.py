@@ -1,0 +1,393 @@
+"""What happens to records is counted exactly once, whoever does it; and their journeys tell it in order."""
+
+import errno
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from goqueue.broker.fetch import Limits, Want
+from goqueue.broker.filters import RecordFilter
+from goqueue.broker.redrive import RedriveRequest
+from goqueue.broker.replay import ReplayRequest, Where
+from goqueue.broker.schedules import Recurring
+from goqueue.broker.send import NewMessage
+from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.broker.transactions import EndTransaction
+from goqueue.machines.delay_commands import ScheduleKey
+from goqueue.model.errors import GoQueueError
+from goqueue.telemetry.journeys import Step
+from tests.brokers import data
+from tests.sim.test_transaction_crash_points import NAME, Bank
+from tests.unit.broker.queue_node import QueueNode, queue_node
+
+LEASE_MS = 30_000
+TTL_MS = 5000
+
+
+def counted(node: Any, topic: str = "orders", group: str | None = None) -> dict[str, int]:
+    """Steps of a topic's records by name; with a group only the steps of that."""
+    found: dict[str, int] = {}
+    for step in Step:
+        for (name, whose), count in node.broker.journeys.counts[step].items():
+            if name == topic and whose == (group or ""):
+                found[step.name] = count
+    return found
+
+
+def journey(node: QueueNode, offset: int, topic: str = "orders") -> list[tuple[str, str]]:
+    return [(note.step.name, note.detail) for note in node.broker.journeys.of(topic, 0, offset)]
+
+
+# -- publishing
+
+
+def test_what_is_published_is_received_and_persisted_as_ranges() -> None:
+    node = queue_node()
+    node.put("orders", b"a", b"b", b"c")
+    node.put("orders", b"d")
+    assert counted(node) == {"RECEIVED": 4, "PERSISTED": 4}
+    assert [(note.step, note.first, note.last) for note in node.broker.journeys.since(0)] == [
+        (Step.RECEIVED, 0, 2),
+        (Step.PERSISTED, 0, 2),
+        (Step.RECEIVED, 3, 3),
+        (Step.PERSISTED, 3, 3),
+    ]
+
+
+def test_persisted_is_what_nobody_waits_for_too() -> None:
+    node = queue_node()
+    node.publish("orders", b"a", b"b")
+    assert counted(node) == {"RECEIVED": 2}
+    node.commit()
+    assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
+
+
+def test_with_durability_os_it_is_persisted_at_once() -> None:
+    node = queue_node(durability="os")
+    node.publish("orders", b"a")
+    assert counted(node) == {"RECEIVED": 1, "PERSISTED": 1}
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_after_a_restart_only_what_is_new_is_counted(how: str) -> None:
+    node = queue_node()
+    node.put("orders", b"a", NewMessage(b"later", delay_ms=1000))
+    node.settle(node.receive(), How.REJECT)
+    node = node.restarted(how)
+    assert counted(node) == counted(node, group="workers") == {}
+    node.put("orders", b"b")
+    assert counted(node) == {"RECEIVED": 1, "PERSISTED": 1}
+
+
+def test_what_an_idempotent_producer_repeats_is_counted_once() -> None:
+    node = queue_node()
+    for _ in range(3):
+        assert node.publish("orders", b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0) == 0
+    node.commit()
+    assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
+
+
+def test_markers_of_transactions_are_no_messages() -> None:
+    bank = Bank()
+    bank.create("orders", 2)
+    bank.ask(bank.broker.transactions.submit, EndTransaction(NAME, *bank.begin(), commit=True))
+    bank.publish("orders", b"behind the marker")
+    bank.commit()
+    assert bank.broker.topics.replica("orders", 0).end_offset == 3
+    counts = counted(bank)
+    assert counts["RECEIVED"] == counts["PERSISTED"] == 3  # one in each partition, and one behind
+
+
+def test_what_is_turned_away_is_counted_once_however_it_was_tried() -> None:
+    node = queue_node(max_message_bytes="1000")
+    sent = node.send("orders", b"a", b"x" * 2000, b"b", b"y" * 2000)
+    assert [each.error is None for each in sent] == [True, False, True, False]
+    assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2, "REFUSED": 2}
+    refused = [note for note in node.broker.journeys.since(0) if note.step is Step.REFUSED]
+    assert [(note.first, note.last) for note in refused] == [(-1, -1), (-1, -1)]
+    assert "at most" in refused[0].detail
+
+
+def test_a_refused_batch_is_counted_by_its_records() -> None:
+    node = queue_node()
+    with pytest.raises(GoQueueError):
+        node.publish("orders", b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=5, transactional=True)
+    with pytest.raises(GoQueueError):
+        node.broker.publisher.publish("orders", 0, data(b"a", b"b")[:-1])
+    assert counted(node) == {"REFUSED": 3}
+
+
+def test_topics_that_nobody_made_are_not_counted_by_name() -> None:
+    node = queue_node()
+    for number in range(3):
+        node.send(f"nowhere-{number}", b"a", b"b")
+    with pytest.raises(GoQueueError):
+        node.publish("orders", b"a", partition=9)
+    assert node.broker.journeys.counts[Step.REFUSED] == {("", ""): 7}
+    details = [note.detail for note in node.broker.journeys.since(0)]
+    assert details[0] == "nowhere-0: there is no topic 'nowhere-0'"
+
+
+def test_counters_go_with_their_topic_and_their_group() -> None:
+    node = queue_node()
+    node.create("bills")
+    node.put("orders", b"a")
+    node.put("bills", b"a")
+    node.ack(*node.receive())
+    node.receive("bills")
+    node.delete("orders")
+    assert counted(node) == counted(node, group="workers") == {}
+    assert counted(node, "bills", "workers") == {"LEASED": 1}
+    node.reply(lambda done: node.broker.queues.drop("workers", None, done))
+    assert counted(node, "bills", "workers") == {}
+    assert counted(node, "bills") == {"RECEIVED": 1, "PERSISTED": 1}
+
+
+# -- delays
+
+
+def test_a_delayed_record_is_scheduled_due_and_known_by_both_its_places() -> None:
+    node = queue_node()
+    node.put("orders", b"now", NewMessage(b"late", delay_ms=1000), NewMessage(b"later", delay_ms=1000), b"too")
+    assert counted(node) == {"RECEIVED": 4, "PERSISTED": 4, "SCHEDULED": 2}
+    due_ms = node.clock.now_ms() + 1000
+    assert ("SCHEDULED", str(due_ms)) in journey(node, 2)
+    node.pass_ms(2000)
+    assert counted(node) == {"RECEIVED": 4, "PERSISTED": 6, "SCHEDULED": 2, "DUE": 2}
+    (due,) = [note for note in node.broker.journeys.since(0) if note.step is Step.DUE]
+    assert (due.first, due.last, due.detail) == (1, 2, "4")
+    assert node.values("orders") == [b"now", b"too", b"late", b"later"]
+
+
+def test_cancelled_and_moved_schedules() -> None:
+    node = queue_node()
+    node.put("orders", NewMessage(b"a", delay_ms=1000), NewMessage(b"b", delay_ms=1000))
+    node.reply(lambda done: node.broker.schedules.cancel(ScheduleKey("orders", 0, 0), done))
+    node.reply(lambda done: node.broker.schedules.reschedule(ScheduleKey("orders", 0, 1), 99_000, done))
+    node.pass_ms(100_000)
+    assert [step for step, _ in journey(node, 0)] == ["RECEIVED", "SCHEDULED", "PERSISTED", "CANCELLED"]
+    assert [each for each in journey(node, 1) if each[0] == "SCHEDULED"][-1] == ("SCHEDULED", "99000")
+    assert counted(node) == {"RECEIVED": 2, "PERSISTED": 3, "SCHEDULED": 3, "CANCELLED": 1, "DUE": 1}
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "power"])
+def test_what_was_due_before_a_restart_is_counted_by_who_published_it(how: str) -> None:
+    node = queue_node()
+    node.put("orders", NewMessage(b"a", delay_ms=1000))
+    node = node.restarted(how, after_ms=5000)
+    node.pass_ms(2000)
+    assert node.values("orders") == [b"a"]
+    assert counted(node) == {"PERSISTED": 1, "DUE": 1}
+
+
+def test_a_recurring_message_is_received_like_any_other() -> None:
+    node = queue_node()
+    wanted = Recurring("tick", "orders", "* * * * *", b"t")
+    node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done))
+    node.pass_ms(180_000)
+    count = len(node.values("orders"))
+    assert count == 3
+    assert counted(node) == {"RECEIVED": count, "PERSISTED": count}
+
+
+# -- stream reads
+
+
+def fetch(node: QueueNode, offset: int, wait_ms: int = 0) -> list[Any]:
+    replies: list[Any] = []
+    limits = Limits(1, 1_000_000, wait_ms, consumer="reader-1")
+    node.broker.fetcher.fetch([Want("orders", 0, offset, 1_000_000)], limits, replies.append)
+    return replies
+
+
+def test_a_fetch_is_noted_from_where_it_was_asked_when_it_is_answered() -> None:
+    node = queue_node()
+    node.put("orders", b"a", b"b", b"c")
+    fetch(node, 1)
+    assert counted(node)["FETCHED"] == 2
+    replies = fetch(node, 3, wait_ms=1000)
+    assert counted(node)["FETCHED"] == 2
+    node.put("orders", b"d")
+    assert replies
+    assert counted(node)["FETCHED"] == 3
+    fetched = [note for note in node.broker.journeys.since(0) if note.step is Step.FETCHED]
+    assert [(note.first, note.last, note.consumer) for note in fetched] == [(1, 2, "reader-1"), (3, 3, "reader-1")]
+    fetch(node, 4, wait_ms=1000)
+    node.pass_ms(2000)
+    assert counted(node)["FETCHED"] == 3
+
+
+# -- queue reads
+
+
+def test_leases_and_acks_are_ranges() -> None:
+    node = queue_node()
+    node.put("orders", *[b"x"] * 10)
+    got = node.receive(most=6, consumer="anna")
+    node.ack(*got)
+    assert counted(node, group="workers") == {"LEASED": 6, "ACKED": 6}
+    notes = [note for note in node.broker.journeys.since(0) if note.group == "workers"]
+    assert [(note.step, note.first, note.last, note.consumer) for note in notes] == [
+        (Step.LEASED, 0, 5, "anna"),
+        (Step.ACKED, 0, 5, ""),
+    ]
+    node.verdicts(Wanted(got[0].receipt))  # again: it is settled already
+    assert counted(node, group="workers") == {"LEASED": 6, "ACKED": 6}
+
+
+def test_each_way_to_end_a_delivery_has_its_own_count() -> None:
+    node = queue_node(retry_backoff_ms="0")
+    node.put("orders", *[b"%d" % number for number in range(5)])
+    acked, nacked, rejected, extended, forgotten = node.receive()
+    node.ack(acked)
+    node.settle([nacked], How.RETRY, reason="try later")
+    node.settle([rejected], How.REJECT, reason="cannot parse")
+    node.settle([extended], How.EXTEND, delay_ms=10 * LEASE_MS)
+    node.pass_ms(LEASE_MS)
+    assert counted(node, group="workers") == {
+        "LEASED": 5,
+        "ACKED": 1,
+        "NACKED": 1,
+        "REJECTED": 1,
+        "EXTENDED": 1,
+        "LEASE_ENDED": 1,
+        "DEAD_LETTERED": 1,
+    }
+    assert journey(node, nacked.offset)[-1] == ("NACKED", "try later")
+    assert journey(node, rejected.offset)[-2:] == [
+        ("REJECTED", "cannot parse"),
+        ("DEAD_LETTERED", "rejected: cannot parse; now orders.dlq/0/0"),
+    ]
+    assert journey(node, forgotten.offset)[-1] == ("LEASE_ENDED", "")
+    assert len(node.receive()) == 2
+    assert counted(node, group="workers")["LEASED"] == 7
+    assert counted(node, "orders.dlq") == {"RECEIVED": 1, "PERSISTED": 1}
+
+
+def test_a_late_ack_is_an_ack() -> None:
+    node = queue_node()
+    node.put("orders", b"a")
+    (got,) = node.receive()
+    node.pass_ms(LEASE_MS)
+    node.ack(got)
+    assert counted(node, group="workers") == {"LEASED": 1, "LEASE_ENDED": 1, "ACKED": 1}
+    assert journey(node, 0)[-1] == ("ACKED", "late")
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "power"])
+def test_an_ack_after_a_restart_is_an_ack(how: str) -> None:
+    node = queue_node()
+    node.put("orders", b"a", b"b")
+    got = node.receive()
+    node = node.restarted(how)
+    node.ack(got[0])
+    assert counted(node, group="workers") == {"ACKED": 1}
+    assert node.received() == [b"b"]
+    assert counted(node, group="workers") == {"LEASED": 1, "ACKED": 1}
+
+
+def test_the_last_attempt_is_counted_as_what_it_was_and_then_it_is_dead() -> None:
+    node = queue_node(attempts_max="2", retry_backoff_ms="0")
+    node.put("orders", b"a", b"b")
+    for _ in range(2):
+        (nacked, _) = node.receive()
+        node.settle([nacked], How.RETRY, delay_ms=0, reason="no luck")
+        node.pass_ms(LEASE_MS)
+    assert counted(node, group="workers") == {"LEASED": 4, "NACKED": 2, "LEASE_ENDED": 2, "DEAD_LETTERED": 2}
+    assert journey(node, 0)[-2:] == [
+        ("NACKED", "no luck"),
+        ("DEAD_LETTERED", "attempts: no luck; now orders.dlq/0/0"),
+    ]
+    assert journey(node, 1)[-1] == ("DEAD_LETTERED", "attempts; now orders.dlq/0/1")
+
+
+@pytest.mark.parametrize(("fate", "letters"), [("dead-letter", 2), ("drop", 0)])
+def test_expired_records_are_no_acks_whatever_becomes_of_them(fate: str, letters: int) -> None:
+    node = queue_node(message_ttl_ms=str(TTL_MS), expired_messages=fate)
+    node.put("orders", b"a", b"b")
+    (held,) = node.receive(most=1)
+    node.pass_ms(TTL_MS)
+    assert counted(node, group="workers").get("EXPIRED") == 1
+    node.settle([held], How.RETRY)
+    node.pass_ms(1000)
+    expected = {"LEASED": 1, "NACKED": 1, "EXPIRED": 2}
+    assert counted(node, group="workers") == expected | ({"DEAD_LETTERED": letters} if letters else {})
+
+
+def test_what_retention_takes_unsettled_is_removed_and_nothing_else() -> None:
+    node = queue_node()
+    node.put("orders", *[b"x"] * 6)
+    node.ack(*node.receive(most=3)[1:])
+    node.broker.topics.replica("orders", 0).delete_before(5)
+    assert len(node.receive(most=10)) == 1
+    assert counted(node, group="workers") == {"LEASED": 4, "ACKED": 2, "REMOVED": 3}
+
+
+def test_what_did_not_reach_its_consumer_is_returned() -> None:
+    node = queue_node()
+    for _ in range(4):
+        node.put("orders", b"x" * 1000)
+    assert len(node.receive(bytes_max=1500)) == 2
+    assert counted(node, group="workers") == {"LEASED": 4, "RETURNED": 2}
+
+
+def test_a_dead_letter_that_a_full_disk_kept_back_is_counted_once() -> None:
+    node = queue_node()
+    node.create("orders.dlq")
+    node.put("orders", b"a")
+    node.disk.faults.add("write", errno.ENOSPC, prefix="logs/orders.dlq", forever=True)
+    with capture_logs():
+        node.settle(node.receive(), How.REJECT)
+        node.pass_ms(3000)
+        assert "DEAD_LETTERED" not in counted(node, group="workers")
+        node.disk.faults.clear()
+        node.pass_ms(3000)
+    assert len(node.values("orders.dlq")) == 1
+    assert counted(node, group="workers") == {"LEASED": 1, "REJECTED": 1, "DEAD_LETTERED": 1}
+
+
+# -- again
+
+
+def test_redriven_letters_say_where_they_are_now_and_are_no_acks() -> None:
+    node = queue_node()
+    node.put("orders", b"a", b"b", b"c")
+    node.settle(node.receive(), How.REJECT)
+    request = RedriveRequest("orders", filter=RecordFilter(contains=b"b"))
+    node.broker.dead_letters.redrive(request, lambda report: None)
+    node.pass_ms(1000)
+    node.broker.dead_letters.redrive(RedriveRequest("orders"), lambda report: None)
+    node.pass_ms(1000)
+    assert counted(node, "orders.dlq") == {"RECEIVED": 3, "PERSISTED": 3, "REDRIVEN": 3}
+    redriven = [note for note in node.broker.journeys.since(0) if note.step is Step.REDRIVEN]
+    assert [(note.first, note.last, note.detail) for note in redriven] == [
+        (1, 1, "orders/0/3"),
+        (0, 0, "orders/0/4"),
+        (2, 2, "orders/0/5"),
+    ]
+    assert counted(node)["RECEIVED"] == 6
+    assert not any(key[1] == "gq.redrive" for counts in node.broker.journeys.counts for key in counts)
+
+
+def test_replayed_is_what_will_be_delivered_again() -> None:
+    node = queue_node()
+    node.put("orders", *(NewMessage(b"%d" % number, b"k%d" % (number % 2)) for number in range(6)))
+    node.ack(*node.receive())
+    request = ReplayRequest("workers", "orders", Where("earliest"), Where("latest"), RecordFilter(key=b"k1"))
+    node.reply(lambda done: node.broker.replays.replay(request, done))
+    again = node.receive()
+    assert [each.offset for each in again] == [1, 3, 5]
+    node.ack(*again)
+    assert counted(node, group="workers") == {"LEASED": 9, "ACKED": 9, "REPLAYED": 3}
+    node = node.restarted("stop")
+    assert counted(node, group="workers") == {}
+
+
+def test_verdicts_that_change_nothing_are_not_counted() -> None:
+    node = queue_node()
+    node.put("orders", b"a")
+    (got,) = node.receive()
+    node.ack(got)
+    assert node.verdicts(Wanted(got.receipt, How.REJECT)) == [Verdict.REPEATED]
+    assert counted(node, group="workers") == {"LEASED": 1, "ACKED": 1}
