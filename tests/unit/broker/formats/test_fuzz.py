@@ -58,7 +58,7 @@ def judged(kind: Any, text: str, payload: bytes, other: Parsed) -> None:
     kind(schema.text)  # what was stored can be read again
 
 
-PLAIN = {
+PLAIN: dict[Any, Parsed] = {
     AvroSchema: AvroSchema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "int"]}]}'),
     JsonSchema: JsonSchema('{"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}]}}}'),
     ProtobufSchema: ProtobufSchema('syntax = "proto3"; message A { string a = 1; oneof x { int32 b = 2; } }'),

@@ -32,6 +32,8 @@ class Registry(Operations):
                 return await handle(**arguments)
 
             below.__name__ = f"{handle.__name__}_below_schemas"
+            summary, line, description = (handle.__doc__ or "").partition("\n")
+            below.__doc__ = f"{summary} (below /schemas){line}{description}"
             self._add(method, path, **more)(handle)
             self._add(method, f"/schemas{path}", **more)(below)
             return handle
