@@ -5,15 +5,15 @@ dead letter itself stays in its topic until retention takes it, and every other 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from goqueue.broker import dead_letters
 from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
+from goqueue.broker.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.broker.scan import scan
 from goqueue.broker.send import NewMessage, Sender, Sent
 from goqueue.broker.topics import Topics
@@ -32,52 +32,11 @@ REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"
 """Header: where a record was published first, whatever became of it since."""
-REDRIVES_MAX = 3
 RECORDS_PER_TURN = 100
 JOBS_KEPT = 1000
 SECOND_MS = 1000
 
 __all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
-
-
-class RedriveRequest(NamedTuple):
-    topic: str
-    """Whose dead letters: the topic that they came from."""
-    to: str | None = None
-    """None: back to where each came from."""
-    filter: RecordFilter = RecordFilter()
-    is_dry_run: bool = False
-    records_per_second: int = 0
-    """0: as fast as possible."""
-    redrives_max: int = REDRIVES_MAX
-    """A record that was sent back so often is left where it is: it would only come back."""
-
-
-@dataclass
-class RedriveReport:
-    redriven: int = 0
-    """In a dry run: that would be."""
-    filtered_out: int = 0
-    looping: int = 0
-    failed: int = 0
-    errors: list[str] = field(default_factory=list)
-    """What went wrong, each kind once."""
-
-
-class RedriveJob:
-    """A redrive under way, or what became of it. A restart ends it; what it has sent back is not sent again."""
-
-    def __init__(self, request: RedriveRequest, started_ms: int) -> None:
-        self.request = request
-        self.started_ms = started_ms
-        self.ended_ms: int | None = None
-        self.report = RedriveReport()
-        self.error: GoQueueError | None = None
-        self.is_stopped = False
-
-    def stop(self) -> None:
-        """Send back no more than what is on its way."""
-        self.is_stopped = True
 
 
 class DeadLetters:

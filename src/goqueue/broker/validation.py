@@ -71,6 +71,7 @@ class Validation:
         self._publisher = publisher
         self._clock = clock
         self._journeys = journeys
+        publisher.gate = self
         self.rejected = 0
         self.buried = 0
 
