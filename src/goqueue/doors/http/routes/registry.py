@@ -33,7 +33,7 @@ class Registry(Operations):
 
             below.__name__ = f"{handle.__name__}_below_schemas"
             summary, line, description = (handle.__doc__ or "").partition("\n")
-            below.__doc__ = f"{summary} (below /schemas){line}{description}"
+            below.__doc__ = f"{summary.rstrip('.')} (below /schemas){line}{description}"
             self._add(method, path, **more)(handle)
             self._add(method, f"/schemas{path}", **more)(below)
             return handle

@@ -49,7 +49,10 @@ async def reset_config(call: Call) -> ConfigReply:
 
 @schema_config.route("GET", "/config/{subject}", errors=LIST)
 async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) -> ConfigReply:
-    """The compatibility level of a subject; with `defaultToGlobal=true` that of all, where it has none of its own."""
+    """The compatibility level of a subject.
+
+    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
+    """
     subject = named(path.subject)
     level = call.broker.schemas.machine.level(subject, is_set(query.default_to_global))
     if level is None:
@@ -103,7 +106,10 @@ async def reset_mode(call: Call) -> ModeReply:
 
 @schema_config.route("GET", "/mode/{subject}", errors=LIST)
 async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) -> ModeReply:
-    """The mode of a subject; with `defaultToGlobal=true` that of all, where it has none of its own."""
+    """The mode of a subject.
+
+    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
+    """
     subject = named(path.subject)
     mode = call.broker.schemas.machine.mode(subject, is_set(query.default_to_global))
     if mode is None:

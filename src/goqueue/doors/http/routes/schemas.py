@@ -77,7 +77,10 @@ async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, b
 
 @schemas.route("DELETE", "/subjects/{subject}", errors=LIST)
 async def delete_subject(call: Call, path: SubjectPath, query: DeleteQuery) -> list[int]:
-    """Delete all versions of a subject; what was deleted is kept until it is deleted again with `permanent=true`."""
+    """Delete all versions of a subject.
+
+    What was deleted is kept until it is deleted again with `permanent=true`.
+    """
     result = await order(call, DeleteSubject(named(path.subject), is_set(query.permanent)))
     return list(result.versions)
 
@@ -114,7 +117,10 @@ async def list_referencing(call: Call, path: VersionPath, query: ListQuery) -> l
 
 @schemas.route("DELETE", "/subjects/{subject}/versions/{version}", errors=LIST)
 async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> int:
-    """Delete one version; with `permanent=true` one that was deleted before, for good. Gives its number."""
+    """Delete one version; gives its number.
+
+    With `permanent=true`: one that was deleted before, for good.
+    """
     subject, is_permanent = named(path.subject), is_set(query.permanent)
     registry = call.broker.schemas
     number = registry.version_number(path.version)
