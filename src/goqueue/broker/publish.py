@@ -42,6 +42,8 @@ class Publisher:
         self._verify_transaction = verify_transaction
         self._schedules = schedules
         self._journeys = journeys
+        self._to_note: dict[Replica, list[int]] = {}
+        """What was received in this turn of the event loop: from where to where."""
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -76,8 +78,7 @@ class Publisher:
             self.batches += 1
             self.bytes += len(data)
             if keeper is replica:  # else it was noted before what waits was
-                first, next_offset, _ = appended
-                self._journeys.note(self._clock.now_ms(), _RECEIVED, topic, partition, first, next_offset - 1)
+                self._received(replica, appended.base_offset, appended.next_offset)
         return keeper, appended
 
     def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
@@ -111,8 +112,7 @@ class Publisher:
         results = replica.append_all(batches, now_ms)
         appended = replica.appended_batches - batches_before
         if appended:
-            topic, partition = replica.place
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, first, replica.end_offset - 1)
+            self._received(replica, first, replica.end_offset)
         if appended < len(batches):  # some were here already, or turned away
             for batch, result in zip(batches, results, strict=True):
                 if isinstance(result, GoQueueError):
@@ -120,6 +120,24 @@ class Publisher:
         self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
+
+    def _received(self, replica: Replica, first: int, next_offset: int) -> None:
+        """Noted soon: what comes in one turn of the event loop is one range."""
+        received = self._to_note.get(replica)
+        if received is not None and received[1] == first:
+            received[1] = next_offset
+            return
+        if received is not None or not self._to_note:
+            self._note_received()
+            self._clock.call_soon(self._note_received)
+        self._to_note[replica] = [first, next_offset]
+
+    def _note_received(self) -> None:
+        if self._to_note:
+            now_ms, to_note = self._clock.now_ms(), self._to_note
+            self._to_note = {}
+            for replica, (first, next_offset) in to_note.items():
+                self._journeys.note(now_ms, _RECEIVED, *replica.place, first, next_offset - 1)
 
     def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
@@ -137,7 +155,8 @@ class Publisher:
         if not delayed:
             return replica, appended
         if replica.end_offset > end_offset:
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, appended.base_offset, appended.next_offset - 1)
+            self._received(replica, appended.base_offset, appended.next_offset)
+            self._note_received()
         return self._schedules.hold(replica, batch, appended, delayed, place), appended
 
     def _without(self, batch: Batch, delayed: Sequence[Delayed], replica: Replica) -> Batch:

@@ -73,7 +73,7 @@ class Replica:
         self._told_offset = self.high_watermark
         self._markers: deque[int] = deque()
         """Offsets of markers that are not persisted yet."""
-        log.on_synced = lambda log: self._rose()
+        log.on_synced = lambda log: self._wake_soon()
         self._recover(now_ms)
 
     def _recover(self, now_ms: int) -> None:
@@ -208,7 +208,7 @@ class Replica:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
             self._defer(self.save_producers)
         if self.log.acknowledged_offset == self.log.end_offset:
-            self._rose()
+            self._wake_soon()
 
     def save_producers(self) -> None:
         """Synced first: a snapshot must not know what the log could still lose."""
@@ -282,35 +282,27 @@ class Replica:
     def unwatch(self, who: object) -> None:
         self._watchers.pop(who, None)
 
-    def _rose(self) -> None:
-        """The high watermark may have risen."""
-        high_watermark = self.log.acknowledged_offset
-        first = self._told_offset
-        if high_watermark > first:
-            self._told_offset = high_watermark
-            if self._markers and self._markers[0] < high_watermark:
-                first = self._tell_between_markers(first, high_watermark)
-            if self.on_persisted is not None and first < high_watermark:
-                self.on_persisted(first, high_watermark - 1)
-        self._wake_soon()
-
-    def _tell_between_markers(self, first: int, high_watermark: int) -> int:
-        """Where what is behind the last marker begins."""
+    def _tell_persisted(self, high_watermark: int) -> None:
+        tell, first = self.on_persisted, self._told_offset
+        self._told_offset = high_watermark
         while self._markers and self._markers[0] < high_watermark:
             marker = self._markers.popleft()
-            if self.on_persisted is not None and first < marker:
-                self.on_persisted(first, marker - 1)
+            if tell is not None and first < marker:
+                tell(first, marker - 1)
             first = marker + 1
-        return first
+        if tell is not None and first < high_watermark:
+            tell(first, high_watermark - 1)
 
     def _wake_soon(self) -> None:
-        if not self._wake_is_due and (self._reached or self._watchers):
+        if not self._wake_is_due and (self._reached or self._watchers or self.on_persisted is not None):
             self._wake_is_due = True
             self._defer(self._wake)
 
     def _wake(self) -> None:
         self._wake_is_due = False
         high_watermark, has_failed = self.high_watermark, self.failure is not None
+        if high_watermark > self._told_offset:
+            self._tell_persisted(high_watermark)
         while self._reached and (has_failed or self._reached[0][0] <= high_watermark):
             self._reached.popleft()[1]()
         for call in list(self._watchers.values()):

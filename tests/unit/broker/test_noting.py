@@ -58,14 +58,31 @@ def test_what_is_published_is_received_and_persisted_as_ranges() -> None:
 def test_persisted_is_what_nobody_waits_for_too() -> None:
     node = queue_node()
     node.publish("orders", b"a", b"b")
+    node.clock.run()
     assert counted(node) == {"RECEIVED": 2}
     node.commit()
     assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
 
 
-def test_with_durability_os_it_is_persisted_at_once() -> None:
+def test_what_comes_in_one_turn_is_one_range() -> None:
+    node = queue_node(partitions=2, durability="os")
+    for partition in (0, 1, 0, 0, 1):
+        node.publish("orders", b"a", b"b", partition=partition)
+    node.clock.run()
+    assert counted(node) == {"RECEIVED": 10, "PERSISTED": 10}
+    notes = node.broker.journeys.since(0)
+    assert sorted((note.step, note.partition, note.first, note.last) for note in notes) == [
+        (Step.RECEIVED, 0, 0, 5),
+        (Step.RECEIVED, 1, 0, 3),
+        (Step.PERSISTED, 0, 0, 5),
+        (Step.PERSISTED, 1, 0, 3),
+    ]
+
+
+def test_with_durability_os_it_is_persisted_without_a_sync() -> None:
     node = queue_node(durability="os")
     node.publish("orders", b"a")
+    node.clock.run()
     assert counted(node) == {"RECEIVED": 1, "PERSISTED": 1}
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from goqueue.cli.bench.errors import BenchFailed
@@ -36,8 +36,8 @@ class Broker:
 
 
 @contextmanager
-def own_broker(parent: Path | None = None, *, trace_sampling: float | None = None) -> Iterator[Broker]:
-    """A broker in a new directory under `parent`; both are gone afterwards. `trace_sampling`: None, as nodes have it."""
+def own_broker(parent: Path | None = None) -> Iterator[Broker]:
+    """A broker in a new directory under `parent`; both are gone afterwards."""
     try:
         place = tempfile.TemporaryDirectory(prefix="goqueue-bench-", dir=parent)
     except OSError as error:
@@ -45,8 +45,7 @@ def own_broker(parent: Path | None = None, *, trace_sampling: float | None = Non
     with place as name:
         directory = Path(name)
         with (directory / "stderr").open("wb") as errors:
-            more = () if trace_sampling is None else (str(trace_sampling),)
-            process = start_python("goqueue.cli.bench.broker", "serve_here", name, *more, stderr=errors)
+            process = start_python("goqueue.cli.bench.broker", "serve_here", name, stderr=errors)
         with stopping(process):
             yield Broker(_wait_ready(process, directory), Process(process.pid), directory)
 
@@ -83,15 +82,14 @@ def _wait_ready(process: subprocess.Popen[bytes], directory: Path) -> str:
     return address
 
 
-def serve_here(name: str, trace_sampling: str = "") -> None:
+def serve_here(name: str) -> None:
     """What the broker's process runs."""
     from goqueue.node.process import serve
 
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     directory = Path(name)
     free = Address("127.0.0.1", 0)
-    settings = Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free)
-    serve(replace(settings, trace_sampling=float(trace_sampling)) if trace_sampling else settings)
+    serve(Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free))
 
 
 def _stop_with_parent() -> None:
