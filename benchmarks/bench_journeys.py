@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 
@@ -84,9 +85,9 @@ async def measure(broker: Any, batch: int) -> dict[float, list[float]]:
     found: dict[float, list[float]] = {variant: [] for variant in VARIANTS}
     replica = broker.topics.replica("orders", 0)
     hooks = broker.journeys.note, replica.on_persisted
-    for turn in range(TURNS):
-        for place in range(len(VARIANTS)):
-            variant = VARIANTS[(turn + place) % len(VARIANTS)]
+    dice = Random(1)  # so that none always comes after the same one
+    for _ in range(TURNS):
+        for variant in dice.sample(VARIANTS, len(VARIANTS)):
             note, persisted = (_ignore, None) if variant == NOTHING else hooks
             broker.journeys.note, replica.on_persisted = note, persisted
             broker.journeys.sampling = max(0.0, variant)

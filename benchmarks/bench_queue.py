@@ -17,11 +17,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from benchmarks.share_load import share_load
 from goqueue.broker.fetch import Limits, Want
 from goqueue.broker.receive import ReceiveRequest
 from goqueue.broker.settle import Wanted
 from goqueue.broker.topics import CreateTopic
 from goqueue.cli.bench.broker import own_broker
+from goqueue.cli.bench.raw import echo
 from goqueue.machines.delivery_commands import Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.records.build import build_batch
 from goqueue.storage.committer import Committer
@@ -35,6 +37,10 @@ BATCH = 100
 TURNS = 3
 SHARED = 100_000
 DEADLINE_S = 120
+MEMBERS = 8
+RAW_LOADS = ((1, 5_000), (10, 50_000), (100, 200_000))
+"""How many at a time, and of how many."""
+ECHOES = 10_000
 
 Row = dict[str, object]
 
@@ -52,6 +58,8 @@ def run() -> list[Row]:
             row(f"{name}, by range: rate of one core", 1e6 / by_range, "msg/s", None, aim),
             row(f"{name}, decoded, by receipt", by_receipt, "us/msg", stream_us, None),
         ]
+    for pull, count in RAW_LOADS:
+        rows += raw_share_rows(pull, count)
     return [*rows, *share_rows()]
 
 
@@ -136,12 +144,36 @@ class Run:
         return replies[0]
 
 
+def raw_share_rows(pull: int, count: int) -> list[Row]:
+    """Through the Kafka door, with bare connections: ShareFetch of exactly `pull` records, each with the
+    acknowledgements of the one before. The messages lie in batches of `pull`, so that what is sent is what was asked
+    for. The baseline is an echo of the same bytes through the same event loop.
+    """
+    BUILD.mkdir(exist_ok=True)
+    turns = []
+    for _ in range(TURNS):
+        with own_broker(BUILD) as broker:
+            fill(broker.address, count, pull)
+            turns.append(share_load(broker, GROUP, TOPIC, count, pull, MEMBERS))
+    rate = max(turn.messages / turn.seconds for turn in turns)
+    cpu_us = min(turn.broker_cpu_s / turn.messages for turn in turns) * 1e6
+    with echo(turns[0].request_bytes, turns[0].reply_bytes) as server:
+        raw = [server.run(ECHOES, MEMBERS) for _ in range(TURNS)]
+    raw_rate = max(run.requests_per_s for run in raw) * pull
+    raw_us = min(run.cpu_us_per_request for run in raw) / pull
+    name = f"receive + ack of {pull}, Kafka door, {MEMBERS} connections"
+    return [
+        row(f"{name}: acked", rate, "msg/s", raw_rate, None),
+        row(f"{name}: broker CPU", cpu_us, "us/msg", raw_us, None),
+    ]
+
+
 def share_rows() -> list[Row]:
     """confluent-kafka's ShareConsumer, one client, implicit acknowledgements."""
     BUILD.mkdir(exist_ok=True)
     with own_broker(BUILD) as broker:
         assert broker.process is not None
-        fill(broker.address)
+        fill(broker.address, SHARED, BATCH)
         consumer = ck.ShareConsumer(
             {"bootstrap.servers": broker.address, "group.id": GROUP, "share.acknowledgement.mode": "implicit"}
         )
@@ -167,9 +199,10 @@ def share_rows() -> list[Row]:
     ]
 
 
-def fill(address: str) -> None:
-    producer = ck.Producer({"bootstrap.servers": address, "linger.ms": 50, "batch.num.messages": BATCH})
-    for _ in range(SHARED):
+def fill(address: str, count: int, batch: int) -> None:
+    linger_ms = 50 if batch > 1 else 0
+    producer = ck.Producer({"bootstrap.servers": address, "linger.ms": linger_ms, "batch.num.messages": batch})
+    for _ in range(count):
         while True:
             try:
                 producer.produce(TOPIC, VALUE, partition=0)

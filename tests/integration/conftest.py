@@ -5,6 +5,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.integration.clients import Client
 from tests.integration.confluent_client import Confluent
 from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.process import Node
+from tests.integration.sqs_door import SqsDoor, client_of
 from tests.integration.topics import create_topic
 
 ALL_CLIENTS: tuple[type[Client], ...] = (Confluent, KafkaPython, AioKafka)
@@ -35,6 +37,20 @@ def own_node(tmp_path: Path) -> Iterator[Node]:
     running = Node(tmp_path).start()
     yield running
     running.clean_up()
+
+
+@pytest.fixture(scope="session")
+def sqs_door() -> Iterator[SqsDoor]:
+    """Shared by all tests of one worker: each uses queues of its own."""
+    running = SqsDoor().start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def sqs(sqs_door: SqsDoor) -> Any:
+    """boto3, as everybody uses it."""
+    return client_of(sqs_door.url)
 
 
 @pytest.fixture

@@ -21,13 +21,17 @@ def test_delayed_records_are_read_once_when_due_and_never_before_by_every_client
     topic = make_topic(1)
     producer = client.producer(node.address, idempotent=idempotent)
     sent_ms: dict[bytes, float] = {}
+    places: list[int] = []
     headers = (("gq-delay-ms", b"%d" % DELAY_MS), ("gq-priority", b"high"))
     for number in range(COUNT):
         value = b"late %d" % number
         sent_ms[value] = time.time() * 1000
-        assert producer.send(topic, [Message(0, value, headers=headers)]) == [number]
-    assert producer.send(topic, [Message(0, b"now")]) == [COUNT]
+        places += producer.send(topic, [Message(0, value, headers=headers)])
+    places += producer.send(topic, [Message(0, b"now")])
     producer.close()
+    # On a machine that is busy with other things the first of them may fire before the last is sent.
+    assert places == sorted(set(places))
+    assert set(places) <= set(range(2 * COUNT + 1))
     wait_until(lambda: end_offsets(node, topic, 1) == {0: 2 * COUNT + 1}, "all delayed records")
     for reader in ALL_CLIENTS:
         records = reader.read(node.address, {(topic, 0): 2 * COUNT + 1})
@@ -35,4 +39,4 @@ def test_delayed_records_are_read_once_when_due_and_never_before_by_every_client
         for record in records:
             if record.value != b"now":
                 assert record.timestamp_ms >= sent_ms[record.value or b""] + DELAY_MS - 1
-                assert dict(record.headers).keys() == {"gq-priority", "gq-published-at"}
+                assert dict(record.headers).keys() == {"gq-priority", "gq-published-at", "gq-scheduled-as"}

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 
-ENTRY_POINTS = ("goqueue.cli.main", "goqueue.testing")
+ENTRY_POINTS = ("goqueue.cli.main", "goqueue.client", "goqueue.testing")
 AWAITING_A_DOOR: list[str] = []
 """Finished parts that only a door or the broker can call. A module leaves this list with its first caller."""
 READS_ENVIRONMENT = "src/goqueue/node/settings.py"

@@ -2,20 +2,25 @@
 
 from dataclasses import dataclass
 
+from goqueue.broker.compact import Compact
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
+from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Journeys
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
 from goqueue.broker.tracing import Tracing
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
 from goqueue.runtime.clock import Clock
 
@@ -46,7 +51,12 @@ class Broker:
     schedules: Schedules
     sender: Sender
     dead_letters: DeadLetters
+    members: Members
+    reliabilities: Reliabilities
+    moves: Moves
     replays: Replays
+    transaction_steps: TransactionSteps
+    compact: Compact
     journeys: Journeys
     tracing: Tracing
     default_partitions: int = DEFAULT_PARTITIONS

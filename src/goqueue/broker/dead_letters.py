@@ -1,10 +1,12 @@
 """Dead letters: records that a group gives up on are written to a topic of their own before they are settled.
 
-`{topic}.dlq` is an ordinary topic, made when it is first needed. A dead letter has the key, the value and the headers
-of its record, and headers that say where it came from and why it died.
+`{topic}.dlq`, or the one that a topic names (`dead.letter.topic`), is an ordinary topic, made when first needed. A
+dead letter has the key, the value and the headers of its record, and headers that say where it came from and why it
+died.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -24,7 +26,7 @@ from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
-from goqueue.records.wishes import EXPIRES_AT, without_delay
+from goqueue.records.wishes import DEDUP_ID, EXPIRES_AT, FORMER_DEDUP_ID, without_delay
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
@@ -46,6 +48,9 @@ TOPIC, PARTITION, OFFSET, GROUP, REASON, ERROR, ATTEMPTS, FIRST_DELIVERED, DIED_
         "expires-at",
     )
 )
+RENAMED = {EXPIRES_AT: EXPIRED_AT, DEDUP_ID: FORMER_DEDUP_ID}
+"""A record that has expired must not expire again before anybody has looked at it, and must not be taken for the one
+that it was before."""
 NAME_CHARS_MAX = 249
 RECORDS_PER_BATCH = 100
 RETRY_MS = 1000
@@ -64,6 +69,13 @@ def dead_letter_topic(topic: str) -> str:
     return topic[: NAME_CHARS_MAX - len(mark)] + mark
 
 
+def dead_letters_of(topics: Topics, topic: str) -> str:
+    """The topic for the dead letters of `topic`: the one that it names, or one made for it."""
+    known = topics.image.topics.get(topic)
+    named = known.overrides.get("dead.letter.topic", "") if known is not None else ""
+    return named if named and named != topic else dead_letter_topic(topic)
+
+
 class DeadLetterWriter:
     """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
 
@@ -76,6 +88,11 @@ class DeadLetterWriter:
         self._records = LeasedRecords()
         self._under_way: set[Place] = set()
         self.written = 0
+        self.written_by_reason: Counter[str] = Counter()
+        self.written_by_topic: Counter[str] = Counter()
+        """By the topic that they came from."""
+        self.create_errors = 0
+        self.publish_errors = 0
         queues.on_dying.append(self._write)
 
     def write_pending(self) -> None:
@@ -93,12 +110,13 @@ class DeadLetterWriter:
         self._under_way.add(place)
         try:
             source = self._topics.image.topics.get(place.topic)
-            name = dead_letter_topic(place.topic)
+            name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
                 self._create(name, source, place)
                 return
             self._publish(place, name, letters)
         except GoQueueError as error:
+            self.publish_errors += 1
             self._failed(place, error)
 
     def _create(self, name: str, source: Topic, place: Place) -> None:
@@ -109,8 +127,10 @@ class DeadLetterWriter:
 
         def created(reply: Any) -> None:
             if isinstance(reply, GoQueueError):
+                self.create_errors += 1
                 self._failed(place, reply)
             elif reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+                self.create_errors += 1
                 self._failed(place, GoQueueError(reply.message))
             else:
                 self._clock.call_soon(lambda: self._again(place))
@@ -128,9 +148,12 @@ class DeadLetterWriter:
 
         def reached() -> None:
             if keeper.failure is not None:
+                self.publish_errors += 1
                 self._failed(place, keeper.failure)
             else:
                 self.written += len(records)
+                self.written_by_topic[place.topic] += len(records)
+                self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in records)
                 self._note(place, dict(enumerate(written, appended.base_offset)), f"{name}/{partition}")
                 self._settle(place, letters)
 
@@ -194,10 +217,7 @@ class DeadLetterWriter:
 
 def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:
     """Its timestamp is the time of its death, so that retention of the dead letters counts from then."""
-    # A record that has expired must not expire again, before anybody has looked at it.
-    headers: Headers = [
-        (EXPIRED_AT if name == EXPIRES_AT else name, value) for name, value in without_delay(record.headers)
-    ]
+    headers: Headers = [(RENAMED.get(name, name), value) for name, value in without_delay(record.headers)]
     about: dict[str, str | int] = {
         TOPIC: place.topic,
         PARTITION: place.partition,

@@ -1,10 +1,12 @@
 """A delayed record on its way back: what the ledger keeps of it, and the batches in which it is published when due."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from goqueue.machines.delay_commands import RECURRING, FiringJob
+from goqueue.machines.delay_commands import RECURRING
+from goqueue.machines.delay_jobs import FiringJob
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import Refused
@@ -18,11 +20,13 @@ from goqueue.replica.replica import Replica
 
 PUBLISHED_AT = "gq-published-at"
 """Header of a record that was delayed: when its producer sent it. Its timestamp is the time when it became due."""
+SCHEDULED_AS = "gq-scheduled-as"
+"""Header of a record that was delayed: the place that its producer was told, `partition/offset`."""
 SEQUENCE_MASK = 0x7FFF_FFFF
 FRAME_BYTES = 32
 """More than a record takes beside its key, value and headers."""
 HEADER_FRAME_BYTES = 10
-ADDED_BYTES = 96
+ADDED_BYTES = 144
 """More than the headers that we add."""
 
 
@@ -42,6 +46,20 @@ _encode = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
+class Bodies(NamedTuple):
+    """Of one job, as they were read back."""
+
+    bodies: list[Body]
+    stored_bytes: int
+    """What they took in the ledger."""
+
+    def fit(self, bytes_max: int) -> bool:
+        """Whether one batch takes them all for sure; found without a look at any. There a header has three bytes
+        beside its text at least, and in a batch it has HEADER_FRAME_BYTES at most.
+        """
+        return HEADER_BYTES + len(self.bodies) * (FRAME_BYTES + ADDED_BYTES) + 4 * self.stored_bytes <= bytes_max
+
+
 def body_of(record: DecodedRecord, ttl_ms: int, now_ms: int) -> Body:
     """Its time to live runs from now: the delay is part of it."""
     headers: Headers = without_delay(record.headers)
@@ -57,17 +75,17 @@ def check_fits(body: Body, batch_bytes_max: int) -> None:
         raise BatchTooLarge(f"a delayed record takes up to {size} bytes, at most {batch_bytes_max} are taken")
 
 
-def publish_job(
-    replica: Replica, job: FiringJob, bodies: Sequence[Body], producer: tuple[int, int], now_ms: int
-) -> int:
+def publish_job(replica: Replica, job: FiringJob, bodies: Bodies, producer: tuple[int, int], now_ms: int) -> int:
     """Append the records of a job, in as many batches as the topic's limit asks for; nothing that is in the log by
     now. All of it is durable when the high watermark has reached what is returned.
     """
-    records = _records(job, bodies, now_ms)
-    fits_one = sum(map(record_bytes, records)) + HEADER_BYTES <= replica.log.options.batch_bytes_max
-    first = 0 if fits_one else _published(replica, job, producer)
+    records = _records(job, bodies.bodies, now_ms)
+    bytes_max = replica.log.options.batch_bytes_max
+    cuts: Iterable[tuple[int, int]] = ((0, len(records)),)
+    if not bodies.fit(bytes_max) and sum(map(record_bytes, records)) + HEADER_BYTES > bytes_max:
+        cuts = _cut(records, _published(replica, job, producer), bytes_max)
     try:
-        _append(replica, job, records, first, producer, now_ms)
+        _append(replica, job, records, cuts, producer, now_ms)
     except Refused as refusal:
         if refusal.code is not Code.OUT_OF_ORDER_SEQUENCE_NUMBER:
             raise
@@ -75,23 +93,39 @@ def publish_job(
         first = _published(replica, job, producer)
         if not first:
             raise
-        _append(replica, job, records, first, producer, now_ms)
+        _append(replica, job, records, _cut(records, first, bytes_max), producer, now_ms)
     return replica.end_offset
 
 
 def _records(job: FiringJob, bodies: Sequence[Body], now_ms: int) -> list[NewRecord]:
-    records: list[NewRecord] = []
-    for due, body in zip(job.records, bodies, strict=True):
-        is_delayed = due.key.offset != RECURRING
-        headers = [*body.headers, (PUBLISHED_AT, b"%d" % body.published_ms)] if is_delayed else body.headers
-        records.append((min(due.due_ms, now_ms), body.key, body.value, headers))
-    return records
+    dues, partition = job.records, job.partition
+    times: Sequence[int] = dues.due_ms
+    if max(times) > now_ms:  # the clock was set back
+        times = [min(due_ms, now_ms) for due_ms in times]
+    return [
+        (
+            time_ms,
+            body.key,
+            body.value,
+            body.headers if offset == RECURRING else [*body.headers, *_about(partition, offset, body)],
+        )
+        for offset, time_ms, body in zip(dues.offsets, times, bodies, strict=True)
+    ]
+
+
+def _about(partition: int, offset: int, body: Body) -> Headers:
+    return [(PUBLISHED_AT, b"%d" % body.published_ms), (SCHEDULED_AS, b"%d/%d" % (partition, offset))]
 
 
 def _append(
-    replica: Replica, job: FiringJob, records: list[NewRecord], first: int, producer: tuple[int, int], now_ms: int
+    replica: Replica,
+    job: FiringJob,
+    records: list[NewRecord],
+    cuts: Iterable[tuple[int, int]],
+    producer: tuple[int, int],
+    now_ms: int,
 ) -> None:
-    for begin, end in _cut(records, first, replica.log.options.batch_bytes_max):
+    for begin, end in cuts:
         batch = build_batch(
             records[begin:end],
             producer_id=producer[0],

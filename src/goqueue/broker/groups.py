@@ -1,7 +1,7 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -9,14 +9,16 @@ from goqueue.machines import consumer_group_facts as consumer_commands
 from goqueue.machines import group_commands as commands
 from goqueue.machines import share_group_facts as share_commands
 from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.machines.machine import Fact
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 
 RETRY_MS = 1000
+_CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
-__all__ = ["Groups", "commands", "consumer_commands", "new_member_id", "share_commands"]
+__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "new_member_id", "share_commands"]
 
 
 class HasGroup(Protocol):
@@ -29,6 +31,38 @@ class Groups:
         self._coordinators = coordinators
         self._clock = clock
         self._topics: Mapping[str, Topic] = {}
+        self._watchers: dict[str, dict[Callable[[], None], None]] = {}
+        self.on_member_gone: list[Callable[[str, str], None]] = []
+        """Called with group and member, however that left: consumer groups only."""
+        for coordinator in coordinators:
+            coordinator.after_apply = self._applied
+
+    def watch(self, group_id: str, call: Callable[[], None]) -> None:
+        """`call` whenever who has what in a consumer group changes, never from within a command."""
+        self._watchers.setdefault(group_id, {})[call] = None
+
+    def unwatch(self, group_id: str, call: Callable[[], None]) -> None:
+        watching = self._watchers.get(group_id, {})
+        watching.pop(call, None)
+        if not watching:
+            self._watchers.pop(group_id, None)
+
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact, consumer_commands.ConsumerMemberGone):
+                self._clock.call_soon(lambda fact=fact: self._tell_gone(fact))  # type: ignore[misc]
+            elif not isinstance(fact, _CHANGES_GROUP):
+                continue
+            if fact.group_id in self._watchers:
+                self._clock.call_soon(lambda group_id=fact.group_id: self._tell_changed(group_id))  # type: ignore[misc]
+
+    def _tell_gone(self, fact: consumer_commands.ConsumerMemberGone) -> None:
+        for call in self.on_member_gone:
+            call(fact.group_id, fact.member_id)
+
+    def _tell_changed(self, group_id: str) -> None:
+        for call in list(self._watchers.get(group_id, ())):
+            call()
 
     def topics_changed(self, image: Image) -> None:
         """Groups hear of new partitions at once, and forget what they committed to topics that are gone."""
@@ -96,8 +130,20 @@ class Groups:
         self.submit(commands.DescribeGroup(group_id), described)
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that groups are kept in."""
+        return len(self._coordinators)
+
+    def partition_of(self, group_id: str) -> int:
+        return group_hash(group_id) % len(self._coordinators)
+
     def _of(self, group_id: str) -> Coordinator:
-        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
+        return self._coordinators[self.partition_of(group_id)]
+
+
+def group_hash(group_id: str) -> int:
+    return crc32(group_id.encode())
 
 
 def new_member_id(client_id: str) -> str:

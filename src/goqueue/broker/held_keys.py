@@ -40,10 +40,14 @@ class HeldKeys:
             held[hashed] = own_due_ms
         return own_due_ms
 
-    def fired(self, place: tuple[str, int], key: bytes | None, due_ms: int) -> None:
+    def fired(self, place: tuple[str, int], records: Iterable[tuple[bytes | None, int]]) -> None:
+        """These keys and due times are in the log."""
         held = self._due_ms.get(place)
-        if held and key is not None and held.get(hash_key(key), due_ms + 1) <= due_ms:
-            del held[hash_key(key)]
+        if not held:
+            return
+        for key, due_ms in records:
+            if key is not None and held.get(hash_key(key), due_ms + 1) <= due_ms:
+                del held[hash_key(key)]
 
     def changed(self, place: tuple[str, int]) -> None:
         self._due_ms.pop(place, None)

@@ -1,9 +1,12 @@
-"""How far groups are behind: what they have committed, against where each partition ends now, and whose it is."""
+"""How far groups are behind: what they have committed or settled, against where each partition ends now, and whose it
+is.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from goqueue.broker.groups import Groups, commands, consumer_commands
+from goqueue.broker.groups import Groups, commands, consumer_commands, share_commands
+from goqueue.broker.queues import Place, QueueLag, Queues
 from goqueue.broker.topics import Topics
 from goqueue.machines.classic_payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
 from goqueue.machines.group_commands import TopicPartition
@@ -12,6 +15,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.runtime.clock import Clock
 
+EMPTY = "Empty"
 GROUPS_PER_TURN = 50
 """Of the event loop, when all groups are asked: others want to be served in between."""
 
@@ -32,10 +36,13 @@ class PartitionLag(NamedTuple):
     end: int | None
     """The high watermark; None: the partition is out of service."""
     lag: int | None
-    """What is there to be read, as far as that can be told: from the committed offset, or from the start of the log if
-    there is none or the records before it are gone."""
+    """What is there to be read, as far as that can be told: from the committed offset or the one below which all is
+    settled, or from the start of the log if there is none or the records before it are gone."""
     owner: Owner | None
     """None: nobody's, or that cannot be told, as while a classic group rebalances."""
+    settled: int | None = None
+    """Where the group reads as a queue: all below it is settled."""
+    queue: QueueLag | None = None
 
 
 class GroupLag(NamedTuple):
@@ -43,7 +50,7 @@ class GroupLag(NamedTuple):
     type: str
     state: str
     partitions: tuple[PartitionLag, ...]
-    """Those with a commit or an owner, by topic and number."""
+    """Those with a commit or an owner, or read as a queue, by topic and number."""
 
     @property
     def lag(self) -> int:
@@ -51,8 +58,9 @@ class GroupLag(NamedTuple):
 
 
 class Lag:
-    def __init__(self, groups: Groups, topics: Topics, clock: Clock) -> None:
+    def __init__(self, groups: Groups, queues: Queues, topics: Topics, clock: Clock) -> None:
         self._groups = groups
+        self._queues = queues
         self._topics = topics
         self._clock = clock
 
@@ -62,6 +70,7 @@ class Lag:
             commands.FetchOffsets(group_id, None),
             commands.DescribeGroup(group_id),
             consumer_commands.DescribeConsumerGroup(group_id),
+            share_commands.DescribeShareGroup(group_id),
         )
         replies: list[Any] = []
 
@@ -82,7 +91,8 @@ class Lag:
             if failure is not None:
                 on_reply(failure)
             else:
-                self._in_turns(sorted(group.group_id for reply in replies for group in reply.groups), [], on_reply)
+                names = {group.group_id for reply in replies for group in reply.groups}
+                self._in_turns(sorted(names.union(self._queues.groups())), [], on_reply)
 
         self._groups.submit_to_all(commands.ListGroups(), listed)
 
@@ -108,28 +118,41 @@ class Lag:
         for group_id in now:
             self.of_group(group_id, collect)
 
-    def _measure(self, offsets: Any, classic: Any, consumer: Any) -> GroupLag | Refused:
+    def _measure(self, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
+        group_id = classic.group_id
+        read = {TopicPartition(place.topic, place.partition) for place in self._queues.places(group_id)}
+        owners: dict[TopicPartition, Owner] = {}
         if consumer.epoch:
             kind, state = consumer_commands.CONSUMER, consumer.state
             owners = dict(self._consumer_owners(consumer.members))
         elif classic.code is Code.NONE:
             kind, state = commands.CLASSIC, classic.state
             owners = dict(_classic_owners(classic))
+        elif share.epoch or read or self._queues.options(group_id):
+            kind, state = share_commands.SHARE, share.state if share.epoch else EMPTY
         else:
-            return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {classic.group_id!r}")
+            return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets}
-        places = sorted(committed.keys() | owners.keys())
-        partitions = (self._partition(place, committed.get(place), owners.get(place)) for place in places)
-        return GroupLag(classic.group_id, kind, state, tuple(partitions))
+        partitions = (
+            self._partition(group_id, place, committed.get(place), owners.get(place))
+            for place in sorted(committed.keys() | owners.keys() | read)
+        )
+        return GroupLag(group_id, kind, state, tuple(partitions))
 
-    def _partition(self, place: TopicPartition, committed: int | None, owner: Owner | None) -> PartitionLag:
+    def _partition(
+        self, group_id: str, partition: TopicPartition, committed: int | None, owner: Owner | None
+    ) -> PartitionLag:
+        place = Place(group_id, *partition)
+        settled = self._queues.settled_below(place)
         try:
-            replica = self._topics.replica(*place)
+            replica = self._topics.replica(*partition)
+            queue = None if settled is None else self._queues.lag(place)
         except Refused:
-            return PartitionLag(*place, committed, None, None, owner)
+            return PartitionLag(*partition, committed, None, None, owner, settled)
+        settled = self._queues.settled_below(place)  # a look at the log may have passed markers
         start, end = replica.start_offset, replica.high_watermark
-        first = start if committed is None else max(committed, start)
-        return PartitionLag(*place, committed, end, max(0, end - first), owner)
+        first = max(start, committed or 0, settled or 0)
+        return PartitionLag(*partition, committed, end, max(0, end - first), owner, settled, queue)
 
     def _consumer_owners(
         self, members: Iterable[consumer_commands.ConsumerMember]

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
-from goqueue.machines.delay_commands import RECURRING, FiringJob
+from goqueue.machines.delay_commands import RECURRING
 from goqueue.machines.delay_facts import Cancelled, Scheduled, SchedulesDoomed, read_target_key, unpacked
+from goqueue.machines.delay_jobs import FiringJob
 from goqueue.machines.delivery import Deliveries
 from goqueue.machines.delivery_facts import Cause, Changed, Extended, Leased, ReplayStored
 from goqueue.machines.machine import Fact
@@ -111,16 +112,12 @@ def note_due(journeys: Journeys, job: FiringJob, first_offset: int, count: int, 
     """The last `count` records of a job were published at `first_offset` and behind it; the others had been before.
     `detail` is where the first of a range is now. A run of a recurring schedule was nowhere before.
     """
-    published = job.records[len(job.records) - count :]
-    places = [(due.key.offset, first_offset + number) for number, due in enumerate(published)]
-    for old, _ in places:
-        if old == RECURRING:
-            break
-    else:
-        for first, last, offset in runs_of(places):
-            journeys.note(now_ms, Step.DUE, job.topic, job.partition, first, last, detail=str(offset))
+    offsets = job.records.offsets[len(job.records) - count :]
+    if RECURRING in offsets:
+        journeys.note(now_ms, Step.RECEIVED, job.topic, job.partition, first_offset, first_offset + count - 1)
         return
-    journeys.note(now_ms, Step.RECEIVED, job.topic, job.partition, first_offset, first_offset + count - 1)
+    for first, last, offset in runs_of(zip(offsets, range(first_offset, first_offset + count))):
+        journeys.note(now_ms, Step.DUE, job.topic, job.partition, first, last, detail=str(offset))
 
 
 def runs_of(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:

@@ -1,22 +1,25 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
+from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
 from goqueue.broker.firing import body_of, check_fits
+from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
-from goqueue.broker.schedules import Delayed, Held, Schedules
+from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.ranges import merge, subtract
 from goqueue.model.refusal import Refused
-from goqueue.records.batch import CONTROL_BIT, LENGTH_END, TRANSACTIONAL_BIT, Batch, check_batch
+from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACTIONAL_BIT, Batch, check_batch
 from goqueue.records.control import build_kept_free
 from goqueue.records.decode import decode
 from goqueue.records.rewrite import rebuild_batch
-from goqueue.records.wishes import mentions_wishes
-from goqueue.replica.replica import Appended, Replica
+from goqueue.records.wishes import mentioned_in, mentions_wishes
+from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
@@ -24,8 +27,11 @@ __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher
 _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
-Keeper: TypeAlias = Replica | Held
+Keeper: TypeAlias = Replica | Held | Twinned
 """Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
+
+
+NONE = Looked({}, {})
 
 
 class Publisher:
@@ -35,12 +41,14 @@ class Publisher:
         clock: Clock,
         verify_transaction: VerifyTransaction,
         schedules: Schedules,
+        dedup: Deduplication,
         journeys: Journeys,
     ) -> None:
         self._topics = topics
         self._clock = clock
         self._verify_transaction = verify_transaction
         self._schedules = schedules
+        self._dedup = dedup
         self._journeys = journeys
         self._to_note: dict[Replica, list[int]] = {}
         """What was received in this turn of the event loop: from where to where."""
@@ -81,11 +89,19 @@ class Publisher:
                 self._received(replica, appended.base_offset, appended.next_offset)
         return keeper, appended
 
-    def has_wishes(self, replica: Replica, topic: str, partition: int, batch: Batch) -> bool:
-        """Whether records of `batch` may have to wait: then it cannot simply be appended."""
+    def sees_no_wishes(self, data: memoryview) -> bool:
+        """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
+        return not mentioned_in(data)
+
+    def has_wishes(
+        self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
+    ) -> bool:
+        """Whether records of `batch` may have to wait, or came before: then it cannot simply be appended.
+        `has_none_in_plain`: see `sees_no_wishes`.
+        """
         options = replica.options
         return options.wishes != "off" and (
-            mentions_wishes(batch, options.wishes == "all")
+            mentions_wishes(batch, options.wishes == "all" or options.dedup_ms > 0, has_none_in_plain)
             or (options.delay_order != "pass" and self._schedules.holds_keys((topic, partition), options))
         )
 
@@ -132,34 +148,53 @@ class Publisher:
             self._clock.call_soon(self._note_received)
         self._to_note[replica] = [first, next_offset]
 
+    def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
+        """Noted now, before what is known of those that wait; without those that came before."""
+        shift = appended.base_offset - base_offset
+        again = merge((offset + shift, offset + shift) for offset in twins)
+        for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
+            self._received(replica, first, last + 1)
+        self._note_received()
+
     def _note_received(self) -> None:
         if self._to_note:
             now_ms, to_note = self._clock.now_ms(), self._to_note
             self._to_note = {}
             for replica, (first, next_offset) in to_note.items():
                 self._journeys.note(now_ms, _RECEIVED, *replica.place, first, next_offset - 1)
+                replica.tell_persisted()
 
     def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
         now_ms, place = self._clock.now_ms(), (topic, partition)
+        looked = (
+            self._dedup.look(topic, partition, batch, replica.find_sent(batch)) if replica.options.dedup_ms else NONE
+        )
+        before = _all_before(batch, partition, looked)
+        if before is not None:
+            return before
         end_offset = replica.end_offset
         try:
-            delayed = self._schedules.find(batch, place, replica.options, now_ms)
-            appended = replica.append(self._without(batch, delayed, replica) if delayed else batch, now_ms)
+            delayed = self._schedules.find(batch, place, replica.options, now_ms, looked.twins)
+            rest = self._without(batch, delayed, looked.twins, replica) if delayed or looked.twins else batch
+            appended = replica.append(rest, now_ms)
         except GoQueueError:
             self._schedules.not_held(place)
             raise
         if replica.end_offset == end_offset:  # it was sent again
             self._schedules.not_held(place)
-            delayed = self._schedules.find_missing(replica, batch, appended, now_ms)
-        if not delayed:
-            return replica, appended
-        if replica.end_offset > end_offset:
-            self._received(replica, appended.base_offset, appended.next_offset)
-            self._note_received()
-        return self._schedules.hold(replica, batch, appended, delayed, place), appended
+            delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
+        if (delayed or looked.twins) and replica.end_offset > end_offset:
+            self._received_but(replica, appended, batch.base_offset, looked.twins)
+        keeper: Keeper = replica
+        if delayed:
+            keeper = self._schedules.hold(replica, batch, appended, delayed, place)
+        self._dedup.remember(topic, partition, batch, appended.base_offset, looked.fresh, keeper)
+        if looked.twins:
+            keeper = Twinned(keeper, appended.base_offset, looked.twins.values())
+        return keeper, appended
 
-    def _without(self, batch: Batch, delayed: Sequence[Delayed], replica: Replica) -> Batch:
+    def _without(self, batch: Batch, delayed: Sequence[Delayed], twins: Container[int], replica: Replica) -> Batch:
         """The limits of a topic hold for what waits too: its time must not come in vain."""
         bytes_max = replica.log.options.batch_bytes_max
         if batch.size > bytes_max:
@@ -167,12 +202,26 @@ class Publisher:
         for one in delayed:
             check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)
         waiting = {one.record.offset for one in delayed}
-        others = [record for record in decode(batch) if record.offset not in waiting]
+        others = [each for each in decode(batch) if each.offset not in waiting and each.offset not in twins]
         return check_batch(memoryview(rebuild_batch(batch, others) if others else build_kept_free(batch)))
 
     def _check_keys(self, batch: Batch) -> None:
         if any(record.key is None for record in decode(batch)):
             raise Refused(Code.INVALID_RECORD, "a compacted topic takes only records with a key")
+
+
+def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, Appended] | None:
+    """A batch of which every record came before, in this partition and in a row, is answered with where they are."""
+    if batch.producer_id != NO_PRODUCER or len(looked.twins) < batch.record_count:
+        return None
+    found: list[Known] = [each for each in looked.twins.values() if each is not None]
+    first = found[0] if found else None
+    if first is None or [each[:2] for each in found] != [
+        (partition, first.offset + number) for number in range(batch.record_count)
+    ]:
+        return None
+    keeper = first.keeper
+    return Twinned(keeper, first.offset, found), Appended(first.offset, first.offset + len(found), NO_TIMESTAMP)
 
 
 def _count(data: memoryview) -> int:

@@ -21,6 +21,7 @@ from goqueue.machines.delivery_commands import (
     Seek,
     SetGroupOptions,
     SetPolicy,
+    Tally,
 )
 from goqueue.machines.delivery_why import RecordState
 from goqueue.machines.machine import Fact
@@ -58,6 +59,15 @@ class QueueLag(NamedTuple):
     """Of the first record that is not settled; None: all are."""
 
 
+class Measured(NamedTuple):
+    """Records of all groups."""
+
+    leased: int
+    waiting: int
+    """For the end of a retry's delay."""
+    dying: int
+
+
 class Group(NamedTuple):
     """A group's part of the world."""
 
@@ -81,8 +91,16 @@ class Queues:
         for group in self._groups:
             group.coordinator.after_apply = partial(self._applied, group)
 
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that queue groups are kept in."""
+        return len(self._groups)
+
+    def partition_of(self, group_id: str) -> int:
+        return crc32(group_id.encode()) % len(self._groups)
+
     def of(self, group_id: str) -> Group:
-        return self._groups[crc32(group_id.encode()) % len(self._groups)]
+        return self._groups[self.partition_of(group_id)]
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
@@ -154,8 +172,12 @@ class Queues:
 
     # -- places
 
-    def open(self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None]) -> None:
-        """Begin to deliver there, at one end of the log if the group is new there; `on_open` once that is durable."""
+    def open(
+        self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None], at: int | None = None
+    ) -> None:
+        """Begin to deliver there: if the group is new there, at the offset `at`, or else at one end of the log.
+        `on_open` once that is durable.
+        """
         try:
             replica = self._topics.replica(place.topic, place.partition)
             topic = self._topic(place.topic)
@@ -164,6 +186,8 @@ class Queues:
             return
         start = self.options(place.group_id).get("start", start)
         offset = replica.start_offset if start == EARLIEST else replica.high_watermark
+        if at is not None:
+            offset = max(replica.start_offset, min(at, replica.high_watermark))
         command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
         self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
 
@@ -230,6 +254,28 @@ class Queues:
 
         self.submit(group_id, SetGroupOptions(group_id, dict(changes)), is_set)
 
+    def settled_below(self, place: Place) -> int | None:
+        """The first offset that is not settled; None: this group has never been there."""
+        machine = self.of(place.group_id).machine
+        return machine.measure(place).start_offset if machine.is_open(place) else None
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer."""
+        return self.of(place.group_id).machine.reach(place, consumer)
+
+    def tallies(self) -> tuple[Tally, Measured]:
+        """What happened since the start, and what is the matter now, in all groups."""
+        total = Tally()
+        leased = waiting = dying = 0
+        for _, machine in self._groups:
+            for name in total.__struct_fields__:
+                setattr(total, name, getattr(total, name) + getattr(machine.tally, name))
+            for measure in machine.measures():
+                leased += sum(measure.leased)
+                waiting += measure.waiting
+                dying += measure.dead
+        return total, Measured(leased, waiting, dying)
+
     def groups(self) -> Iterator[str]:
         for group in self._groups:
             yield from group.machine.groups()
@@ -272,6 +318,16 @@ class Queues:
     def lanes(self, place: Place) -> LaneStats:
         """Refused: this group has never been there."""
         return self._rates.look(place, self.measure(place), self._clock.now_ms())
+
+    def oldest_ages_ms(self, place: Place) -> list[int | None]:
+        """By lane, how long ago the oldest record that is ready was published; None: nothing is. Asked after
+        `measure`.
+        """
+        replica = self._topics.replica(place.topic, place.partition)
+        offsets = self.of(place.group_id).machine.oldest_ready(place)
+        times = [None if offset is None else _time_of(replica, offset) for offset in offsets]
+        now_ms = self._clock.now_ms()
+        return [None if each is None else max(0, now_ms - each) for each in times]
 
     def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
         self.submit(place.group_id, Seek(place, offset), on_reply)

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from goqueue.broker import dead_letters
-from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
@@ -27,15 +27,17 @@ from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
 
 GROUP = "gq.redrive"
+"""Ours: no user made it, and none shall see it."""
 REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"
 """Header: where a record was published first, whatever became of it since."""
 REDRIVES_MAX = 3
 RECORDS_PER_TURN = 100
+JOBS_KEPT = 1000
 SECOND_MS = 1000
 
-__all__ = ["DeadLetters", "RedriveReport", "RedriveRequest"]
+__all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
 
 
 class RedriveRequest(NamedTuple):
@@ -62,15 +64,31 @@ class RedriveReport:
     """What went wrong, each kind once."""
 
 
+class RedriveJob:
+    """A redrive under way, or what became of it. A restart ends it; what it has sent back is not sent again."""
+
+    def __init__(self, request: RedriveRequest, started_ms: int) -> None:
+        self.request = request
+        self.started_ms = started_ms
+        self.ended_ms: int | None = None
+        self.report = RedriveReport()
+        self.error: GoQueueError | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Send back no more than what is on its way."""
+        self.is_stopped = True
+
+
 class DeadLetters:
     def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
         self._sender = sender
         self.clock = clock
+        self._jobs: dict[str, RedriveJob] = {}
+        """The last one of each topic. Of two at once both would send the same letters."""
         self.journeys = journeys
-        self._redriven: set[str] = set()
-        """Topics of which somebody sends letters back now: two at once would send them twice."""
 
     def look(
         self,
@@ -91,9 +109,12 @@ class DeadLetters:
 
         next_partition()
 
+    def name_of(self, topic: str) -> str:
+        return dead_letters_of(self._topics, topic)
+
     def _partitions(self, topic: str) -> range:
         """Without dead letters there is no topic for them, and nothing to do."""
-        found = self._topics.image.topics.get(dead_letter_topic(topic))
+        found = self._topics.image.topics.get(self.name_of(topic))
         return range(0 if found is None else found.partitions)
 
     def scan(
@@ -104,7 +125,8 @@ class DeadLetters:
         on_end: Callable[[GoQueueError | None], None],
         start_offset: int = 0,
     ) -> None:
-        place = Place(GROUP, dead_letter_topic(topic), partition)
+        place = Place(GROUP, self.name_of(topic), partition)
+        is_shared = place.topic != dead_letter_topic(topic)  # others may have their dead letters there too
         try:
             replica = self._topics.replica(place.topic, partition)
         except GoQueueError as error:
@@ -115,7 +137,13 @@ class DeadLetters:
             replica,
             (start_offset, replica.last_stable_offset),
             self.clock,
-            lambda records: on_records([each for each in records if each.offset not in settled]),
+            lambda records: on_records(
+                [
+                    each
+                    for each in records
+                    if each.offset not in settled and not (is_shared and not _is_from(topic, dict(each.headers)))
+                ]
+            ),
             on_end,
         )
 
@@ -126,26 +154,40 @@ class DeadLetters:
 
     # -- sending back
 
-    def redrive(self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]) -> None:
+    def redrive(
+        self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]
+    ) -> RedriveJob | None:
         """In the order in which they died, partition by partition, so that the order of every key is kept."""
-        report = RedriveReport()
+        job = RedriveJob(request, self.clock.now_ms())
         partitions = iter(self._partitions(request.topic))
         if not request.is_dry_run:
-            if request.topic in self._redriven:
+            last = self._jobs.pop(request.topic, None)
+            if last is not None and last.ended_ms is None:
+                self._jobs[request.topic] = last
                 on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {request.topic!r} are being sent back already"))
-                return
-            self._redriven.add(request.topic)
+                return None
+            self._remember(job)
 
         def next_partition(error: GoQueueError | None = None) -> None:
-            partition = next(partitions, None)
+            partition = None if job.is_stopped else next(partitions, None)
             if error is not None or partition is None:
-                if not request.is_dry_run:
-                    self._redriven.discard(request.topic)
-                on_done(error or report)
+                job.error, job.ended_ms = error, self.clock.now_ms()
+                on_done(error or job.report)
             else:
-                _Redrive(self, request, partition, report, next_partition).go_on()
+                _Redrive(self, job, partition, next_partition).go_on()
 
         next_partition()
+        return job
+
+    def last_redrive(self, topic: str) -> RedriveJob | None:
+        """Under way or over; None: there was none since the start, or that is long ago."""
+        return self._jobs.get(topic)
+
+    def _remember(self, job: RedriveJob) -> None:
+        ended = [topic for topic, each in self._jobs.items() if each.ended_ms is not None]
+        for topic in ended[: max(0, len(self._jobs) - JOBS_KEPT + 1)]:
+            del self._jobs[topic]
+        self._jobs[job.request.topic] = job
 
     def send_back(
         self, request: RedriveRequest, records: Sequence[DecodedRecord], on_sent: Callable[[list[Sent]], None]
@@ -159,7 +201,7 @@ class DeadLetters:
                 on_sent(sent)
                 return
             topic, run = runs.pop(0)
-            self._sender.send(topic, [self._message(topic, each) for each in run], done)
+            self._sender.send(topic, [self.message_back(topic, each) for each in run], done)
 
         def done(some: list[Sent]) -> None:
             sent.extend(some)
@@ -167,7 +209,8 @@ class DeadLetters:
 
         next_run()
 
-    def _message(self, topic: str, letter: DecodedRecord) -> NewMessage:
+    def message_back(self, topic: str, letter: DecodedRecord) -> NewMessage:
+        """A dead letter as it is sent to `topic`, to the partition that it came from if it came from there."""
         about = dict(letter.headers)
         headers: Headers = [
             each for each in letter.headers if not each[0].startswith(dead_letters.PREFIX) and each[0] != REDRIVES
@@ -210,9 +253,13 @@ class DeadLetters:
     def purge(self, topic: str, on_done: Callable[[int | GoQueueError], None]) -> None:
         """All dead letters of `topic`, for good and for everybody: their space is given back."""
         purged = 0
+        name = self.name_of(topic)
+        if name != dead_letter_topic(topic):
+            on_done(Refused(Code.INVALID_REQUEST, f"dead letters of {topic!r} are in topic {name!r}: empty that one"))
+            return
         try:
             for partition in self._partitions(topic):
-                replica = self._topics.replica(dead_letter_topic(topic), partition)
+                replica = self._topics.replica(name, partition)
                 purged += replica.high_watermark - replica.start_offset
                 replica.delete_before(replica.high_watermark)
         except GoQueueError as error:
@@ -227,21 +274,24 @@ class _Redrive:
     def __init__(
         self,
         letters: DeadLetters,
-        request: RedriveRequest,
+        job: RedriveJob,
         partition: int,
-        report: RedriveReport,
         on_done: Callable[[GoQueueError | None], None],
     ) -> None:
         self._letters = letters
-        self._request = request
-        self._place = Place(GROUP, dead_letter_topic(request.topic), partition)
-        self._report = report
+        self._job = job
+        self._request = job.request
+        self._place = Place(GROUP, letters.name_of(job.request.topic), partition)
+        self._report = job.report
         self._on_done = on_done
         self._offset = 0
         self._read: list[DecodedRecord] = []
         """What was read last and has not had its turn: a piece of the log is opened once, not for every turn."""
 
     def go_on(self) -> None:
+        if self._job.is_stopped:
+            self._on_done(None)
+            return
         if self._read:
             self._take_turn()
             return

@@ -11,6 +11,7 @@ from goqueue.broker.topics import Topics
 from goqueue.machines.delivery_commands import GroupState, PlaceState, Replay, RestoreGroup
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import parse_moment_ms
 from goqueue.model.ranges import Range, count, merge, subtract
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -32,6 +33,13 @@ class Where(NamedTuple):
     """earliest or latest"""
     offset: int | None = None
     moment_ms: int | None = None
+
+    @classmethod
+    def parse(cls, written: str | int, now_ms: int) -> "Where":
+        """A number is an offset; a text is earliest, latest or a time. InvalidMoment: it is none of these."""
+        if isinstance(written, int):
+            return cls(offset=written)
+        return cls(end=written) if written in (EARLIEST, LATEST) else cls(moment_ms=parse_moment_ms(written, now_ms))
 
 
 class Moved(NamedTuple):
@@ -135,6 +143,7 @@ class Replays:
         where: Where,
         on_done: Callable[[list[Moved] | GoQueueError], None],
         *,
+        partitions: Sequence[int] | None = None,
         is_dry_run: bool = False,
         is_live: bool = False,
     ) -> None:
@@ -143,14 +152,14 @@ class Replays:
         """
         try:
             found = self._topic(topic)
-            after = [self.resolve(topic, partition, where) for partition in range(found.partitions)]
+            after = {number: self.resolve(topic, number, where) for number in self._partitions(topic, partitions)}
         except GoQueueError as error:
             on_done(error)
             return
 
         def fetched(reply: Any) -> None:
             before = {} if isinstance(reply, GoQueueError) else {each.partition: each.offset for each in reply.offsets}
-            moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in enumerate(after)]
+            moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in after.items()]
             if isinstance(reply, GoQueueError) or is_dry_run:
                 on_done(reply if isinstance(reply, GoQueueError) else moves)
                 return
@@ -171,8 +180,8 @@ class Replays:
             else:
                 reset()
 
-        partitions = tuple(commands.TopicPartition(topic, number) for number in range(found.partitions))
-        self._groups.submit(commands.FetchOffsets(group_id, partitions), fetched)
+        places = tuple(commands.TopicPartition(topic, number) for number in after)
+        self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
 
     def replay(self, request: ReplayRequest, on_done: Callable[[list[Replayed] | GoQueueError], None]) -> None:
         """Deliver [start, stop) of a topic again, all of it or what the filter takes."""

@@ -28,31 +28,39 @@ def scan(
     def step() -> None:
         nonlocal offset
         try:
-            piece = replica.read(offset, PIECE_BYTES, next_offset) if offset < next_offset else None
-            if piece is None and offset < next_offset:  # the end lies within a batch
-                piece = replica.read(offset, 1, replica.last_stable_offset)
-            if piece is None:
-                on_end(None)
-                return
-            transactions = replica.producers.open_transactions
-            aborted = Aborted(transactions.aborted_in(piece.first_offset, piece.next_offset - 1))
-            records: list[DecodedRecord] = []
-            for batch in split(piece.view()):
-                is_hidden = aborted.holds(batch) or batch.is_control
-                if batch.is_control:
-                    aborted.ended(batch)
-                if not is_hidden:
-                    records += [one for one in _records(batch) if offset <= one.offset < next_offset]
-            offset = piece.next_offset
+            piece = read_piece(replica, offset, next_offset)
         except GoQueueError as error:
             on_end(error)
             return
+        if piece is None:
+            on_end(None)
+            return
+        records, offset = piece
         if on_records(records):
             clock.call_soon(step)
         else:
             on_end(None)
 
     step()
+
+
+def read_piece(replica: Replica, offset: int, next_offset: int) -> tuple[list[DecodedRecord], int] | None:
+    """Committed records of [offset, next_offset), as many as one read gives, and where to go on. None: that is all."""
+    piece = replica.read(offset, PIECE_BYTES, next_offset) if offset < next_offset else None
+    if piece is None and offset < next_offset:  # the end lies within a batch
+        piece = replica.read(offset, 1, replica.last_stable_offset)
+    if piece is None:
+        return None
+    transactions = replica.producers.open_transactions
+    aborted = Aborted(transactions.aborted_in(piece.first_offset, piece.next_offset - 1))
+    records: list[DecodedRecord] = []
+    for batch in split(piece.view()):
+        is_hidden = aborted.holds(batch) or batch.is_control
+        if batch.is_control:
+            aborted.ended(batch)
+        if not is_hidden:
+            records += [one for one in _records(batch) if offset <= one.offset < next_offset]
+    return records, piece.next_offset
 
 
 def _records(batch: Batch) -> Collection[DecodedRecord]:

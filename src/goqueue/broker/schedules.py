@@ -5,10 +5,11 @@ would have had stays free. That place is its name. When its time comes it is pub
 end of the same partition, under a producer of our own, so that a publish repeated after a crash is known as such.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.noting import Journeys, note_delay, note_due
 from goqueue.broker.topics import Topics
@@ -17,10 +18,8 @@ from goqueue.machines.delay_commands import (
     CancelSchedule,
     DelayMeasure,
     DropRecurring,
-    Due,
     EndTransactionSchedules,
     FiringDone,
-    FiringJob,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
@@ -31,6 +30,7 @@ from goqueue.machines.delay_commands import (
     StoreRecurring,
     TakeProducer,
 )
+from goqueue.machines.delay_jobs import FiringJob
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -45,10 +45,13 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.logs import get_logger
 
+__all__ = ["Body", "Found", "FoundRecurring", "FoundSchedule", "Held", "Recurring", "ScheduleKey", "Schedules"]
+
 RETRY_MS = 1000
 ONE_BATCH = 1
 HOLD_KEY = "hold_key"
 PENDING_MAX = 1 << 62
+SIZE_UNKNOWN = 1 << 62
 
 LOST = "gq-lost"
 """Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
@@ -100,6 +103,8 @@ class Schedules:
         """Jobs whose records are in their log, though that they are may not be stored yet."""
         self._held_keys = HeldKeys(self._waiting)
         self._asks_for_producer = False
+        self.held = self.held_delay_ms = 0
+        """Since the start: records that had to wait, and all their delays together."""
         coordinator.after_apply = self._applied
 
     @property
@@ -109,7 +114,9 @@ class Schedules:
 
     # -- publishing
 
-    def find(self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int) -> list[Delayed]:
+    def find(
+        self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int, left_out: Container[int] = ()
+    ) -> list[Delayed]:
         """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
         try:
             records = decode(batch)
@@ -119,6 +126,8 @@ class Schedules:
         found = []
         for record in records:
             due_ms = read_wishes(record.headers, now_ms).deliver_at_ms if record.headers else NOW
+            if record.offset in left_out:
+                continue
             if holds and record.key is not None:
                 due_ms = self._held_keys.due_ms(place, record.key, due_ms, now_ms)
                 if due_ms >= now_ms:
@@ -127,7 +136,9 @@ class Schedules:
                 found.append(Delayed(record, due_ms))
         return found
 
-    def find_missing(self, replica: Replica, batch: Batch, appended: Appended, now_ms: int) -> list[Delayed]:
+    def find_missing(
+        self, replica: Replica, batch: Batch, appended: Appended, now_ms: int, left_out: Container[int] = ()
+    ) -> list[Delayed]:
         """Records of a batch that was sent before and stands in the log without them: they were delayed then, and a
         crash may have come before they were stored. Those that were are known and will not be scheduled again.
         """
@@ -137,7 +148,7 @@ class Schedules:
         shift = appended.base_offset - batch.base_offset
         stored = [each for each in split(piece.view()) if not each.is_control]  # a place kept free holds no record
         there = {record.offset - shift for each in stored for record in decode(each)}
-        lost = [record for record in decode(batch) if record.offset not in there]
+        lost = [each for each in decode(batch) if each.offset not in there and each.offset not in left_out]
         return [Delayed(each, max(now_ms, read_wishes(each.headers, now_ms).deliver_at_ms)) for each in lost]
 
     def not_held(self, place: tuple[str, int]) -> None:
@@ -150,7 +161,7 @@ class Schedules:
 
     def hold(
         self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
-    ) -> "Held":
+    ) -> Held:
         """Keep what is delayed of a batch that was appended without it."""
         topic, partition = place
         shift = appended.base_offset - batch.base_offset
@@ -163,6 +174,8 @@ class Schedules:
         known = self._topics.image.topics.get(topic)
         topic_id = known.id if known is not None else b""
         producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
+        self.held += len(delayed)
+        self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
         held = Held(replica, appended.base_offset)
         self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer), held.settled)
         return held
@@ -231,24 +244,30 @@ class Schedules:
         except GoQueueError as error:
             self._failed(job, error)
             return
-        for due, body in zip(job.records, bodies, strict=True):
-            self._held_keys.fired((job.topic, job.partition), body.key, due.due_ms)
+        self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
         if next_offset > end_offset:  # else a crash came after it was published
             note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
+            replica.tell_persisted()
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
         )
 
-    def _bodies(self, job: FiringJob) -> list[Body]:
-        facts = self._coordinator.read_facts([due.ledger_offset for due in job.records])
-        return [self._body(due, facts.get(due.ledger_offset)) for due in job.records]
+    def _bodies(self, job: FiringJob) -> Bodies:
+        places = job.records.ledger_offsets
+        facts: dict[int, Any] = self._coordinator.read_facts(places)
+        try:
+            stored = [facts[place].body for place in places]
+        except KeyError:
+            return Bodies([self._body(job, number, facts) for number in range(len(places))], SIZE_UNKNOWN)
+        return Bodies(list(map(decode_body, stored)), sum(map(len, stored)))
 
-    def _body(self, due: Due, fact: Any) -> Body:
+    def _body(self, job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
         """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
-        if fact is not None:
-            return decode_body(fact.body)
+        due = job.records[number]
+        if due.ledger_offset in facts:
+            return decode_body(facts[due.ledger_offset].body)
         name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
         events.error("delayed record unreadable", name=name)
         return Body(due.due_ms, None, None, [(LOST, name.encode())])
@@ -276,7 +295,7 @@ class Schedules:
             yield found.body.key, found.schedule.due_ms
         for job in self._machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
-                yield from ((body.key, due.due_ms) for due, body in zip(job.records, self._bodies(job), strict=True))
+                yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
 
     # -- what users ask
 
@@ -337,6 +356,11 @@ class Schedules:
     def recurring(self) -> list[FoundRecurring]:
         return self._machine.recurring()
 
+    def recurring_body(self, found: FoundRecurring) -> Body | None:
+        """None: the disk cannot give it back."""
+        fact: Any = self._coordinator.read_facts([found.ledger_offset]).get(found.ledger_offset)
+        return None if fact is None else decode_body(fact.body)
+
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
         for topic in before.topics.values():
@@ -346,45 +370,3 @@ class Schedules:
                 self._coordinator.submit(ForgetTopic(topic.name, topic.id))
         if not before.revision:
             self._fire()
-
-
-class Held:
-    """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
-
-    def __init__(self, replica: Replica, base_offset: int) -> None:
-        self._replica = replica
-        self._base_offset = base_offset
-        self._is_settled = False
-        self._error: GoQueueError | None = None
-        self._waiting: list[Callable[[], None]] = []
-
-    def settled(self, reply: Any) -> None:
-        self._is_settled = True
-        if isinstance(reply, GoQueueError):
-            self._error = reply
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            call()
-
-    @property
-    def start_offset(self) -> int:
-        return self._replica.start_offset
-
-    @property
-    def high_watermark(self) -> int:
-        return (
-            self._replica.high_watermark if self._is_settled else min(self._replica.high_watermark, self._base_offset)
-        )
-
-    @property
-    def failure(self) -> GoQueueError | None:
-        return self._replica.failure or self._error
-
-    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
-        def reached() -> None:
-            if self._is_settled:
-                call()
-            else:
-                self._waiting.append(call)
-
-        self._replica.when_reached(offset, reached)

@@ -1,8 +1,10 @@
 """Records into a topic, for every door that does not send batches: spread over partitions, one batch for each."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
+from goqueue.broker.dedup import Deduplication, Known
 from goqueue.broker.publish import Publisher
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
@@ -13,7 +15,7 @@ from goqueue.model.topics import Image
 from goqueue.records.build import build_batch
 from goqueue.records.native import Headers
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
-from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY
+from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
 from goqueue.runtime.clock import Clock
 
 __all__ = ["NewMessage", "OnSent", "Partitioner", "Sender", "Sent"]
@@ -35,6 +37,7 @@ class NewMessage(NamedTuple):
     delay_ms: int | None = None
     deliver_at_ms: int | None = None
     expires_at_ms: int | None = None
+    dedup_id: bytes | None = None
 
     def all_headers(self) -> Headers:
         wishes: Headers = []
@@ -47,6 +50,8 @@ class NewMessage(NamedTuple):
         ):
             if number is not None:
                 wishes.append((name, b"%d" % number))
+        if self.dedup_id is not None:
+            wishes.append((DEDUP_ID, self.dedup_id))
         return [*self.headers, *wishes] if wishes else self.headers
 
 
@@ -55,7 +60,8 @@ class Sent(NamedTuple):
 
     partition: int
     offset: int
-    """Of a delayed message: the place kept free for it, which is its name until it is due."""
+    """Of a delayed message: the place kept free for it, which is its name until it is due. Of one that was published
+    before (`gq-dedup-id`): where that is."""
     error: GoQueueError | None = None
 
 
@@ -63,9 +69,10 @@ OnSent: TypeAlias = Callable[[list[Sent]], None]
 
 
 class Sender:
-    def __init__(self, topics: Topics, publisher: Publisher, clock: Clock) -> None:
+    def __init__(self, topics: Topics, publisher: Publisher, dedup: Deduplication, clock: Clock) -> None:
         self._topics = topics
         self._publisher = publisher
+        self._dedup = dedup
         self._clock = clock
         self._turns = RoundRobin()
         self._image = topics.image
@@ -86,23 +93,51 @@ class Sender:
             self._publisher.refused(topic, -1, len(messages), error)
             on_sent([Sent(-1, -1, error)] * len(messages))
             return
+        twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
         for number, message in enumerate(messages):
+            if number in twins:
+                continue
             try:
                 by_partition.setdefault(self._choose(topic, message, partitions, partitioner), []).append(number)
             except GoQueueError as error:
                 self._publisher.refused(topic, -1, 1, error)
                 sent[number] = Sent(-1, -1, error)
-        waiting = len(by_partition) + 1
+        waiting = len(by_partition) + len(twins) + 1
 
         def done() -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:
+                for number, first in twins.items():
+                    if isinstance(first, int):
+                        sent[number] = sent[first]
                 on_sent(sent)
 
         for partition, numbers in by_partition.items():
             self._publish(topic, partition, messages, numbers, sent, done)
+        for number, first in twins.items():
+            _answer_twin(number, first, sent, done)
         done()
+
+    def choose(self, topic: str, message: NewMessage) -> int:
+        """The partition that a message goes to. Refused: there is none such."""
+        return self._choose(topic, message, self._partitions(topic), Partitioner.MURMUR3)
+
+    def _twins(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
+        """Messages that were published before: where; or that repeat an earlier one of these: which."""
+        found: dict[int, int | Known] = {}
+        here: dict[bytes, int] = {}
+        for number, message in enumerate(messages):
+            with suppress(InvalidWish):  # whoever publishes it meets the same error, and tells it
+                given = dedup_id(message.all_headers())
+                if given is None:
+                    continue
+                key, known = self._dedup.find(topic, given, message.key)
+                if known is not None:
+                    found[number] = known
+                elif here.setdefault(key, number) != number:
+                    found[number] = here[key]
+        return found
 
     def topics_changed(self, image: Image) -> None:
         before, self._image = self._image, image
@@ -166,6 +201,20 @@ class Sender:
             done()
 
         keeper.when_reached(appended.next_offset, reached)
+
+
+def _answer_twin(number: int, first: int | Known, sent: list[Sent], done: Callable[[], None]) -> None:
+    if isinstance(first, int):
+        done()  # it is told what the first of them is told
+        return
+    partition, offset, _, keeper = first
+
+    def reached() -> None:
+        failure = keeper.failure
+        sent[number] = Sent(partition, -1 if failure else offset, failure)
+        done()
+
+    keeper.when_reached(offset + 1, reached)
 
 
 class _Both:

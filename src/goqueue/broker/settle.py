@@ -8,7 +8,7 @@ from goqueue.machines.delivery_commands import OLD_LEASE, How, Settle, Settlemen
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import Receipt, decode_receipt, encode_receipt
 
-__all__ = ["How", "OnSettled", "Settler", "Verdict", "Wanted"]
+__all__ = ["How", "OnSettled", "Settled", "Settler", "Verdict", "Wanted"]
 
 
 class Wanted(NamedTuple):
@@ -19,6 +19,26 @@ class Wanted(NamedTuple):
     delay_ms: int = -1
     """Of a retry: negative means the longer, the more often it was tried. Of an extension: from now."""
     reason: str = ""
+
+
+class Settled(NamedTuple):
+    """What became of the record of one receipt, and of its place."""
+
+    verdict: Verdict
+    place: Place
+    offset: int
+    attempts: int
+    is_dead: bool
+    """It will not be delivered again: settled, or a dead letter."""
+    is_dying: bool
+    """It becomes a dead letter."""
+    visible_at_ms: int
+    """When it can be delivered again."""
+    settled_before: int
+    settled_below: int
+    """All below it is settled; before and after."""
+    leased: int
+    """How many records of the place consumers hold now."""
 
 
 OnSettled: TypeAlias = Callable[[list[Verdict | GoQueueError]], None]
@@ -38,6 +58,55 @@ class Settler:
 
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
+
+    def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
+        """As `settle`, and tells what came of it."""
+        try:
+            receipt = decode_receipt(wanted.receipt, self._key)
+        except GoQueueError as error:
+            on_settled(error)
+            return
+        place, offset = Place(receipt.group_id, receipt.topic, receipt.partition), receipt.offset
+        machine = self._queues.of(place.group_id).machine
+        before = self._queues.settled_below(place) or 0
+        was = machine.look(place, offset)
+        answers: list[Verdict | GoQueueError] = []
+        seen: list[Settled] = []
+
+        def settled(verdicts: list[Verdict | GoQueueError]) -> None:
+            answers.extend(verdicts)
+            if seen:
+                answer()
+
+        def answer() -> None:
+            verdict = answers[0]
+            on_settled(verdict if isinstance(verdict, GoQueueError) else seen[0]._replace(verdict=verdict))
+
+        self.settle([wanted], settled)
+        # Right now, and not when all is durable: somebody else may have got the record by then.
+        look = machine.look(place, offset)
+        measure = None if look is None else machine.measure(place)
+        seen.append(
+            Settled(
+                verdict=Verdict.UNKNOWN,
+                place=place,
+                offset=offset,
+                attempts=0 if was is None else was.attempts,
+                is_dead=look is not None and look.is_dead,
+                is_dying=look is not None and look.is_dying,
+                visible_at_ms=max(now_ms, 0 if look is None else look.visible_at_ms),
+                settled_before=before,
+                settled_below=before if measure is None else measure.start_offset,
+                leased=0 if measure is None else sum(measure.leased),
+            )
+        )
+        if answers:
+            answer()
+
+    def place_of(self, receipt: str) -> Place:
+        """Where its record is. MalformedReceipt: it is none of ours."""
+        found = decode_receipt(receipt, self._key)
+        return Place(found.group_id, found.topic, found.partition)
 
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         """Each by itself; the answers come together, when all that was done is durable."""

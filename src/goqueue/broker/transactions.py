@@ -36,6 +36,7 @@ __all__ = [
     "InitProducer",
     "ProducerReply",
     "State",
+    "TransactionChanged",
     "Transactions",
 ]
 
@@ -69,6 +70,10 @@ class Transactions:
         self._clock = clock
         self._ends = ends
         self._under_way: set[tuple[str, int, Partition | str]] = set()
+        self._settled: dict[str, list[Callable[[], None]]] = {}
+        """Who waits for the markers of a transactional id."""
+        self.committed = self.aborted = 0
+        """Since the start."""
         coordinator.after_apply = self._applied
 
     @property
@@ -99,13 +104,30 @@ class Transactions:
 
         self.submit(InitProducer(None), replied)
 
+    def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
+        """Call when every marker of the last transaction that was decided is written, at once if they are."""
+        known = self._machine.get(transactional_id)
+        if known is None or not known.is_prepared:
+            call()
+        else:
+            self._settled.setdefault(transactional_id, []).append(call)
+
     def verify(self, batch: Batch, topic: str, partition: int) -> Code:
         """May a transactional batch go into this partition?"""
         return self._machine.verify(batch.producer_id, batch.producer_epoch, (topic, partition))
 
     def _applied(self, facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
-        names = [fact.transactional_id for fact in facts if isinstance(fact, TransactionChanged) and fact.is_prepared]
+        names = []
+        for fact in facts:
+            if isinstance(fact, TransactionChanged):
+                self.committed += fact.state is State.COMPLETE_COMMIT
+                self.aborted += fact.state is State.COMPLETE_ABORT
+                if fact.is_prepared:
+                    names.append(fact.transactional_id)
+                else:
+                    for call in self._settled.pop(fact.transactional_id, ()):
+                        self._clock.call_soon(call)
         if names:
             self._coordinator.when_durable(lambda: self._write_markers(names))
 

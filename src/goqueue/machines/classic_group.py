@@ -261,7 +261,15 @@ class ClassicGroup:
         return subscribed_topics(self._state)
 
     def listed(self) -> ListedGroup:
-        return ListedGroup(self._group_id, self._state.protocol_type, self._state.phase.value, self.kind)
+        state = self._state
+        return ListedGroup(
+            self._group_id,
+            state.protocol_type,
+            state.phase.value,
+            self.kind,
+            members=len(state.seats),
+            generation=state.generation,
+        )
 
     def described(self) -> DescribedGroup:
         """Metadata and assignments are told of a stable group only: before that they belong to no generation."""

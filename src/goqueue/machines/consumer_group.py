@@ -3,7 +3,6 @@ what concerns them, and each goes its own way to the group's target.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice, takewhile
 from typing import Any
 
 from goqueue.machines.consumer_group_draft import Draft
@@ -21,6 +20,8 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerMember,
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
+    FindConsumerMember,
+    FoundConsumerMember,
     MemberState,
     changed,
     unpacked,
@@ -35,6 +36,8 @@ from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
 OVERDUE = 0
+JOINED, LEFT, SILENT, SLOW = "joined", "left", "silent", "slow to revoke"
+SUBSCRIPTION, ASSIGNOR, TOPICS = "subscription changed", "assignor changed", "topics changed"
 DEFAULT_OPTIONS = ConsumerGroupOptions()
 
 
@@ -56,6 +59,8 @@ class ConsumerGroup:
                 return Outcome(self._pass_deadlines(now_ms), [])
             case DescribeConsumerGroup():
                 return Outcome([], [(ticket, self.describe())])
+            case FindConsumerMember():
+                return Outcome([], [(ticket, self._find(command))])
             case _:
                 raise TypeError(f"{type(command).__name__} is no command for a consumer group")
 
@@ -69,11 +74,11 @@ class ConsumerGroup:
         return self._state.facts()
 
     def next_deadline_ms(self) -> int | None:
-        if len(self._state.session_dues) < len(self._state.members):
+        if len(self._state.sessions) < len(self._state.members):
             return OVERDUE  # after a restart: clocks start with the first tick
         dues = list(self._state.revocation_dues.values())
-        dues.extend(islice(self._state.session_dues.values(), 1))
-        return min(dues, default=None)
+        session_due_ms = self._state.sessions.earliest_ms()
+        return min(dues if session_due_ms is None else [*dues, session_due_ms], default=None)
 
     # -- what others ask
 
@@ -112,6 +117,22 @@ class ConsumerGroup:
             target_epoch=group.target_epoch,
             assignor=group.assignor,
             members=tuple(sorted(self._state.members.values(), key=lambda member: member.member_id)),
+            created_at_ms=group.created_at_ms,
+            heard_ms={member_id: self._state.sessions.heard_ms(member_id) for member_id in self._state.members},
+            counts=self._state.counts,
+        )
+
+    def _find(self, command: FindConsumerMember) -> FoundConsumerMember:
+        state = self._state
+        member = state.members.get(command.member_id)
+        if state.group is None or member is None:
+            code = Code.UNKNOWN_MEMBER_ID if state.members else Code.GROUP_ID_NOT_FOUND
+            return FoundConsumerMember(code, f"{command.member_id!r} is not a member of group {state.group_id!r}")
+        return FoundConsumerMember(
+            member=member,
+            is_stable=not state.unsettled and state.has_current_targets and member.epoch == state.group.epoch,
+            session_ms=member.session_ms or self._options.session_ms,
+            revocation_due_ms=state.revocation_dues.get(member.member_id),
         )
 
     # -- decisions
@@ -131,7 +152,7 @@ class ConsumerGroup:
         before = self._predecessor(command)
         if before is not None and before.member_id != command.member_id:
             draft.drop(before.member_id)
-        known = changed(before or ConsumerMember(command.member_id), member_id=command.member_id)
+        known = changed(before or ConsumerMember(command.member_id, joined_at_ms=now_ms), member_id=command.member_id)
         draft.put(_told(known, command))
         self._begin_epoch_if_due(draft, before, command)
         draft.assign()
@@ -150,6 +171,7 @@ class ConsumerGroup:
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._interval_ms(member),
             assignment=member.assigned if is_told else None,
+            member=member,
         )
         return [*draft.facts(), draft.heard(member.member_id)], reply
 
@@ -174,17 +196,17 @@ class ConsumerGroup:
         after = draft.member(command.member_id)
         subscription = (after.topic_names, after.topic_regex)
         if before is None or (before.topic_names, before.topic_regex) != subscription:
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=JOINED if before is None else SUBSCRIPTION)
         elif before.member_id != after.member_id and after.member_id in self._state.members:
-            draft.look_again(is_due=True)  # it takes another's place, and its own falls vacant
+            draft.look_again(is_due=True, reason=JOINED)  # it takes another's place, and its own falls vacant
         elif before.server_assignor != after.server_assignor:
-            draft.look_again(is_due=draft.wanted_assignor() != draft.group.assignor)
+            draft.look_again(is_due=draft.wanted_assignor() != draft.group.assignor, reason=ASSIGNOR)
 
     def _leave(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
         draft = self._draft(now_ms)
         if command.member_epoch == LEAVE_EPOCH:
             draft.drop(command.member_id)
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=LEFT)
         else:
             member = draft.member(command.member_id)
             draft.put(changed(member, epoch=RELEASE_EPOCH, state=MemberState.STABLE, revoking=()))
@@ -196,24 +218,24 @@ class ConsumerGroup:
         facts: list[Fact] = [ConsumerTopicsKnown(self._state.group_id, topics)]
         if self._state.group is not None:
             draft = self._draft(now_ms, topics)
-            draft.look_again(is_due=False)
+            draft.look_again(is_due=False, reason=TOPICS)
             facts += draft.facts()
         return facts
 
     def _pass_deadlines(self, now_ms: int) -> list[Fact]:
         draft = self._draft(now_ms)
-        silent = list(takewhile(lambda each: each[1] <= now_ms, self._state.session_dues.items()))
-        for member_id, _ in silent:
+        silent = self._state.sessions.silent(now_ms)
+        for member_id in silent:
             draft.drop(member_id)
         slow = [member_id for member_id, due_ms in self._state.revocation_dues.items() if due_ms <= now_ms]
         for member_id in slow:
             draft.time_out_revocation(member_id)
         if silent or slow:
-            draft.look_again(is_due=True)
+            draft.look_again(is_due=True, reason=SILENT if silent else SLOW)
         facts = draft.facts()
-        if len(self._state.session_dues) < len(self._state.members):
+        if len(self._state.sessions) < len(self._state.members):
             for member_id, member in self._state.members.items():
-                if member_id not in self._state.session_dues:
+                if member_id not in self._state.sessions:
                     facts.append(draft.heard(member_id))
                     if member.state is MemberState.UNREVOKED:
                         facts.append(draft.revocation_due(member))
@@ -223,11 +245,13 @@ class ConsumerGroup:
 def _told(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
     """The member with what it says about itself."""
     fields: dict[str, Any] = {"client_id": command.client_id, "client_host": command.client_host}
-    for field in ("instance_id", "rack_id", "server_assignor"):
+    for field in ("instance_id", "rack_id", "server_assignor", "is_cooperative"):
         if getattr(command, field) is not None:
             fields[field] = getattr(command, field)
     if command.rebalance_timeout_ms != UNCHANGED:
         fields["rebalance_timeout_ms"] = command.rebalance_timeout_ms
+    if command.session_ms != UNCHANGED:
+        fields["session_ms"] = command.session_ms
     if command.subscribed_topic_names is not None:
         fields["topic_names"] = tuple(sorted(set(command.subscribed_topic_names)))
     if command.subscribed_topic_regex is not None:

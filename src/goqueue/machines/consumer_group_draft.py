@@ -37,11 +37,14 @@ class Draft:
         self._options = options
         self._subscriptions = subscriptions
         self._now_ms = now_ms
-        self._group = state.group or ConsumerGroupKept(state.group_id, assignor=options.default_assignor)
+        self._group = state.group or ConsumerGroupKept(
+            state.group_id, assignor=options.default_assignor, created_at_ms=now_ms
+        )
         self._kept: dict[str, ConsumerMember] = {}
         self._dropped: dict[str, None] = {}
-        self._rebalances = 0
+        self._reason = ""
         self._moved = 0
+        self._revoked = 0
         self._revocation_timeouts = 0
 
     @property
@@ -68,7 +71,7 @@ class Draft:
         merged = self._state.members | self._kept
         return [member for member_id, member in merged.items() if member_id not in self._dropped]
 
-    def look_again(self, is_due: bool) -> None:
+    def look_again(self, is_due: bool, reason: str) -> None:
         """Begin a new epoch if `is_due`, or if the topics that members mean have changed."""
         members, group = self.members(), self._group
         used = self._subscriptions.used(members)
@@ -77,7 +80,7 @@ class Draft:
             self._group = msgspec.structs.replace(
                 group, epoch=group.epoch + 1, topics=used, empty_since_ms=empty_since_ms
             )
-            self._rebalances = 1
+            self._reason = reason
 
     def wanted_assignor(self) -> str:
         """The one that most members ask for; of equals, the first by name."""
@@ -122,10 +125,11 @@ class Draft:
             if member != before:
                 facts.append(ConsumerMemberKept(group_id, member))
                 if member.state is MemberState.UNREVOKED and (before is None or member.revoking != before.revoking):
+                    self._revoked += len(unpacked(member.revoking))
                     facts.append(self.revocation_due(member))
-        counts = (self._rebalances, self._moved, self._revocation_timeouts)
+        counts = (int(bool(self._reason)), self._moved, self._revocation_timeouts, self._revoked)
         if any(counts):
-            facts.append(ConsumerGroupMeasured(group_id, self._now_ms, *counts))
+            facts.append(ConsumerGroupMeasured(group_id, self._now_ms, *counts, self._reason))
         return facts
 
     def revocation_due(self, member: ConsumerMember) -> ConsumerRevocationDue:
@@ -133,5 +137,6 @@ class Draft:
         return ConsumerRevocationDue(self._state.group_id, member.member_id, due_ms)
 
     def heard(self, member_id: str) -> ConsumerHeard:
-        due_ms = self._now_ms + self._options.session_ms
+        session_ms = self.member(member_id).session_ms or self._options.session_ms
+        due_ms = self._now_ms + session_ms
         return ConsumerHeard(self._state.group_id, member_id, self._now_ms, due_ms)

@@ -79,6 +79,10 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     owned: tuple[TopicPartitions, ...] | None = None
     client_id: str = ""
     client_host: str = ""
+    session_ms: int = UNCHANGED
+    """How long it may be silent; 0: as long as the options say. No Kafka client can ask for this or what follows."""
+    is_cooperative: bool | None = None
+    """It wants to be asked before anything is taken from it, even while it is served; see `broker.members`."""
 
     @property
     def is_full(self) -> bool:
@@ -91,17 +95,12 @@ class DescribeConsumerGroup(msgspec.Struct, frozen=True):
     group_id: str
 
 
-# -- replies
+class FindConsumerMember(msgspec.Struct, frozen=True):
+    group_id: str
+    member_id: str
 
 
-class ConsumerHeartbeatReply(msgspec.Struct, frozen=True):
-    code: Code = Code.NONE
-    message: str | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Assignment | None = None
-    """None: unchanged."""
+# -- what members are
 
 
 class MemberState(StrEnum):
@@ -133,19 +132,15 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     assigned: Assignment = ()
     revoking: Assignment = ()
     target: Assignment = ()
+    session_ms: int = 0
+    """0: as the options say."""
+    is_cooperative: bool = False
+    joined_at_ms: int = 0
+    """0: before we wrote it down."""
 
     @property
     def is_settled(self) -> bool:
         return self.assigned == self.target and not self.revoking
-
-
-class ConsumerGroupDescription(msgspec.Struct, frozen=True):
-    group_id: str
-    state: str
-    epoch: int
-    target_epoch: int
-    assignor: str
-    members: tuple[ConsumerMember, ...]
 
 
 class ConsumerGroupCounts(msgspec.Struct, frozen=True):
@@ -157,6 +152,57 @@ class ConsumerGroupCounts(msgspec.Struct, frozen=True):
     revocation_timeouts: int = 0
     rebalance_ms_last: int | None = None
     """From the reason to the moment when the last partition had arrived."""
+    rebalance_at_ms: int | None = None
+    """When the last one began."""
+    settled: int = 0
+    """Times when all members had what they should have after a rebalance, or several on top of each other."""
+    settled_ms: int = 0
+    """How long all these took together."""
+    partitions_revoked: int = 0
+    """Partitions that a member was asked to give up."""
+    by_reason: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many rebalances began for each reason: joined, left, silent, slow to revoke, subscription, assignor or
+    topics changed."""
+
+
+# -- replies
+
+
+class ConsumerHeartbeatReply(msgspec.Struct, frozen=True):
+    code: Code = Code.NONE
+    message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+    """None: unchanged."""
+    member: ConsumerMember | None = None
+    """What it is after this; None if it was refused or has left."""
+
+
+class FoundConsumerMember(msgspec.Struct, frozen=True):
+    code: Code = Code.NONE
+    message: str = ""
+    member: ConsumerMember | None = None
+    is_stable: bool = False
+    """All members have what they shall have, and this one knows of it."""
+    session_ms: int = 0
+    revocation_due_ms: int | None = None
+    """Until then it must have given up what it shall give up."""
+
+
+class ConsumerGroupDescription(msgspec.Struct, frozen=True):
+    group_id: str
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[ConsumerMember, ...]
+    created_at_ms: int = 0
+    """0: before we wrote it down."""
+    heard_ms: dict[str, int | None] = msgspec.field(default_factory=dict)
+    """When each member was last heard."""
+    counts: ConsumerGroupCounts = msgspec.field(default_factory=ConsumerGroupCounts)
 
 
 # -- facts
@@ -172,6 +218,7 @@ class ConsumerGroupKept(Fact, frozen=True):
     """The topics that members subscribe to: id and number of partitions at this epoch."""
     empty_since_ms: int = 0
     """When the last member went; 0 while there are members."""
+    created_at_ms: int = 0
 
     def key(self) -> bytes:
         return ledger_key(CONSUMER, self.group_id)
@@ -232,6 +279,9 @@ class ConsumerGroupMeasured(Fact, frozen=True):
     rebalances: int = 0
     partitions_moved: int = 0
     revocation_timeouts: int = 0
+    partitions_revoked: int = 0
+    reason: str = ""
+    """Of the rebalance, if there is one."""
 
 
 StoredConsumerFact = ConsumerGroupKept | ConsumerMemberKept

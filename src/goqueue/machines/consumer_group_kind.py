@@ -19,6 +19,8 @@ from goqueue.machines.consumer_group_facts import (
     ConsumerRevocationDue,
     ConsumerTopicsKnown,
     DescribeConsumerGroup,
+    FindConsumerMember,
+    FoundConsumerMember,
     refusal,
 )
 from goqueue.machines.group_commands import (
@@ -66,7 +68,10 @@ class ListedConsumerGroup(ConsumerGroup):
         return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()
 
     def listed(self) -> ListedGroup:
-        return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state_name, CONSUMER)
+        epoch = 0 if self._state.group is None else self._state.group.epoch
+        return ListedGroup(
+            self.group_id, PROTOCOL_TYPE, self.state_name, CONSUMER, members=len(self._state.members), generation=epoch
+        )
 
     def retire(self) -> list[Fact]:
         members: list[Fact] = [ConsumerMemberGone(self.group_id, one.member_id) for one in self.describe().members]
@@ -77,7 +82,7 @@ def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
     return GroupKind(
         name=CONSUMER,
         make=lambda group_id: ListedConsumerGroup(group_id, options),
-        commands=(ConsumerHeartbeat, DescribeConsumerGroup),
+        commands=(ConsumerHeartbeat, DescribeConsumerGroup, FindConsumerMember),
         facts=(
             ConsumerGroupKept,
             ConsumerMemberKept,
@@ -97,4 +102,6 @@ def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
 def _refuse(command: Any, code: Code) -> Any:
     if isinstance(command, ConsumerHeartbeat):
         return refusal(code, code.name.lower().replace("_", " "))
+    if isinstance(command, FindConsumerMember):
+        return FoundConsumerMember(code, f"there is no consumer group {command.group_id!r}")
     return ConsumerGroupDescription(command.group_id, "Dead", 0, 0, "", ())

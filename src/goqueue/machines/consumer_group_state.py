@@ -1,6 +1,5 @@
 """What a consumer group knows, and how facts change it; what it decides is written elsewhere."""
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -18,6 +17,7 @@ from goqueue.machines.consumer_group_facts import (
     MemberState,
     unpacked,
 )
+from goqueue.machines.consumer_group_sessions import Sessions
 from goqueue.machines.group_commands import key_parts
 from goqueue.machines.machine import Fact
 from goqueue.model.topics import Topic
@@ -27,7 +27,6 @@ class ConsumerGroupState:
     """Invariant: `owners` has each partition in `assigned` or `revoking` of a member, with that member's id.
     Invariant: `instances` names exactly the static members.
     Invariant: `unsettled` names the members that have not exactly what they shall have.
-    Invariant: `session_dues` is in the order of its deadlines: all last equally long, who is heard goes to the end.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -38,7 +37,7 @@ class ConsumerGroupState:
         self.owners: dict[tuple[bytes, int], str] = {}
         self.unsettled: set[str] = set()
         self.topics: Mapping[str, Topic] | None = None
-        self.session_dues: OrderedDict[str, int] = OrderedDict()
+        self.sessions = Sessions()
         self.revocation_dues: dict[str, int] = {}
         self.counts = ConsumerGroupCounts()
         self.rebalancing_since_ms: int | None = None
@@ -101,7 +100,7 @@ class ConsumerGroupState:
             return
         self._release(member)
         self.unsettled.discard(member_id)
-        self.session_dues.pop(member_id, None)
+        self.sessions.drop(member_id)
         self.revocation_dues.pop(member_id, None)
 
     def _release(self, member: ConsumerMember) -> None:
@@ -113,11 +112,15 @@ class ConsumerGroupState:
             del self.instances[member.instance_id]
 
     def _hear(self, fact: ConsumerHeard) -> None:
-        self.session_dues[fact.member_id] = fact.session_due_ms
-        self.session_dues.move_to_end(fact.member_id)
+        self.sessions.hear(fact.member_id, fact.at_ms, fact.session_due_ms)
         if self.rebalancing_since_ms is not None and not self.unsettled and self.has_current_targets:
             took_ms = fact.at_ms - self.rebalancing_since_ms
-            self.counts = msgspec.structs.replace(self.counts, rebalance_ms_last=took_ms)
+            self.counts = msgspec.structs.replace(
+                self.counts,
+                rebalance_ms_last=took_ms,
+                settled=self.counts.settled + 1,
+                settled_ms=self.counts.settled_ms + took_ms,
+            )
             self.rebalancing_since_ms = None
 
     def _measure(self, fact: ConsumerGroupMeasured) -> None:
@@ -128,6 +131,9 @@ class ConsumerGroupState:
             rebalances=self.counts.rebalances + fact.rebalances,
             partitions_moved=self.counts.partitions_moved + fact.partitions_moved,
             revocation_timeouts=self.counts.revocation_timeouts + fact.revocation_timeouts,
+            partitions_revoked=self.counts.partitions_revoked + fact.partitions_revoked,
+            rebalance_at_ms=fact.at_ms if fact.rebalances else self.counts.rebalance_at_ms,
+            by_reason=_counted(self.counts.by_reason, fact.reason),
         )
 
     @property
@@ -145,3 +151,7 @@ class ConsumerGroupState:
         epoch = self.group.target_epoch
         is_stable = all(each.state is MemberState.STABLE and each.epoch == epoch for each in self.members.values())
         return "Stable" if is_stable else "Reconciling"
+
+
+def _counted(by_reason: dict[str, int], reason: str) -> dict[str, int]:
+    return {**by_reason, reason: by_reason.get(reason, 0) + 1} if reason else by_reason

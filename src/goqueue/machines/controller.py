@@ -12,7 +12,7 @@ from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name
-from goqueue.model.topics import INTERNAL_PREFIX, OPTION_NAMES, Image, Topic, parse_option
+from goqueue.model.topics import INTERNAL_PREFIX, LABELS, OPTION_NAMES, Image, Topic, parse_option
 
 PARTITIONS_MAX = 10_000
 
@@ -176,9 +176,11 @@ class Controller:
         found = self._find(command.name)
         if isinstance(found, Result):
             return found
-        overrides = {} if command.replace_all else dict(found.overrides)
+        overrides = dict(found.overrides)
+        if command.replace_all:  # whoever says all options knows nothing of what doors keep here
+            overrides = {name: text for name, text in overrides.items() if name in LABELS}
         for name, text in command.changes.items():
-            if text is None and name in OPTION_NAMES:
+            if text is None and (name in OPTION_NAMES or name in LABELS):
                 overrides.pop(name, None)
                 continue
             try:

@@ -10,9 +10,8 @@ Cancelled never fires: a cancel removes the schedule before any later tick can p
 job already cannot be cancelled.
 """
 
-from array import array
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 from goqueue.machines.delay_commands import (
@@ -21,7 +20,6 @@ from goqueue.machines.delay_commands import (
     DropRecurring,
     EndTransactionSchedules,
     FiringDone,
-    FiringJob,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
@@ -34,12 +32,11 @@ from goqueue.machines.delay_commands import (
 )
 from goqueue.machines.delay_decisions import DONE, DelayDecisions
 from goqueue.machines.delay_facts import (
-    DOOMED_MAX,
     FORGOTTEN,
-    JOB,
     Cancelled,
     DelayProducer,
     Firing,
+    JobFinished,
     RecurringKept,
     RecurringParked,
     RecurringRan,
@@ -57,13 +54,13 @@ from goqueue.machines.delay_facts import (
     TopicForgotten,
     TransactionEmpty,
     TransactionReleased,
-    packed,
 )
 from goqueue.machines.delay_index import NOWHERE
+from goqueue.machines.delay_jobs import FiringJob, firing_job
 from goqueue.machines.delay_recurring import RECURRING_KINDS
-from goqueue.machines.delay_slots import WAITING
+from goqueue.machines.delay_slots import WAITING, Slots
 from goqueue.machines.delay_state import TARGET_KINDS, DelayState
-from goqueue.machines.delay_target import Target, firing_job
+from goqueue.machines.delay_target import Target
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 
@@ -83,12 +80,13 @@ class Delays:
             Cancelled: self._cancelled,
             DelayProducer: self._take_producer,
             Firing: state.fire,
+            JobFinished: self._finished,
             RecurringKept: self._keep_recurring,
             RecurringParked: self._park,
             RecurringRan: state.recurrings.ran,
             RecurringStopped: lambda fact: state.recurrings.stop(fact.number),
             RecurringStored: self._store_recurring,
-            Removed: self._removed,
+            Removed: lambda fact: self.forget(fact.raw),
             Scheduled: state.schedule,
             SchedulesDoomed: state.doom,
             SchedulesPacked: state.unpack,
@@ -120,6 +118,10 @@ class Delays:
         partitions = sorted(self._state.by_name.get(topic, {})) if partition is None else [partition]
         return list(islice(self._walk(topic, partitions, after), limit))
 
+    def count(self, topic: str) -> int:
+        """Of what waits for `topic`."""
+        return sum(len(target.index) for target in self._state.by_name.get(topic, {}).values())
+
     def _walk(self, topic: str, partitions: list[int], after: ScheduleKey | None) -> Iterator[FoundSchedule]:
         for partition in partitions:
             target = self._state.find(topic, partition)
@@ -128,6 +130,14 @@ class Delays:
             behind = after.offset if after is not None and partition == after.partition else -1
             for offset, slot in target.index.walk(behind):
                 yield self._describe(target, offset, slot)
+
+    def pending_by_topic(self) -> dict[str, int]:
+        """Only topics for which something waits."""
+        counts = {
+            topic: sum(len(target.index) for target in targets.values() if not target.is_forgotten)
+            for topic, targets in self._state.by_name.items()
+        }
+        return {topic: count for topic, count in sorted(counts.items()) if count}
 
     def _describe(self, target: Target, offset: int, slot: int) -> FoundSchedule:
         slots = self._state.slots
@@ -180,24 +190,27 @@ class Delays:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def facts(self) -> Iterator[Fact]:
+        return chain.from_iterable(self._pieces(self._state.slots))
+
+    def frozen_facts(self) -> Iterator[Fact]:
+        """Copied in bulk: with a million schedules that takes milliseconds, and packing them a hundred times that."""
+        return chain.from_iterable(self._pieces(self._state.slots.copy()))
+
+    def _pieces(self, slots: Slots) -> list[Iterable[Fact]]:
+        """Everything but what comes out of `slots` is as it is now, whenever it is taken."""
         state = self._state
+        pieces: list[Iterable[Fact]] = []
         if state.producer is not None:
-            yield DelayProducer(*state.producer)
+            pieces.append([DelayProducer(*state.producer)])
         for target in state.targets.values():
-            yield target.saved()
-            yield from target.released.values()  # before what waits for a later transaction of the same producer
-            yield from state.packed_schedules(target)
-            keys = tuple(target.doomed_keys)
-            for first in range(0, len(target.doomed), DOOMED_MAX):
-                some = packed(target.doomed[first : first + DOOMED_MAX])
-                yield SchedulesDoomed(target.topic, *target.key, some, keys)
-            if keys and not target.doomed:
-                yield SchedulesDoomed(target.topic, *target.key, packed(array("q")), keys)
-        yield from state.jobs.values()
-        # Again: a job leaves the sequence behind itself, and one after it may have been finished before it.
-        yield from (target.saved() for target in state.targets.values() if target.jobs)
-        yield from state.recurrings.facts()
-        yield from map(TopicForgotten, state.forgotten)
+            # What was released before what waits for a later transaction of the same producer.
+            pieces.append([target.saved(), *target.released.values()])
+            pieces += state.packed_schedules(target, slots)
+            pieces.append(target.doomed_facts())
+        # The targets again: a job leaves the sequence behind itself, and one after it may have been finished before it.
+        again = [target.saved() for target in state.targets.values() if target.jobs]
+        pieces.append([*state.jobs.values(), *again, *state.recurrings.facts(), *map(TopicForgotten, state.forgotten)])
+        return pieces
 
     # Decisions
 
@@ -263,12 +276,11 @@ class Delays:
         self._state.cancelled += 1
         self.forget(fact.raw)
 
-    def _removed(self, fact: Removed) -> None:
-        """Live, as opposed to `forget` at replay: so the end of a job is counted."""
+    def _finished(self, fact: JobFinished) -> None:
+        """Live, as opposed to `forget` at replay: so it is counted. Its schedules left the index when it began."""
         before = self._state.firing
         self.forget(fact.raw)
-        if fact.raw.startswith(JOB):
-            self._state.fired += before - self._state.firing
+        self._state.fired += before - self._state.firing
 
     def _store_recurring(self, fact: RecurringStored) -> None:
         self._state.target(fact.topic, TargetId(fact.topic_id, fact.partition))

@@ -5,7 +5,6 @@ when it was published: topic, partition, offset. When it is due it is published 
 Bodies lie in the ledger; the machine keeps only where.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -88,26 +87,6 @@ class FiringDone(msgspec.Struct, frozen=True):
     number: int
 
 
-class Due(NamedTuple):
-    """One record of a firing job."""
-
-    key: ScheduleKey
-    ledger_offset: int
-    """Where its body lies."""
-    due_ms: int
-
-
-class FiringJob(NamedTuple):
-    """Publish these in one batch with this producer and sequence. Unfinished jobs come back after a restart, alike."""
-
-    number: int
-    topic: str
-    topic_id: bytes
-    partition: int
-    sequence: int
-    records: Sequence[Due]
-
-
 class FoundSchedule(NamedTuple):
     key: ScheduleKey
     due_ms: int
@@ -148,6 +127,9 @@ class FoundRecurring(NamedTuple):
     next_ms: int
     last_ms: int
     """-1: never fired yet."""
+    partition: int
+    ledger_offset: int
+    """Where its body lies."""
 
 
 class ForgetTopic(msgspec.Struct, frozen=True):

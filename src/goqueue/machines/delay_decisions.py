@@ -4,7 +4,6 @@ from array import array
 
 from goqueue.machines.delay_commands import (
     NO_PRODUCER,
-    RECURRING,
     CancelSchedule,
     EndTransactionSchedules,
     ForgetTopic,
@@ -21,6 +20,7 @@ from goqueue.machines.delay_facts import (
     TOPIC_ID_BYTES,
     Cancelled,
     DelayProducer,
+    JobFinished,
     RecurringParked,
     Removed,
     Scheduled,
@@ -32,6 +32,7 @@ from goqueue.machines.delay_facts import (
     TransactionEmpty,
     TransactionReleased,
     packed,
+    schedule_keys,
     target_key,
     topic_key,
     unpacked,
@@ -136,13 +137,8 @@ class DelayDecisions:
         if fact is None:
             return []
         target = self._state.by_id[fact.target]
-        facts: list[Fact] = [target.kept()]
-        facts += [
-            Removed(target_key(SCHEDULE, target.key, offset))
-            for offset in unpacked("q", fact.offsets)
-            if offset != RECURRING
-        ]
-        facts.append(Removed(fact.key()))
+        scheduled = () if fact.recurring else schedule_keys(target.key, unpacked("q", fact.offsets))
+        facts: list[Fact] = [target.kept(), JobFinished(fact.key(), scheduled)]
         if fact.recurring:
             facts += self._state.recurrings.decide_done(fact.recurring)
         first = target.index.first()

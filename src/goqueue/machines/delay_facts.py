@@ -6,6 +6,7 @@ under an old name shares nothing with the one before.
 """
 
 from array import array
+from collections.abc import Iterable
 from struct import Struct
 from sys import byteorder
 from typing import NamedTuple
@@ -40,6 +41,11 @@ def target_key(kind: bytes, target: TargetId, number: int = 0) -> bytes:
 def read_target_key(key: bytes) -> tuple[TargetId, int]:
     _, topic_id, partition, number = _OF_TARGET.unpack(key)
     return TargetId(topic_id, partition), number
+
+
+def schedule_keys(target: TargetId, offsets: Iterable[int]) -> tuple[bytes, ...]:
+    pack, (topic_id, partition) = _OF_TARGET.pack, target
+    return tuple([pack(SCHEDULE, topic_id, partition, offset) for offset in offsets])
 
 
 def topic_key(topic_id: bytes) -> bytes:
@@ -283,6 +289,15 @@ class Removed(Fact, frozen=True):
 
     def key(self) -> bytes:
         return self.raw
+
+
+class JobFinished(Removed, frozen=True):
+    """The tombstones of a job and all its schedules. Live they are applied as one, at replay they come one by one."""
+
+    schedules: tuple[bytes, ...]
+
+    def stored_keys(self) -> tuple[bytes, ...]:
+        return (*self.schedules, self.raw)
 
 
 class Cancelled(Removed, frozen=True):

@@ -5,6 +5,7 @@ arrays and a binary search do what a table would need ten times the memory for.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import compress
 
 GONE = 0xFFFF_FFFF
 NOWHERE = -1
@@ -66,16 +67,47 @@ class OffsetIndex:
             return self._strays.pop(offset, NOWHERE)
         slot = self._slots[place]
         self._slots[place] = GONE
-        self._dead += 1
-        if self._dead > _DEAD_MIN and 2 * self._dead > len(self._offsets):
-            self._tidy()
+        self._bury(1)
         return slot
+
+    def remove_many(self, offsets: "array[int]") -> "array[int]":
+        """The slots that they had, in that order; without those that had none."""
+        count, place = len(offsets), bisect_left(self._offsets, offsets[0]) if offsets else 0
+        slots = self._slots[place : place + count]
+        # What was sent together is mostly due together: then it is one piece here.
+        if self._offsets[place : place + count] != offsets or GONE in slots:
+            found = map(self.remove, offsets)
+            return array("I", (slot for slot in found if slot != NOWHERE))
+        self._slots[place : place + count] = array("I", [GONE]) * count
+        self._bury(count)
+        return slots
+
+    def _bury(self, count: int) -> None:
+        """So many more are gone."""
+        self._dead += count
+        if self._dead <= _DEAD_MIN or 2 * self._dead <= len(self._offsets):
+            return
+        first = self._skip_gone()
+        if 2 * (self._dead - first) > len(self._offsets) - first:
+            self._tidy()
+        else:  # mostly what came first went first: with a million waiting, a walk over all would hold everything up
+            del self._offsets[:first], self._slots[:first]
+            self._dead -= first
+            self._first = 0
+
+    def _skip_gone(self) -> int:
+        """How many of the first ones are gone."""
+        slots, first = self._slots, self._first
+        while first < len(slots) and slots[first] == GONE:
+            first += 1
+        self._first = first
+        return first
 
     def _tidy(self) -> None:
         """Put everything in order and leave out what is gone."""
-        alive = [place for place, slot in enumerate(self._slots) if slot != GONE]
-        offsets = array("q", map(self._offsets.__getitem__, alive))
-        slots = array("I", map(self._slots.__getitem__, alive))
+        alive = list(map(GONE.__ne__, self._slots))
+        offsets = array("q", compress(self._offsets, alive))
+        slots = array("I", compress(self._slots, alive))
         if self._strays:
             offsets.extend(self._strays)
             slots.extend(self._strays.values())
@@ -90,9 +122,8 @@ class OffsetIndex:
         """The lowest offset."""
         if self._strays:
             self._tidy()
-        while self._first < len(self._slots) and self._slots[self._first] == GONE:
-            self._first += 1
-        return self._offsets[self._first] if self._first < len(self._slots) else None
+        first = self._skip_gone()
+        return self._offsets[first] if first < len(self._slots) else None
 
     def walk(self, after: int = NOWHERE) -> Iterator[tuple[int, int]]:
         """(offset, slot) in rising order, of offsets above `after`; nothing may change meanwhile."""
@@ -104,6 +135,10 @@ class OffsetIndex:
 
     def slots(self) -> list[int]:
         """All of them, in the order of their offsets."""
+        return [slot for slot in self.copied_slots() if slot != GONE]
+
+    def copied_slots(self) -> "array[int]":
+        """In the order of their offsets, with GONE here and there: a copy costs next to nothing."""
         if self._strays:
             self._tidy()
-        return [slot for slot in self._slots if slot != GONE]
+        return self._slots[self._first :]

@@ -63,7 +63,16 @@ class Recurrings:
 
     def found(self) -> list[FoundRecurring]:
         return [
-            FoundRecurring(name, each.stored.topic, each.stored.cron, each.stored.timezone, each.next_ms, each.last_ms)
+            FoundRecurring(
+                name,
+                each.stored.topic,
+                each.stored.cron,
+                each.stored.timezone,
+                each.next_ms,
+                each.last_ms,
+                each.stored.partition,
+                each.ledger_offset,
+            )
             for name, each in sorted(self._by_name.items())
         ]
 

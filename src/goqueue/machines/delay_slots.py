@@ -58,9 +58,22 @@ class Slots:
         self.state.extend(bytes([WAITING]) * count)
         return range(first, first + count)
 
+    def copy(self) -> "Slots":
+        """As they are now, to be read only."""
+        copied = Slots()
+        copied.due_ms, copied.offset, copied.ledger_offset = self.due_ms[:], self.offset[:], self.ledger_offset[:]
+        copied.body_bytes, copied.target, copied.state = self.body_bytes[:], self.target[:], self.state[:]
+        return copied
+
     def give_back(self, slot: int) -> None:
         self.state[slot] = FREE
         self._free.append(slot)
+
+    def give_back_many(self, slots: Sequence[int]) -> None:
+        state = self.state
+        for slot in slots:
+            state[slot] = FREE
+        self._free.extend(slots)
 
     def sort_by_due(self, slots: list[int]) -> None:
         """By due time, then by offset: two sorts with keys made in C cost less than one with pairs."""

@@ -25,7 +25,7 @@ from goqueue.machines.delay_facts import (
     target_key,
     unpacked,
 )
-from goqueue.machines.delay_index import NOWHERE
+from goqueue.machines.delay_index import GONE, NOWHERE
 from goqueue.machines.delay_recurring import Recurrings
 from goqueue.machines.delay_slots import FREE, READY, TIMED, WAITING, Slots
 from goqueue.machines.delay_target import SEQUENCE_MASK, Target
@@ -166,6 +166,19 @@ class DelayState:
             self._detach(target, slot)
             self.slots.give_back(slot)
 
+    def _remove_many(self, target: Target, offsets: "array[int]") -> None:
+        """As `remove` for each, in one go where all are ready: those of a firing job are."""
+        removed = target.index.remove_many(offsets)
+        state = self.slots.state
+        if any(state[slot] != READY for slot in removed):
+            for slot in removed:
+                self._detach(target, slot)
+                self.slots.give_back(slot)
+            return
+        self.slots.give_back_many(removed)
+        target.ready.left(self.slots, len(removed))
+        self._note(target)
+
     # Transactions
 
     def _join(self, target: Target, producer_id: int, offsets: Iterable[int], epoch: int) -> None:
@@ -232,8 +245,7 @@ class DelayState:
     def fire(self, fact: Firing) -> None:
         target = self.target(fact.topic, fact.target)
         offsets = unpacked("q", fact.offsets)
-        for offset in offsets:
-            self.remove(target, offset)
+        self._remove_many(target, offsets)
         target.up_to = max(target.up_to, *offsets, -1)
         target.sequence = (fact.sequence + len(offsets)) & SEQUENCE_MASK
         target.jobs[fact.number] = self.jobs[fact.number] = fact
@@ -329,26 +341,29 @@ class DelayState:
 
     # Snapshot
 
-    def packed_schedules(self, target: Target) -> Iterator[SchedulesPacked]:
-        state = self.slots.state
-        slots = target.index.slots()
-        timed = [slot for slot in slots if state[slot] != WAITING] if self.waiting else slots
-        yield from self._packed(target, timed, NO_PRODUCER, -1)
+    def packed_schedules(self, target: Target, slots: Slots) -> list[Iterator[SchedulesPacked]]:
+        """Of what waits now. They may be taken later, as long as nobody changes `slots`."""
+        packs = [_packed(target, slots, target.index.copied_slots(), NO_PRODUCER, -1)]
         for producer_id, targets in self.open.items():
             opened = targets.get(target.number)
             if opened is None:
                 continue
             for epoch in sorted(set(opened.epochs)):
                 offsets = sorted(offset for offset, begun in zip(opened.offsets, opened.epochs) if begun == epoch)
-                found = map(target.index.find, offsets)
-                waiting = [slot for slot in found if slot != NOWHERE and state[slot] == WAITING]
-                yield from self._packed(target, waiting, producer_id, epoch)
+                found = (slot for slot in map(target.index.find, offsets) if slot != NOWHERE)
+                packs.append(_packed(target, slots, array("I", found), producer_id, epoch))
+        return packs
 
-    def _packed(self, target: Target, slots: list[int], producer_id: int, epoch: int) -> Iterator[SchedulesPacked]:
-        for first in range(0, len(slots), PACKED_MAX):
-            offsets, due_ms, ledger_offsets, body_bytes = map(
-                packed, self.slots.gather(slots[first : first + PACKED_MAX])
-            )
-            yield SchedulesPacked(
-                target.topic, *target.key, offsets, due_ms, ledger_offsets, body_bytes, producer_id, epoch
-            )
+
+def _packed(
+    target: Target, slots: Slots, numbers: "array[int]", producer_id: int, epoch: int
+) -> Iterator[SchedulesPacked]:
+    """Those of `numbers` that wait for their time, or for this transaction."""
+    state, topic, key = slots.state, target.topic, target.key
+    is_waiting = producer_id != NO_PRODUCER
+    for first in range(0, len(numbers), PACKED_MAX):
+        some = numbers[first : first + PACKED_MAX]
+        meant = [slot for slot in some if slot != GONE and (state[slot] == WAITING) == is_waiting]
+        if meant:
+            offsets, due_ms, ledger_offsets, body_bytes = map(packed, slots.gather(meant))
+            yield SchedulesPacked(topic, *key, offsets, due_ms, ledger_offsets, body_bytes, producer_id, epoch)

@@ -1,12 +1,18 @@
 """One partition as the delay machine knows it: what waits for it, what is ready for it and what is on its way to it."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from struct import Struct
-from typing import overload
+from collections.abc import Iterable, Iterator
 
-from goqueue.machines.delay_commands import Due, FiringJob, ScheduleKey
-from goqueue.machines.delay_facts import Firing, TargetId, TargetKept, TargetSaved, TransactionReleased, unpacked
+from goqueue.machines.delay_facts import (
+    DOOMED_MAX,
+    Firing,
+    SchedulesDoomed,
+    TargetId,
+    TargetKept,
+    TargetSaved,
+    TransactionReleased,
+    packed,
+)
 from goqueue.machines.delay_index import OffsetIndex
 from goqueue.machines.delay_slots import READY, Slots
 
@@ -16,52 +22,6 @@ producer."""
 SEQUENCE_MASK = 0x7FFF_FFFF  # sequences wrap from 2^31 - 1 to 0
 
 _STALE_MIN = 64
-_NUMBER = Struct("<q")
-
-
-class DueRecords(Sequence[Due]):
-    """The records of a job, made one by one as they are asked for: a partition that is stuck keeps two thousand."""
-
-    __slots__ = ("_fact",)
-
-    def __init__(self, fact: Firing) -> None:
-        self._fact = fact
-
-    def __len__(self) -> int:
-        return len(self._fact.offsets) // _NUMBER.size
-
-    @overload
-    def __getitem__(self, place: int) -> Due: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Due, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Due | tuple[Due, ...]:
-        if isinstance(place, slice):
-            return tuple(map(self.__getitem__, range(*place.indices(len(self)))))
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        fact, at = self._fact, place % len(self) * _NUMBER.size
-        offset, ledger_offset, due_ms = (
-            _NUMBER.unpack_from(numbers, at)[0] for numbers in (fact.offsets, fact.ledger_offsets, fact.due_ms)
-        )
-        return Due(ScheduleKey(fact.topic, fact.partition, offset), ledger_offset, due_ms)
-
-    def __iter__(self) -> Iterator[Due]:
-        fact = self._fact
-        columns = (unpacked("q", numbers) for numbers in (fact.offsets, fact.ledger_offsets, fact.due_ms))
-        for offset, ledger_offset, due_ms in zip(*columns, strict=True):
-            yield Due(ScheduleKey(fact.topic, fact.partition, offset), ledger_offset, due_ms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-
-def firing_job(fact: Firing) -> FiringJob:
-    return FiringJob(fact.number, fact.topic, fact.topic_id, fact.partition, fact.sequence, DueRecords(fact))
 
 
 class Target:
@@ -99,6 +59,14 @@ class Target:
     def saved(self) -> TargetSaved:
         return TargetSaved(self.topic, *self.key, self.up_to, self.sequence, self.kept_up_to)
 
+    def doomed_facts(self) -> list[SchedulesDoomed]:
+        keys = tuple(self.doomed_keys)
+        firsts = range(0, len(self.doomed), DOOMED_MAX) if self.doomed or not keys else (0,)
+        return [
+            SchedulesDoomed(self.topic, *self.key, packed(self.doomed[first : first + DOOMED_MAX]), keys)
+            for first in firsts
+        ]
+
 
 class ReadyQueue:
     """Slots that are due, in the order in which they are fired. One that was cancelled meanwhile is skipped."""
@@ -129,9 +97,9 @@ class ReadyQueue:
     def _is_meant(self, slot: int, slots: Slots) -> bool:
         return slots.state[slot] == READY and slots.target[slot] == self._target
 
-    def left(self, slots: Slots) -> None:
-        """One of them is READY no more."""
-        self.live -= 1
+    def left(self, slots: Slots, count: int = 1) -> None:
+        """So many of them are READY no more."""
+        self.live -= count
         if not self.live:
             del self._slots[:]
             self._head = 0

@@ -15,6 +15,7 @@ from goqueue.machines.delivery_commands import (
     DeadLettersWritten,
     DropGroup,
     ForgetTopic,
+    GiveBack,
     GroupState,
     Lease,
     LeaseReply,
@@ -22,6 +23,7 @@ from goqueue.machines.delivery_commands import (
     Observe,
     OpenDelivery,
     Place,
+    RecordLook,
     Replay,
     ReplayReply,
     RestoreGroup,
@@ -29,8 +31,10 @@ from goqueue.machines.delivery_commands import (
     SetGroupOptions,
     SetPolicy,
     Settle,
+    SettleBelow,
     SettleReply,
     Span,
+    Tally,
     Verdict,
 )
 from goqueue.machines.delivery_draft import Draft
@@ -44,12 +48,13 @@ from goqueue.machines.delivery_facts import (
 )
 from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
 from goqueue.machines.delivery_leases import HeldLease
+from goqueue.machines.delivery_look import oldest_ready, record_look
 from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
 from goqueue.machines.delivery_time import LEASES_PER_TICK, SPOTS_PER_TICK, Passing
 from goqueue.machines.delivery_why import RecordState, state_of_record
-from goqueue.machines.delivery_window import WINDOW_MAX
+from goqueue.machines.delivery_window import LEASED, WAITING, WINDOW_MAX
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 
@@ -74,6 +79,8 @@ class Deliveries:
             SetPolicy: self._set_policy,
             DeadLettersWritten: self._written,
             Seek: self._seek,
+            SettleBelow: self._settle_below,
+            GiveBack: self._give_back,
             Replay: self._replay,
             DropGroup: self._drop,
             RestoreGroup: self._restore,
@@ -149,6 +156,39 @@ class Deliveries:
 
     def measure(self, place: Place) -> Measure:
         return self._state.places[place].measure()
+
+    def oldest_ready(self, place: Place) -> list[int | None]:
+        """By lane, the first offset that is ready."""
+        return oldest_ready(self._state.places[place].own)
+
+    def look(self, place: Place, offset: int) -> RecordLook | None:
+        """None: this group has never been there."""
+        delivery = self._state.places.get(place)
+        if delivery is None:
+            return None
+        window, *_ = delivery.parts(offset, offset)[0]
+        return record_look(window, offset, offset in delivery.dead)
+
+    @property
+    def tally(self) -> Tally:
+        return self._state.tally
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer: so far may it commit."""
+        own, leases = self._state.places[place].own, self._state.leases
+        offset = own.start
+        while offset < own.end:
+            offset = own.done_until(offset)
+            if offset >= own.end or not LEASED <= own.kind_at(offset) < WAITING:
+                break
+            lease = leases.get(own.lease_of[offset - own.base])
+            if lease is None or lease.consumer != consumer:
+                break
+            offset += 1
+        return offset
+
+    def measures(self) -> Iterator[Measure]:
+        return (delivery.measure() for delivery in self._state.places.values())
 
     def held_lease(self, number: int) -> HeldLease | None:
         """None: nothing of it is leased any more."""
@@ -248,6 +288,21 @@ class Deliveries:
     def _seek(self, command: Seek, _now_ms: int) -> Decided:
         delivery = self._state.places.get(command.place)
         return _UNKNOWN_PLACE if delivery is None else (decide_seek(delivery, command), Code.NONE)
+
+    def _settle_below(self, command: SettleBelow, now_ms: int) -> Decided:
+        delivery = self._state.places.get(command.place)
+        if delivery is None:
+            return _UNKNOWN_PLACE
+        if command.offset <= delivery.own.start:
+            return [], Code.NONE
+        draft = Draft(delivery, delivery.own, now_ms)
+        draft.remove_below(command.offset)
+        return draft.facts(), Code.NONE
+
+    def _give_back(self, command: GiveBack, now_ms: int) -> Decided:
+        held = self._state.leases.of(command.group_id, command.consumer)
+        wanted = [each for each in held if command.places is None or each[1].place in command.places]
+        return Passing(self._state.places, self._state.leases, now_ms).give_back(wanted), Code.NONE
 
     def _replay(self, command: Replay, _now_ms: int) -> Decided:
         delivery = self._state.places.get(command.place)

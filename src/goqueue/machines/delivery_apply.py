@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from goqueue.machines.delivery_blocks import blocks_of
-from goqueue.machines.delivery_commands import OWN_WINDOW, Place
+from goqueue.machines.delivery_commands import OWN_WINDOW, Place, Tally
 from goqueue.machines.delivery_deadlines import Deadlines
 from goqueue.machines.delivery_facts import (
     BLOCK_KEY,
@@ -52,6 +52,7 @@ class DeliveryState:
         self.spots: Deadlines[Spot] = Deadlines()
         self.woken: set[Place] = set()
         self.dying: set[Place] = set()
+        self.tally = Tally()
         self._appliers: dict[type, Callable[[Any], None]] = {
             Leased: self._leased,
             Changed: self._changed,
@@ -211,6 +212,7 @@ class DeliveryState:
             assert window is not None
             window.shares = shares
         delivery.turn = fact.turn
+        self.tally.leased += lease.left
         delivery.unacked[fact.consumer] = delivery.unacked.get(fact.consumer, 0) + lease.left
         self.leases.add(fact.number, lease)
         if delivery.rates:
@@ -226,6 +228,8 @@ class DeliveryState:
         delivery = self.places[fact.place]
         window = delivery.window(fact.window)
         assert window is not None
+        for what, count in fact.counted:
+            setattr(self.tally, what, getattr(self.tally, what) + count)
         for change in fact.changes:
             if change.last < window.end and change.first >= window.base:
                 self._change(delivery, window, change, fact.now_ms)
@@ -282,6 +286,7 @@ class DeliveryState:
             lease = self.leases.get(number)
             assert lease is not None
             lease.extend(first, last, fact.deadline_ms)
+            self.tally.extended += last + 1 - first
             self.leases.deadlines.note(number, fact.deadline_ms)
 
     def _time_passed(self, fact: TimePassed) -> None:

@@ -37,7 +37,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     lease_ms: int = 30_000
     attempts_max: int = 4
-    """Deliveries that reached a consumer before a record is a dead letter."""
+    """Deliveries that reached a consumer before a record is a dead letter; 0: however many."""
     unacked_max: int = 1000
     """Records that one consumer may hold in one place."""
     backoff_ms: int = 1000
@@ -213,6 +213,22 @@ class ReplayReply(msgspec.Struct, frozen=True):
     """How many will be delivered again."""
 
 
+class SettleBelow(msgspec.Struct, frozen=True):
+    """Whoever reads this group committed `offset`: all before it is done, whoever holds it. Never goes back."""
+
+    place: Place
+    offset: int
+
+
+class GiveBack(msgspec.Struct, frozen=True):
+    """What a consumer holds is delivered again at once, as if its leases had ended now."""
+
+    group_id: str
+    consumer: str
+    places: tuple[Place, ...] | None = None
+    """None: wherever it holds something."""
+
+
 class DropGroup(msgspec.Struct, frozen=True):
     """Forget all about a group, in all its places (or in `topics`)."""
 
@@ -279,3 +295,33 @@ class Measure(NamedTuple):
     """Leased since the start, by lane."""
     oldest_offset: int
     """The first that is not settled."""
+
+
+class RecordLook(NamedTuple):
+    """How it stands with one record."""
+
+    attempts: int
+    """Deliveries so far, the present one included."""
+    is_dead: bool
+    """A dead letter, or settled: it will not be delivered again."""
+    is_dying: bool
+    """Its dead letter is not written yet."""
+    visible_at_ms: int
+    """When it is or was ready to be delivered again; 0: it is not waiting for that."""
+
+
+class Tally(msgspec.Struct):
+    """What happened since the start of this process, in records."""
+
+    leased: int = 0
+    acked: int = 0
+    nacked: int = 0
+    """By a consumer, to be delivered again."""
+    rejected: int = 0
+    lapsed: int = 0
+    """Leases that ended with their deadline, or with their consumer."""
+    retried: int = 0
+    """Deliveries that ended without success and are followed by another."""
+    died: int = 0
+    """Became dead letters, for whatever reason."""
+    extended: int = 0

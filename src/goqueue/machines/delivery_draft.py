@@ -46,7 +46,18 @@ REMOVED_RUNS_MAX = 1000
 
 
 class Draft:
-    __slots__ = ("_buried", "_changes", "_dead", "_floor", "_retries", "_settled", "delivery", "now_ms", "window")
+    __slots__ = (
+        "_buried",
+        "_changes",
+        "_counted",
+        "_dead",
+        "_floor",
+        "_retries",
+        "_settled",
+        "delivery",
+        "now_ms",
+        "window",
+    )
 
     def __init__(self, delivery: Delivery, window: Window, now_ms: int) -> None:
         self.delivery = delivery
@@ -58,6 +69,11 @@ class Draft:
         self._dead: list[DeadLetter] = []
         self._buried: list[int] = []
         self._floor = window.start
+        self._counted: list[tuple[str, int]] = []
+
+    def count(self, what: str, first: int, last: int) -> None:
+        """Of `Tally`."""
+        self._counted.append((what, last + 1 - first))
 
     # What shall be
 
@@ -74,6 +90,7 @@ class Draft:
 
     def retry(self, history: History, visible_at_ms: int, lease: int, causes: Causes, detail: str) -> None:
         """Its delivery ended without success."""
+        self.count("retried", history.first, history.last)
         is_now = visible_at_ms <= self.now_ms
         self._retries.append(Retry(*history, 0 if is_now else visible_at_ms))
         state = READY if is_now else WAITING
@@ -90,6 +107,7 @@ class Draft:
     def kill(self, history: History, reason: str, error: str, lease: int, causes: Causes) -> None:
         first, last, attempts, first_ms = history
         error = error[:ERROR_CHARS_MAX]
+        self.count("died", first, last)
         self._dead += (
             DeadLetter(offset, reason, error, attempts, first_ms, self.now_ms) for offset in range(first, last + 1)
         )
@@ -113,7 +131,7 @@ class Draft:
         if not self._changes:
             return []
         place, number = self.delivery.place, self.window.number
-        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms)]
+        facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms, tuple(self._counted))]
         if self._settled or self._retries:
             start = self._new_start()
             if self._retries or self._settled[-1][1] >= start:

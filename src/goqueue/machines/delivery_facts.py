@@ -216,6 +216,8 @@ class Changed(Fact, frozen=True):
     window: int
     changes: tuple[Change, ...]
     now_ms: int
+    counted: tuple[tuple[str, int], ...] = ()
+    """Field of `Tally`, and by how much it grows."""
 
 
 class Extended(Fact, frozen=True):

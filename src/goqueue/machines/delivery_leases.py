@@ -37,34 +37,47 @@ class HeldLease:
 
 
 class Leases:
-    """The leases of all places. Invariant: a lease is here while some of its records are leased."""
+    """The leases of all places. Invariant: a lease is here while some of its records are leased.
+    Invariant: `_numbers` has the same leases, by group and consumer.
+    """
 
     def __init__(self) -> None:
         self.next_number = 1
         self.deadlines: Deadlines[int] = Deadlines()
         self._held: dict[int, HeldLease] = {}
+        self._numbers: dict[tuple[str, str], dict[int, None]] = {}
 
     def add(self, number: int, lease: HeldLease) -> None:
         self._held[number] = lease
+        self._numbers.setdefault((lease.place.group_id, lease.consumer), {})[number] = None
         self.next_number = number + 1
         self.deadlines.note(number, lease.deadline_ms)
 
     def get(self, number: int) -> HeldLease | None:
         return self._held.get(number)
 
+    def of(self, group_id: str, consumer: str) -> list[tuple[int, HeldLease]]:
+        return [(number, self._held[number]) for number in self._numbers.get((group_id, consumer), ())]
+
     def release(self, number: int, count: int) -> HeldLease:
         """So many records of it are no longer leased."""
         lease = self._held[number]
         lease.left -= count
         if not lease.left:
-            del self._held[number]
-            self.deadlines.drop(number)
+            self._drop(number, lease)
         return lease
 
+    def _drop(self, number: int, lease: HeldLease) -> None:
+        del self._held[number]
+        self.deadlines.drop(number)
+        key = lease.place.group_id, lease.consumer
+        del self._numbers[key][number]
+        if not self._numbers[key]:
+            del self._numbers[key]
+
     def drop_place(self, place: Place) -> None:
-        for number in [number for number, lease in self._held.items() if lease.place == place]:
-            del self._held[number]
-            self.deadlines.drop(number)
+        for number, lease in [each for each in self._held.items() if each[1].place == place]:
+            self._drop(number, lease)
 
     def note(self, number: int, after_ms: int) -> None:
         """Look at it again when one of its deadlines after `after_ms` comes."""

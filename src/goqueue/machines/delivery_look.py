@@ -14,7 +14,8 @@ from goqueue.machines.delivery_blocks import (
     unpack_bits,
     without,
 )
-from goqueue.machines.delivery_window import GAP, HELD, LANE_BITS, READY, SETTLED, WAITING, Window
+from goqueue.machines.delivery_commands import RecordLook
+from goqueue.machines.delivery_window import DEAD, GAP, HELD, LANE_BITS, READY, SETTLED, WAITING, Window
 from goqueue.model.lanes import LANES
 
 _OPEN = re.compile(b"[^%c%c]+" % (SETTLED, GAP))
@@ -62,6 +63,24 @@ def unsettled(window: Window, first: int, last: int, idle: int = SETTLED) -> lis
         )
         found += without(left, settled)
     return found
+
+
+def oldest_ready(window: Window) -> list[int | None]:
+    found = (window.kinds.find(lane, window.start - window.base) for lane in range(LANES))
+    return [None if at < 0 else window.base + at for at in found]
+
+
+def record_look(window: Window, offset: int, is_dying: bool) -> RecordLook:
+    """Of a record that a window has or had."""
+    retry = window.retry_of(offset)
+    visible_at_ms = 0 if retry is None else retry.visible_at_ms
+    if not window.base <= offset < window.end:
+        is_dead = offset < window.start or is_dying
+        return RecordLook(0 if retry is None else retry.attempts, is_dead, is_dying, visible_at_ms)
+    kind = window.kind_at(offset)
+    is_waiting = WAITING <= kind < WAITING | LANES
+    attempts = window.attempts[offset - window.base]
+    return RecordLook(attempts, kind >= DEAD, is_dying, visible_at_ms if is_waiting else 0)
 
 
 def block_due_ms(window: Window, number: int) -> int | None:

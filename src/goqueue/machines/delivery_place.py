@@ -71,7 +71,8 @@ class Delivery:
 
     @property
     def attempts_max(self) -> int:
-        return min(self.policy.attempts_max, ATTEMPTS_MAX)
+        """Above what is counted if there is no limit."""
+        return min(self.policy.attempts_max, ATTEMPTS_MAX) or ATTEMPTS_MAX + 2
 
     # State
 

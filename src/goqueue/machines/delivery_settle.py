@@ -28,6 +28,7 @@ from goqueue.machines.delivery_look import expired_in
 from goqueue.machines.delivery_pick import History, histories
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_window import (
+    ATTEMPTS_MAX,
     DEAD,
     GAP,
     LEASED,
@@ -43,6 +44,7 @@ BACKOFF_DOUBLINGS_MAX = 32
 LATE = "late"
 """About an ack: it came after the end of its lease, or after a restart."""
 _LATE, _OLD = 0, -1
+_COUNTED_AS = {How.ACK: "acked", How.RETRY: "nacked", How.REJECT: "rejected"}
 
 
 class Claim(NamedTuple):
@@ -63,6 +65,7 @@ def backoff_ms(policy: Policy, attempts: int) -> int:
 
 def end_delivery(draft: Draft, history: History, delay_ms: int, error: str, lease: int, causes: Causes) -> None:
     """A delivery ended and its records were not settled: they are delivered again, unless that is of no use."""
+    history = history._replace(attempts=min(history.attempts, ATTEMPTS_MAX))  # there it stays, without a limit
     first, last, attempts, _ = history
     window = draft.window
     expired = [(offset, offset) for offset in expired_in(window, first, last, draft.now_ms)]
@@ -234,6 +237,8 @@ class Settling:
             draft = self._drafts[window.number] = Draft(self._delivery, window, self._now_ms)
         held = max(lease, 0)
         how = settlement.how
+        if how in _COUNTED_AS:
+            draft.count(_COUNTED_AS[how], first, last)
         if how is How.ACK:
             is_cleared = settlement.lease == NO_LEASE  # by whoever looks after the group
             draft.settle(first, last, held, () if is_cleared else ACKED, "" if held else LATE)

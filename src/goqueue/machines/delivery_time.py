@@ -1,6 +1,6 @@
 """What the passing of time does to deliveries: leases end, delays are over, records expire, replays go on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from goqueue.machines.delivery_blocks import BLOCK, Range, merged, without
@@ -62,13 +62,19 @@ class Passing:
         facts = [fact for draft in self._drafts.values() for fact in draft.facts()]
         return [*facts, *self._facts, TimePassed(self._now_ms, tuple(looked_at), tuple(spots))]
 
+    def give_back(self, leases: Iterable[tuple[int, HeldLease]]) -> list[Fact]:
+        """End these, due or not."""
+        for number, lease in leases:
+            self._end(number, lease, is_given_back=True)
+        return [fact for draft in self._drafts.values() for fact in draft.facts()]
+
     def _draft(self, delivery: Delivery, window: Window) -> Draft:
         key = delivery.place, window.number
         if key not in self._drafts:
             self._drafts[key] = Draft(delivery, window, self._now_ms)
         return self._drafts[key]
 
-    def _end(self, number: int, lease: HeldLease) -> None:
+    def _end(self, number: int, lease: HeldLease, *, is_given_back: bool = False) -> None:
         delivery = self._places[lease.place]
         for window_number, first, last in lease.runs:
             window = delivery.window(window_number)
@@ -76,7 +82,8 @@ class Passing:
                 continue
             for holder, low, high in window.leased_runs(first, last):
                 if holder == number:
-                    for run in self._over(lease, low, high):
+                    for run in [(low, high)] if is_given_back else self._over(lease, low, high):
+                        self._draft(delivery, window).count("lapsed", *run)
                         for history in histories(window, *run, lease.leased_ms):
                             end_delivery(self._draft(delivery, window), history, 0, "", number, LEASE_ENDED)
 

@@ -202,6 +202,7 @@ class FetchedOffset(msgspec.Struct, frozen=True):
     metadata: str = ""
     topic_id: bytes | None = None
     code: Code = Code.NONE
+    committed_at_ms: int = 0
 
 
 class FetchOffsetsReply(msgspec.Struct, frozen=True):
@@ -264,6 +265,8 @@ class ListGroups(msgspec.Struct, frozen=True):
     states: tuple[str, ...] = ()
     """Empty: of any state; likewise types. Upper and lower case do not matter."""
     types: tuple[str, ...] = ()
+    with_topics: bool = False
+    """That is a look at every member."""
 
 
 class ListedGroup(msgspec.Struct, frozen=True):
@@ -271,6 +274,10 @@ class ListedGroup(msgspec.Struct, frozen=True):
     protocol_type: str
     state: str
     type: str
+    members: int = 0
+    generation: int = 0
+    topics: tuple[str, ...] | None = None
+    """None: not asked for, or cannot be told."""
 
 
 class ListReply(msgspec.Struct, frozen=True):

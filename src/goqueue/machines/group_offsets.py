@@ -216,7 +216,15 @@ class GroupOffsets:
             return FetchedOffset(*place, code=Code.UNSTABLE_OFFSET_COMMIT)
         if fact is None:
             return FetchedOffset(*place)
-        return FetchedOffset(fact.topic, fact.partition, fact.offset, fact.leader_epoch, fact.metadata, fact.topic_id)
+        return FetchedOffset(
+            fact.topic,
+            fact.partition,
+            fact.offset,
+            fact.leader_epoch,
+            fact.metadata,
+            fact.topic_id,
+            committed_at_ms=fact.committed_at_ms,
+        )
 
     # Delete
 

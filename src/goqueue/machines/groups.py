@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
+import msgspec
+
 from goqueue.machines.classic_group import ClassicGroup
 from goqueue.machines.group_commands import (
     CodeReply,
@@ -286,7 +288,13 @@ class Groups:
         # Offsets without a group: somebody commits who assigns partitions to himself.
         without_group = self._offsets.group_ids() - self._groups.keys()
         found += (ClassicGroup(group_id, self._options).listed() for group_id in sorted(without_group))
-        return [], ListReply(tuple(each for each in found if _is_wanted(each, states, types)))
+        wanted = [each for each in found if _is_wanted(each, states, types)]
+        return [], ListReply(tuple(map(self._with_topics, wanted) if command.with_topics else wanted))
+
+    def _with_topics(self, listed: ListedGroup) -> ListedGroup:
+        group = self._groups.get(listed.group_id)
+        subscribed = None if group is None else group.subscribed_topics()
+        return listed if subscribed is None else msgspec.structs.replace(listed, topics=tuple(sorted(subscribed)))
 
     # Time
 

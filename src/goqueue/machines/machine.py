@@ -3,8 +3,8 @@ changes state. So a machine is rebuilt after a restart by applying what was stor
 then.
 """
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -23,6 +23,10 @@ class Fact(msgspec.Struct, frozen=True, tag=True):
     def key(self) -> bytes:
         """Its place in the ledger: a later fact with the same key replaces it."""
         raise TypeError(f"{type(self).__name__} is never stored")
+
+    def stored_keys(self) -> Sequence[bytes]:
+        """What it is stored under: one key, unless it is a tombstone of many things at once."""
+        return (self.key(),)
 
     def weight(self) -> int:
         """How many facts it stands for: one of a snapshot may pack thousands."""
@@ -56,6 +60,18 @@ class Machine(Protocol):
 
     def next_deadline_ms(self) -> int | None:
         """When to decide a Tick, if at all."""
+
+
+@runtime_checkable
+class Freezing(Protocol):
+    """What a machine with a large state has on top, so that a snapshot of it can be made bit by bit."""
+
+    def frozen_facts(self) -> Iterator[Fact]:
+        """`facts` of this moment, however the machine changes while they are taken."""
+
+
+def frozen_facts(machine: Machine) -> Iterator[Fact]:
+    return machine.frozen_facts() if isinstance(machine, Freezing) else iter(list(machine.facts()))
 
 
 class Placing(Protocol):

@@ -131,6 +131,13 @@ class ProducerStates:
             return _INVALID_STATE
         return ACCEPT
 
+    def next_sequence(self, producer_id: int, epoch: int) -> int:
+        """The one that a batch of this producer must have here; 0 if nothing is known of it."""
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch != epoch or not producer.batches:
+            return 0
+        return (producer.batches[-1][1] + 1) & _SEQUENCE_MASK
+
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> Code:
         """May the coordinator end the transaction of a producer here?
 

@@ -63,7 +63,7 @@ class ListedShareGroup(ShareGroup):
         return fact.at_ms + self._state.session_ms if isinstance(fact, ShareHeard) else self.next_deadline_ms()
 
     def listed(self) -> ListedGroup:
-        return ListedGroup(self.group_id, SHARE, self.state_name, SHARE)
+        return ListedGroup(self.group_id, SHARE, self.state_name, SHARE, members=len(self._state.members))
 
     def retire(self) -> list[Fact]:
         return [ShareGroupGone(self.group_id)]

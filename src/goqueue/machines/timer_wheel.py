@@ -45,7 +45,7 @@ class Drained(NamedTuple):
     due: list[int]
     """Slots, in no order."""
     kept: list[int]
-    """Slots of coarse buckets whose time has come, but not that of these slots."""
+    """Slots of coarse buckets whose time has come, but not that of these slots; by their due times."""
 
 
 class _Level:
@@ -111,30 +111,27 @@ class TimerWheel:
             bucket.append(slot)
 
     def add_many(self, slots: Iterable[int]) -> None:
-        """As `add`, for a restart or a coarse bucket."""
-        due_ms, state, tick_now = self._slots.due_ms, self._slots.state, self._tick
-        near, second, third, far = (level.buckets for level in self._levels)
-        added = 0
-        for slot in slots:
-            tick = -(-due_ms[slot] // TICK_MS)
-            if tick <= tick_now:
-                self.add(slot)
-                continue
-            distance = tick ^ tick_now  # as in `_place`, written out because a million calls take a while
-            if distance >= 1 << 20:
-                bucket = far.get(tick >> 20)
-            elif distance >= 1 << 14:
-                bucket = third.get(tick >> 14)
-            elif distance >= 1 << 8:
-                bucket = second.get(tick >> 8)
-            else:
-                bucket = near.get(tick)
-            if bucket is None:
-                bucket = self._open_bucket(*self._place(tick))
-            bucket.append(slot)
+        """As `add`, for a restart."""
+        due_ms, state = self._slots.due_ms, self._slots.state
+        ordered = sorted(slots, key=due_ms.__getitem__)
+        passed = bisect_right(ordered, self._tick * TICK_MS, key=due_ms.__getitem__)
+        for slot in ordered[:passed]:
+            self.add(slot)
+        for slot in ordered[passed:]:
             state[slot] = TIMED
-            added += 1
-        self._count += added
+        self._count += len(ordered) - passed
+        self._spread(array("I", ordered[passed:]))
+
+    def _spread(self, ordered: "array[int]") -> None:
+        """Slots by their due times, all of them still to come: a bucket is filled in one go."""
+        due_ms, begin, end = self._slots.due_ms, 0, len(ordered)
+        while begin < end:
+            level, number = self._place(-(-due_ms[ordered[begin]] // TICK_MS))
+            last_ms = (((number + 1) << SHIFTS[level]) - 1) * TICK_MS
+            until = bisect_right(ordered, last_ms, begin, end, key=due_ms.__getitem__)
+            bucket = self._levels[level].buckets.get(number)
+            (self._open_bucket(level, number) if bucket is None else bucket).extend(ordered[begin:until])
+            begin = until
 
     def _open_bucket(self, level: int, number: int) -> "array[int]":
         bucket = self._levels[level].buckets[number] = array("I")
@@ -170,8 +167,8 @@ class TimerWheel:
         while self._behind and self._behind[0] >> _SLOT_BITS <= drained.now_ms:
             heappop(self._behind)
         self._tick = drained.tick
-        self._count -= len(drained.due) + len(drained.kept)
-        self.add_many(drained.kept)
+        self._count -= len(drained.due)
+        self._spread(array("I", drained.kept))
 
     # Questions
 
@@ -202,10 +199,12 @@ class TimerWheel:
                 meant = self._meant(depth, number)
                 if number < present or depth == 0:
                     due += meant
-                else:
-                    due_ms, until_ms = self._slots.due_ms, tick * TICK_MS
-                    for slot in meant:
-                        (due if due_ms[slot] <= until_ms else kept).append(slot)
+                else:  # sorted, and not one by one: it may hold very many, and what is due waits for them
+                    when = self._slots.due_ms.__getitem__
+                    meant.sort(key=when)
+                    passed = bisect_right(meant, tick * TICK_MS, key=when)
+                    due += meant[:passed]
+                    kept = sorted([*kept, *meant[passed:]], key=when) if kept else meant[passed:]
         return Drained(now_ms, tick, due, kept)
 
     def _meant(self, depth: int, number: int) -> list[int]:

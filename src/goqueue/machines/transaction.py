@@ -77,6 +77,15 @@ class TransactionMachine:
     def get(self, transactional_id: str) -> TransactionChanged | None:
         return self._transactions.get(transactional_id)
 
+    def of_producer(self, producer_id: int) -> TransactionChanged | None:
+        """None: no producer of transactions has this id (any more)."""
+        name = self._names.get(producer_id)
+        return None if name is None else self._transactions[name]
+
+    def was_given(self, producer_id: int) -> bool:
+        """To whomever; after a restart also what was only set aside."""
+        return 0 <= producer_id < self._next_id
+
     def verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         """May a transactional batch go into this partition, or offsets into the group of this name (B14, B16)?"""
         name = self._names.get(producer_id)

@@ -88,6 +88,18 @@ def format_moment(moment_ms: int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
+def format_duration(duration_ms: int) -> str:
+    """As `parse_duration_ms` reads it and Go writes it: 1h2m3.5s."""
+    hours, left_ms = divmod(max(0, duration_ms), _UNITS_MS["h"])
+    minutes, left_ms = divmod(left_ms, _UNITS_MS["m"])
+    words = [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
+    if left_ms or not words:
+        seconds, milliseconds = divmod(left_ms, _UNITS_MS["s"])
+        fraction = f".{milliseconds:03}".rstrip("0") if milliseconds else ""
+        words.append(f"{seconds}{fraction}s")
+    return "".join(words)
+
+
 def shown(written: object) -> str:
     """What somebody wrote, for a message: never long."""
     text = repr(written)

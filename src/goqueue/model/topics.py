@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 
-from goqueue.model.errors import InvalidOption
+from goqueue.model.errors import InvalidName, InvalidOption
+from goqueue.model.names import check_topic_name
 
 DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = -1
@@ -41,6 +42,12 @@ class TopicOptions:
     lane_boost_ms: int = 30_000
     wishes: str = "plain"
     """Where to look for delivery wishes: in uncompressed batches (plain), in compressed ones too (all), nowhere."""
+    dead_letter_topic: str = ""
+    """Where dead letters go; empty: to {topic}.dlq."""
+    dedup_ms: int = 0
+    """How long a `gq-dedup-id` is remembered; 0: it says nothing."""
+    dedup_scope: str = "topic"
+    """Within what a `gq-dedup-id` is the same: the topic, or the records of one key."""
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -52,6 +59,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "delay_order": ("pass", "hold_key"),
     "expired_messages": ("dead-letter", "drop"),
     "wishes": ("plain", "all", "off"),
+    "dedup_scope": ("topic", "key"),
 }
 LOWEST: Mapping[str, float] = {
     "max_message_bytes": 1,
@@ -62,7 +70,6 @@ LOWEST: Mapping[str, float] = {
     "segment_bytes": 16 * 1024,
     "segment_ms": 1,
     "lease_ms": 1,
-    "attempts_max": 1,
     "unacked_max": 1,
 }
 HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1, "attempts_max": 200}
@@ -75,12 +82,17 @@ def dotted(field_name: str) -> str:
 
 
 OPTION_NAMES = {dotted(name): name for name in _TYPES}
+LABELS = ("sqs.attributes", "sqs.tags")
+"""Texts that a door keeps with a topic and nobody else reads. Stored as options are, and no options."""
+LABEL_CHARS_MAX = 64 * 1024
 
 
 def parse_option(name: str, text: str) -> object:
     """The value of option `name` (dotted); InvalidOption says what is wrong."""
     field_name = OPTION_NAMES.get(name)
     if field_name is None:
+        if name in LABELS:
+            return _check_label(name, text)
         raise InvalidOption(f"unknown option {name!r}")
     text = text.replace(", ", ",")
     if field_name == "cleanup_policy" and text == "delete,compact":
@@ -89,8 +101,8 @@ def parse_option(name: str, text: str) -> object:
         if text not in CHOICES[field_name]:
             raise InvalidOption(f"{name} is {text!r}, but must be one of {', '.join(CHOICES[field_name])}")
         return text
-    if field_name == "lane_weights":
-        return _check_weights(name, text)
+    if field_name in _CHECKS:
+        return _CHECKS[field_name](name, text)
     try:
         value: float = _TYPES[field_name](text)
     except ValueError:
@@ -108,6 +120,26 @@ def _check_weights(name: str, text: str) -> str:
     return text
 
 
+def _check_topic(name: str, text: str) -> str:
+    if text:
+        try:
+            check_topic_name(text)
+        except InvalidName as mistake:
+            raise InvalidOption(f"{name}: {mistake}") from None
+        if text.startswith(INTERNAL_PREFIX):
+            raise InvalidOption(f"{name} is {text!r}, but names that begin with {INTERNAL_PREFIX} are ours")
+    return text
+
+
+def _check_label(name: str, text: str) -> str:
+    if len(text) > LABEL_CHARS_MAX:
+        raise InvalidOption(f"{name} has {len(text)} characters, at most {LABEL_CHARS_MAX} are kept")
+    return text
+
+
+_CHECKS = {"lane_weights": _check_weights, "dead_letter_topic": _check_topic}
+
+
 @dataclass(frozen=True)
 class Topic:
     name: str
@@ -122,7 +154,9 @@ class Topic:
         return self.name.startswith(INTERNAL_PREFIX)
 
     def options(self, defaults: TopicOptions) -> TopicOptions:
-        changes = {OPTION_NAMES[name]: parse_option(name, text) for name, text in self.overrides.items()}
+        changes = {
+            OPTION_NAMES[name]: parse_option(name, text) for name, text in self.overrides.items() if name not in LABELS
+        }
         return replace(defaults, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
 
 

@@ -4,15 +4,20 @@ import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
+from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.lag import Lag
+from goqueue.broker.members import Members
+from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.receive import Receiver
 from goqueue.broker.redrive import DeadLetters
+from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.send import Sender
@@ -31,6 +36,7 @@ from goqueue.broker.stored import (
     share_kind,
 )
 from goqueue.broker.topics import Topics
+from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.model.errors import DiskFull, LogPoisoned
@@ -38,6 +44,7 @@ from goqueue.model.topics import INTERNAL_PREFIX, Topic
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
@@ -63,11 +70,15 @@ class Assembly:
         clock: Clock,
         node_id: int,
         default_partitions: int,
+        *,
         creates_topics: bool,
+        compact: Compact,
+        aside: Aside = at_once,
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
-    ):
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
+        self._aside = aside
         self._coordinators: list[Coordinator] = []
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
@@ -86,11 +97,16 @@ class Assembly:
         self._load()
         self._name_cluster(controller, store)
         topics.reconcile()
-        publisher = Publisher(topics, clock, transactions.verify, schedules, journeys)
-        sender = Sender(topics, publisher, clock)
-        topics.on_change.append(sender.topics_changed)
+        dedup = Deduplication(topics, schedules, clock)
+        dedup.start()
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup, journeys)
+        sender = Sender(topics, publisher, dedup, clock)
+        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
+        letters = DeadLetters(queues, topics, sender, clock, journeys)
+        moves = Moves(queues, receiver, letters, topics, clock)
+        topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
+        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
         identity = Identity(node_id, controller.cluster_id)
-        lag, receiver = Lag(groups, topics, clock), Receiver(queues, topics, clock)
         askable = Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
             identity=identity,
@@ -106,14 +122,19 @@ class Assembly:
             settler=Settler(queues, secrets.randbits(BOOT_BITS), controller.secret),
             schedules=schedules,
             sender=sender,
-            dead_letters=DeadLetters(queues, topics, sender, clock, journeys),
+            dead_letters=letters,
+            moves=moves,
+            members=Members(groups, queues, topics, clock),
+            reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
+            compact=compact,
             journeys=journeys,
             tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
-        DeadLetterWriter(queues, topics, publisher, clock, journeys).write_pending()
+        dead_letter_writer.write_pending()
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place
@@ -148,7 +169,9 @@ class Assembly:
         if replica is None:
             raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
         kind = ledger.strip("_")
-        coordinator = Coordinator(f"{kind}-{partition}", machine, Ledger(replica, kind, facts), self._clock)
+        coordinator = Coordinator(
+            f"{kind}-{partition}", machine, Ledger(replica, kind, facts, self._aside), self._clock
+        )
         self._coordinators.append(coordinator)
         return coordinator
 

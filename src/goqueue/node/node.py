@@ -1,35 +1,33 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
+which are written aside.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.model.errors import GoQueueError
+from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
+from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock
-from goqueue.storage import compaction
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
-from goqueue.storage.log import Log
 from goqueue.storage.recovery import RecoveryReport
-from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
-
-Compact = Callable[[compaction.Plan], Awaitable[Manifest | None]]
-"""Where compactions run: in a process of their own for a real node, in place for a test."""
 
 DRAIN_TURNS = 3
 """Of the event loop: a sync is told to those who wait, their replies are gathered, and are written."""
@@ -58,17 +56,20 @@ class Opened(NamedTuple):
 class Node:
     """`open`, `run` until it is time to stop, `close`."""
 
-    def __init__(self, settings: Settings, disk: Disk, *, compact: Compact) -> None:
+    def __init__(self, settings: Settings, disk: Disk, *, compact: RunPlan) -> None:
         self._settings = settings
         self._disk = disk
         self._compact = compact
         self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
+        self._aside: AsideThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
+        self._compactions: Compactions | None = None
         self._assembly: Assembly | None = None
         self._kafka: KafkaDoor | None = None
         self._http: HttpDoor | None = None
+        self._sqs: SqsApp | None = None
 
     async def open(self) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
@@ -90,7 +91,11 @@ class Node:
             topics=len(assembly.broker.topics.image.topics),
             partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
             failed=len(self._replicas.failed),
-            messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
+            messages=sum(
+                replica.end_offset - replica.start_offset
+                for replica in self._replicas
+                if not replica.name.startswith(INTERNAL_PREFIX)
+            ),
             seconds=round(loop.time() - started, 3),
             kafka=kafka,
             http=http,
@@ -100,7 +105,12 @@ class Node:
         settings = self._settings
         if settings.grpc is not None:
             events.warning("there is no gRPC door yet", grpc=str(settings.grpc))
-        app = HttpApp(broker, requests_per_second_max=settings.http_requests_per_second_max)
+        self._sqs = SqsApp(broker)
+        app = HttpApp(
+            broker,
+            by_header={TARGET: self._sqs},
+            requests_per_second_max=settings.http_requests_per_second_max,
+        )
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         return Address(*kafka), Address(*await self._http.open(*settings.http))
@@ -113,6 +123,7 @@ class Node:
         self._disk.make_directory("")
         self._clock = LoopClock()
         self._commits = CommitThread(deliver)
+        self._aside = AsideThread(loop)
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -121,12 +132,15 @@ class Node:
             sync_interval_ms=settings.sync_interval_ms,
             defer=self._clock.call_soon,
         )
+        self._compactions = Compactions(self._replicas, self._clock, self._compact)
         self._assembly = Assembly(
             self._replicas,
             self._clock,
             settings.node_id,
             settings.default_partitions,
             creates_topics=settings.auto_create_topics == "on",
+            compact=self._compactions.now,
+            aside=self._aside,
             tracing=tracing_options(settings),
         )
         return self._assembly
@@ -143,12 +157,16 @@ class Node:
         doors = [door for door in (self._kafka, self._http) if door is not None]
         for door in doors:
             door.stop_reading()
+        if self._sqs is not None:
+            self._sqs.stop()
         if doors and self._replicas is not None:
             self._replicas.sync()
             for _ in range(DRAIN_TURNS):
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
         if self._assembly is not None:
             self._assembly.stop()
             if self._assembly.broker.tracing.exporting is not None:
@@ -159,29 +177,19 @@ class Node:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._kafka = self._http = self._assembly = self._commits = self._replicas = self._directory = None
+        self._kafka = self._http = self._sqs = None
+        self._assembly = self._commits = self._aside = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None
         assert self._directory is not None
         assert self._clock is not None
+        assert self._compactions is not None
         while True:
             await asyncio.sleep(self._settings.maintenance_interval_ms / 1000)
             self._replicas.maintain(self._clock.now_ms())
             for log in list(self._directory.logs.values()):
-                await self._compact_log(log, self._clock.now_ms())
-
-    async def _compact_log(self, log: Log, now_ms: int) -> None:
-        """A log that fails here takes only itself out of service."""
-        if not log.options.compacts or log.failure is not None:
-            return
-        try:
-            plan = compaction.plan(log, now_ms)
-            manifest = await self._compact(plan) if plan else None
-            if manifest and compaction.install(log, manifest):
-                events.info("compacted", log=log.directory, segments=len(manifest.replacements))
-        except GoQueueError as error:
-            events.error("compaction failed", log=log.directory, exc_info=error)
+                await self._compactions.keep_up(log)
 
 
 def _tell(report: RecoveryReport) -> None:

@@ -4,6 +4,7 @@
     gq-deliver-at   when: milliseconds since 1970 or RFC 3339
     gq-delay-ms     how long from now; not together with gq-deliver-at
     gq-expires-at   as gq-deliver-at
+    gq-dedup-id     a record with an id that came before is not published again, on topics that ask for it (dedup.ms)
 
 Most batches hold none, so finding that out must not cost a decode. Where a header is repeated the last one counts, as
 in Kafka's own clients. The lane also fits into bits of the batch attributes that Kafka leaves unused; our own writers
@@ -28,6 +29,10 @@ PRIORITY = "gq-priority"
 DELIVER_AT = "gq-deliver-at"
 DELAY_MS = "gq-delay-ms"
 EXPIRES_AT = "gq-expires-at"
+DEDUP_ID = "gq-dedup-id"
+FORMER_DEDUP_ID = "gq-former-dedup-id"
+"""Of a dead letter: the id that its record was published with. It was that of another publish, so it says nothing."""
+DEDUP_ID_BYTES_MAX = 256
 
 NOW = -1
 NEVER = -1
@@ -67,10 +72,18 @@ _search_long = _re2_search()
 _LONG_BYTES = 4096
 
 
-def mentions_wishes(batch: Batch, opens_compressed: bool) -> bool:
-    """False: no record of `batch` has a `gq-` header. True: decode it, one may; a value may hold these bytes too."""
+def mentioned_in(data: memoryview) -> bool:
+    """Whether the bytes `gq-` are anywhere in `data`."""
+    return (_search_short if len(data) < _LONG_BYTES else _search_long)(data, 0) is not None
+
+
+def mentions_wishes(batch: Batch, opens_compressed: bool, has_none_in_plain: bool = False) -> bool:
+    """False: no record of `batch` has a `gq-` header. True: decode it, one may; a value may hold these bytes too.
+    `has_none_in_plain`: `mentioned_in` has found none in memory that holds this batch."""
     if batch.attributes & CODEC_MASK:
         return opens_compressed
+    if has_none_in_plain:
+        return False
     search = _search_short if batch.length < _LONG_BYTES else _search_long
     return search(batch.data, HEADER_BYTES) is not None
 
@@ -115,6 +128,17 @@ def lane_and_expiry(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int, i
             found = _read_moment(value)
             expires_at_ms = expires_at_ms if found is None else found
     return lane, expires_at_ms
+
+
+def dedup_id(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
+    """InvalidWish: an id that is none."""
+    found: bytes | None = None
+    for name, value in headers:
+        if name == DEDUP_ID:
+            if not value or len(value) > DEDUP_ID_BYTES_MAX:
+                raise InvalidWish(f"header {DEDUP_ID} has 1 to {DEDUP_ID_BYTES_MAX} bytes, not {len(value or b'')}")
+            found = value
+    return found
 
 
 def without_delay(headers: Iterable[tuple[str, bytes | None]]) -> Headers:

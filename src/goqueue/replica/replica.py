@@ -60,7 +60,7 @@ class Replica:
         self.on_persisted: OnPersisted | None = None
         """Told what the high watermark has passed, once; markers are left out."""
         self.producers = ProducerStates()
-        self._defer = defer
+        self.defer = defer
         self._reached: deque[tuple[int, Callable[[], None]]] = deque()
         """Invariant: offsets never fall, since each is the end of the log when it was asked."""
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -73,7 +73,7 @@ class Replica:
         self._told_offset = self.high_watermark
         self._markers: deque[int] = deque()
         """Offsets of markers that are not persisted yet."""
-        log.on_synced = lambda log: self._wake_soon()
+        log.on_synced = lambda log: self._synced()
         self._recover(now_ms)
 
     def _recover(self, now_ms: int) -> None:
@@ -178,6 +178,11 @@ class Replica:
         except GoQueueError as error:
             return error
 
+    def find_sent(self, batch: Batch) -> Appended | None:
+        """Where this very batch stands, if its producer sent it before."""
+        known = self._recognize(batch) if batch.producer_id != NO_PRODUCER else None
+        return known if isinstance(known, Appended) else None
+
     def _recognize(self, batch: Batch) -> Appended | Refused | None:
         """None: a batch that its producer may send and that was not here before."""
         verdict = self.producers.check(batch)
@@ -206,7 +211,7 @@ class Replica:
         self.appended_bytes += size
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
-            self._defer(self.save_producers)
+            self.defer(self.save_producers)
         if self.log.acknowledged_offset == self.log.end_offset:
             self._wake_soon()
 
@@ -282,8 +287,15 @@ class Replica:
     def unwatch(self, who: object) -> None:
         self._watchers.pop(who, None)
 
-    def _tell_persisted(self, high_watermark: int) -> None:
-        tell, first = self.on_persisted, self._told_offset
+    def _synced(self) -> None:
+        self.tell_persisted()
+        self._wake_soon()
+
+    def tell_persisted(self) -> None:
+        """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
+        high_watermark, tell, first = self.log.acknowledged_offset, self.on_persisted, self._told_offset
+        if high_watermark <= first:
+            return
         self._told_offset = high_watermark
         while self._markers and self._markers[0] < high_watermark:
             marker = self._markers.popleft()
@@ -294,15 +306,13 @@ class Replica:
             tell(first, high_watermark - 1)
 
     def _wake_soon(self) -> None:
-        if not self._wake_is_due and (self._reached or self._watchers or self.on_persisted is not None):
+        if not self._wake_is_due and (self._reached or self._watchers):
             self._wake_is_due = True
-            self._defer(self._wake)
+            self.defer(self._wake)
 
     def _wake(self) -> None:
         self._wake_is_due = False
         high_watermark, has_failed = self.high_watermark, self.failure is not None
-        if high_watermark > self._told_offset:
-            self._tell_persisted(high_watermark)
         while self._reached and (has_failed or self._reached[0][0] <= high_watermark):
             self._reached.popleft()[1]()
         for call in list(self._watchers.values()):

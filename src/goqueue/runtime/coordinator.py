@@ -81,7 +81,7 @@ class Coordinator:
             return
         for fact in outcome.facts:
             apply_at(self.machine, fact, offset)
-            offset += fact.durable
+            offset += len(fact.stored_keys()) if fact.is_tombstone else fact.durable
         if on_reply is not None:
             self._waiting[ticket] = on_reply
         if outcome.facts:

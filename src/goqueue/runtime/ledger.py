@@ -3,18 +3,20 @@ last word on each subject, and snapshotted, so that a restart is quick.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
 import msgspec
 
-from goqueue.machines.machine import Fact, Machine, apply_at
+from goqueue.machines.machine import Fact, Machine, apply_at, frozen_facts
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Batch, check_batch, split
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
+from goqueue.records.native import Headers
 from goqueue.replica.replica import Replica
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.telemetry.logs import get_logger
 
 __all__ = ["Fact", "Ledger", "Machine"]
@@ -25,17 +27,23 @@ NEWS_SHARE = 100
 """A state of which less than one fact in so many is new can wait longer, being large and its replay short."""
 SNAPSHOT_AT_LATEST_MS = 60 * 60 * 1000
 """Compaction drops tombstones after a day. A snapshot that is older would bring back what they removed."""
+SLICE_WEIGHT = 2048
+"""So much of a snapshot is made in one go: a millisecond or so."""
 READ_BYTES = 64 * 1024
+NO_HEADERS: Headers = []
 
 events = get_logger("runtime")
 
 
 class Ledger:
-    def __init__(self, replica: Replica, kind: str, stored_facts: Sequence[type[Fact]]) -> None:
+    def __init__(self, replica: Replica, kind: str, stored_facts: Sequence[type[Fact]], aside: Aside = at_once) -> None:
         self._replica = replica
         self._snapshots = replica.snapshots(kind)
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(reduce(or_, stored_facts))
+        self._aside = aside
+        self._saving: Saving | None = None
+        """The snapshot that is under way."""
         self._since_snapshot = 0
         self._snapshot_size = 0
         self._snapshot_ms = 0
@@ -63,11 +71,12 @@ class Ledger:
         """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull or
         BatchTooLarge: nothing was decided.
         """
-        records: list[NewRecord] = [
-            (now_ms, fact.key(), None if fact.is_tombstone else self._encoder.encode(fact), [])
-            for fact in facts
-            if fact.durable
-        ]
+        records: list[NewRecord] = []
+        for fact in facts:
+            if fact.is_tombstone:
+                records += [(now_ms, key, None, NO_HEADERS) for key in fact.stored_keys()]
+            elif fact.durable:
+                records.append((now_ms, fact.key(), self._encoder.encode(fact), NO_HEADERS))
         if not records:
             return self._replica.end_offset
         appended = self._replica.append(check_batch(memoryview(build_batch(records))), now_ms)
@@ -113,24 +122,75 @@ class Ledger:
 
     def maybe_snapshot(self, machine: Machine, now_ms: int) -> None:
         """A snapshot costs as much as the state is large, so a large state is saved after as many new records."""
+        if self._saving is not None:
+            return
         is_due = self._since_snapshot >= max(SNAPSHOT_EVERY_RECORDS, self._snapshot_size)
         is_news = self._since_snapshot > self._snapshot_size // NEWS_SHARE
         age_ms = now_ms - self._snapshot_ms if self._since_snapshot else 0
         if is_due or age_ms >= (SNAPSHOT_EVERY_MS if is_news else SNAPSHOT_AT_LATEST_MS):
-            self.snapshot(machine, now_ms)
+            self._since_snapshot = 0
+            self._snapshot_ms = now_ms
+            self._saving = Saving(self._replica.end_offset, now_ms, frozen_facts(machine))
+            self._go_on(self._saving)
+
+    def _go_on(self, saving: "Saving") -> None:
+        """A slice after the other, and others have their turn in between: who is due must not wait for a snapshot."""
+        if saving is not self._saving:
+            return  # overtaken by the one that is made at the end
+        if saving.encode_some(self._encoder):
+            self._replica.defer(lambda: self._go_on(saving))
+            return
+        self._snapshot_size = saving.size
+        # A snapshot must not know what the ledger could still lose.
+        self._replica.when_reached(saving.offset, lambda: self._save(saving))
+
+    def _save(self, saving: "Saving") -> None:
+        if saving is not self._saving:
+            return
+        if self.failure is not None:
+            self._saved(self.failure)
+            return
+        save, entries = self._snapshots.save, saving.entries
+        self._aside(lambda: save(saving.offset, saving.now_ms, entries), self._saved)
+
+    def _saved(self, error: BaseException | None) -> None:
+        self._saving = None
+        if error is not None:
+            events.error("snapshot not saved", ledger=self._replica.name, reason=str(error))
 
     def snapshot(self, machine: Machine, now_ms: int) -> None:
-        """Synced first: a snapshot must not know what the ledger could still lose."""
-        entries = []
-        size = 0
-        for fact in machine.facts():
-            entries.append((fact.key(), self._encoder.encode(fact)))
-            size += fact.weight()
-        try:
-            self._replica.sync()
-            self._snapshots.save(self._replica.end_offset, now_ms, entries)
-        except (OSError, GoQueueError) as error:
-            events.error("snapshot not saved", ledger=self._replica.name, reason=str(error))
+        """Here and now, as the last thing: nothing that was put aside is under way any more."""
+        saving = self._saving = Saving(self._replica.end_offset, now_ms, machine.facts())
+        while saving.encode_some(self._encoder):
+            pass
         self._since_snapshot = 0
-        self._snapshot_size = size
+        self._snapshot_size = saving.size
         self._snapshot_ms = now_ms
+        try:
+            self._replica.sync()  # first: see above
+            self._snapshots.save(saving.offset, now_ms, saving.entries)
+        except (OSError, GoQueueError) as error:
+            self._saved(error)
+        else:
+            self._saved(None)
+
+
+class Saving:
+    """A snapshot on its way."""
+
+    def __init__(self, offset: int, now_ms: int, facts: Iterator[Fact]) -> None:
+        self.offset = offset
+        self.now_ms = now_ms
+        self._facts = facts
+        self.entries: list[tuple[bytes, bytes]] = []
+        self.size = 0
+
+    def encode_some(self, encoder: msgspec.msgpack.Encoder) -> bool:
+        """Whether there may be more."""
+        until = self.size + SLICE_WEIGHT
+        for fact in self._facts:
+            self.entries.append((fact.key(), encoder.encode(fact)))
+            self.size += fact.weight()
+            if self.size >= until:
+                return True
+        return False

@@ -64,13 +64,21 @@ class Plan:
         return cls(**fields)
 
 
-def plan(log: Log, now_ms: int, limit_offset: int | None = None) -> Plan | None:
-    """What to compact, or None while it is not worth it. `limit_offset`: nothing at or behind it may be touched."""
-    limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
-    sources = [segment for segment in log.segments.sealed if segment.next_offset <= limit]
-    dirty_bytes = sum(segment.size for segment in sources if segment.base_offset >= log.state.compacted_to)
-    total_bytes = sum(segment.size for segment in sources)
-    if not dirty_bytes or dirty_bytes / total_bytes < log.options.dirty_ratio_min:
+@dataclass(slots=True)
+class Counted:
+    """Records, without markers."""
+
+    before: int = 0
+    after: int = 0
+
+
+def plan(log: Log, now_ms: int, limit_offset: int | None = None, *, is_asked_for: bool = False) -> Plan | None:
+    """What to compact, or None while it is not worth it. `limit_offset`: nothing at or behind it may be touched.
+    `is_asked_for`: little is worth it too.
+    """
+    sources = _sources(log, limit_offset)
+    ratio = _dirty_ratio(log, sources)
+    if not ratio or (ratio < log.options.dirty_ratio_min and not is_asked_for):
         return None
     return Plan(
         directory=log.directory,
@@ -84,6 +92,21 @@ def plan(log: Log, now_ms: int, limit_offset: int | None = None) -> Plan | None:
         now_ms=now_ms,
         truncations=log.truncations,
     )
+
+
+def dirty_ratio(log: Log) -> float:
+    """Share of the bytes that may be compacted and were not yet."""
+    return _dirty_ratio(log, _sources(log, None))
+
+
+def _sources(log: Log, limit_offset: int | None) -> list[Segment]:
+    limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
+    return [segment for segment in log.segments.sealed if segment.next_offset <= limit]
+
+
+def _dirty_ratio(log: Log, sources: list[Segment]) -> float:
+    dirty_bytes = sum(segment.size for segment in sources if segment.base_offset >= log.state.compacted_to)
+    return dirty_bytes / sum(segment.size for segment in sources) if dirty_bytes else 0.0
 
 
 def compact(disk: Disk, plan: Plan) -> Manifest | None:
@@ -111,13 +134,14 @@ def _compact(disk: Disk, plan: Plan) -> Manifest | None:
         return None  # deleted meanwhile; making a folder in it would bring it back
     disk.make_directory(f"{plan.directory}/{CLEANED_NAME}")
     replacements = []
+    counted = Counted()
     for group in _groups(segments, plan.segment_bytes):
         if group[0].damage:
             keep.pass_over(group[0].batches())
         else:
-            replacements.append(_rewrite(disk, plan, group, keep))
+            replacements.append(_rewrite(disk, plan, group, keep, counted))
     disk.sync_directory(f"{plan.directory}/{CLEANED_NAME}")
-    return Manifest(replacements, segments[-1].next_offset, plan.truncations)
+    return Manifest(replacements, segments[-1].next_offset, plan.truncations, counted.before, counted.after)
 
 
 def install(log: Log, manifest: Manifest) -> bool:
@@ -194,7 +218,7 @@ def _groups(segments: list[Segment], segment_bytes: int) -> Iterator[list[Segmen
         yield group
 
 
-def _rewrite(disk: Disk, plan: Plan, group: list[Segment], keep: Keep) -> Replacement:
+def _rewrite(disk: Disk, plan: Plan, group: list[Segment], keep: Keep, counted: Counted) -> Replacement:
     base_offset = group[0].base_offset
     directory = f"{plan.directory}/{CLEANED_NAME}"
     expected = Expected(EpochHistory(plan.epochs), has_gaps=True)
@@ -204,6 +228,9 @@ def _rewrite(disk: Disk, plan: Plan, group: list[Segment], keep: Keep) -> Replac
     for segment in group:
         for batch in segment.batches():
             kept = keep.rebuild(batch, _records(batch))
+            if not batch.is_control:
+                counted.before += batch.record_count
+                counted.after += kept.record_count if kept is not None else 0
             if kept is not None:
                 pending.append(kept)
                 pending_bytes += kept.size

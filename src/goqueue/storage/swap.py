@@ -37,6 +37,9 @@ class Manifest:
     compacted_to: int
     truncations: int
     """Of the log whose segments these replace."""
+    records_before: int = 0
+    records_after: int = 0
+    """In the segments that were looked at; to be told, not to be relied on."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -44,9 +47,8 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Manifest":
         fields = json.loads(text)
-        return cls(
-            [Replacement(**entry) for entry in fields["replacements"]], fields["compacted_to"], fields["truncations"]
-        )
+        fields["replacements"] = [Replacement(**entry) for entry in fields["replacements"]]
+        return cls(**fields)
 
     def save(self, disk: Disk, directory: str) -> None:
         side_file.save_durably(disk, f"{directory}/{MANIFEST_NAME}", Kind.COMPACTION, self.to_json().encode())

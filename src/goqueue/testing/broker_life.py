@@ -12,6 +12,7 @@ from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
 from goqueue.runtime.clock import Clock, LoopClock
@@ -54,6 +55,7 @@ class Running:
                 self.node.close()  # or the disk would stay locked
             raise
         self.doors: dict[str, KafkaDoor | HttpDoor] = {}
+        self.sqs: SqsApp | None = None
 
 
 class BrokerLife:
@@ -102,7 +104,7 @@ class BrokerLife:
 
     @property
     def http(self) -> str:
-        """The URL that HTTP clients use; the same after a restart."""
+        """The URL that HTTP and SQS clients use; the same after a restart."""
         return f"http://{self._address('http')}"
 
     def _address(self, door: str) -> str:
@@ -206,7 +208,11 @@ class BrokerLife:
             return
         for name, port in self._ports.items():
             broker = running.node.broker
-            door = KafkaDoor(broker) if name == "kafka" else HttpDoor(HttpApp(broker))
+            if name == "kafka":
+                door: KafkaDoor | HttpDoor = KafkaDoor(broker)
+            else:
+                running.sqs = SqsApp(broker)
+                door = HttpDoor(HttpApp(broker, by_header={TARGET: running.sqs}))
             running.doors[name] = door
             _, self._ports[name] = await door.open(LOCALHOST, port)
 
@@ -216,6 +222,8 @@ class BrokerLife:
         if running is not None and running.doors:
             for door in running.doors.values():
                 door.stop_reading()
+            if running.sqs is not None:
+                running.sqs.stop()
             await self._settle_down()
             for door in running.doors.values():
                 await door.close()

@@ -4,7 +4,8 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from goqueue.broker.dead_letters import dead_letter_topic
+from goqueue.broker.dead_letters import dead_letters_of
+from goqueue.broker.lag import GroupLag
 from goqueue.broker.queues import EARLIEST, Place
 from goqueue.broker.receive import LeasedPlace, ReceiveRequest
 from goqueue.broker.scan import scan
@@ -20,7 +21,7 @@ from goqueue.model.moments import parse_duration_ms, parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
-from goqueue.testing.broker_life import BrokerLife
+from goqueue.testing.broker_care import BrokerCare
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.message import (
     DeadLetter,
@@ -53,7 +54,7 @@ def broker(
     return MemoryBroker(clock=clock, kafka=kafka, http=http, now=now, disk=disk)
 
 
-class MemoryBroker(BrokerLife):
+class MemoryBroker(BrokerCare):
     """Whatever goes wrong is raised as a GoQueueError from the call that asked for it."""
 
     def __init__(
@@ -213,9 +214,15 @@ class MemoryBroker(BrokerLife):
             oldest_age_ms=max((lag.oldest_age_ms for lag in lags if lag.oldest_age_ms is not None), default=None),
         )
 
+    async def group_lag(self, group: str = "workers") -> GroupLag:
+        """Of a group in all topics that it reads, as a queue or as a stream. Refused: there is no such group."""
+        found: GroupLag | GoQueueError = await self.ask(lambda done: self.broker.lag.of_group(group, done))
+        assert isinstance(found, GroupLag)
+        return found
+
     async def dead_letters(self, topic: str) -> list[DeadLetter]:
         """Of all groups that read this topic."""
-        name = dead_letter_topic(topic)
+        name = dead_letters_of(self.broker.topics, topic)
         if name not in self.broker.topics.image.topics:
             return []
         return [

@@ -7,6 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
+from goqueue.node.compactions import Compactions
 from goqueue.node.tracing import TracingOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock
@@ -15,6 +16,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 from goqueue.testing.memory_disk import MemoryDisk
 
@@ -78,8 +80,15 @@ class MemoryNode:
         self._assembly: Assembly | None = None
 
     def assemble(self) -> None:
+        compactions = Compactions(self.replicas, self.clock, self._compact_in_place)
         self._assembly = Assembly(
-            self.replicas, self.clock, NODE_ID, DEFAULT_PARTITIONS, creates_topics=True, tracing=self.tracing
+            self.replicas,
+            self.clock,
+            NODE_ID,
+            DEFAULT_PARTITIONS,
+            creates_topics=True,
+            compact=compactions.now,
+            tracing=self.tracing,
         )
 
     @property
@@ -98,6 +107,9 @@ class MemoryNode:
         for log in list(self.directory.logs.values()):
             if log.options.compacts and log.failure is None:
                 self._compact(log, now_ms)
+
+    async def _compact_in_place(self, plan: compaction.Plan) -> Manifest | None:
+        return compaction.compact(self.disk, plan)
 
     def _compact(self, log: Log, now_ms: int) -> None:
         try:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.firing import PUBLISHED_AT
+from goqueue.broker.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.send import NewMessage, Sent
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
@@ -153,7 +153,13 @@ def test_what_becomes_visible_is_what_was_sent_and_says_when_that_was() -> None:
     node.pass_ms(MINUTE_MS)
     (record,) = node.records("orders")
     assert (record.key, record.value, record.timestamp) == (b"k", b"late", sent_ms + 5000)
-    assert record.headers == [("trace", b"1"), ("trace", b"2"), ("empty", None), (PUBLISHED_AT, b"%d" % sent_ms)]
+    assert record.headers == [
+        ("trace", b"1"),
+        ("trace", b"2"),
+        ("empty", None),
+        (PUBLISHED_AT, b"%d" % sent_ms),
+        (SCHEDULED_AS, b"0/0"),
+    ]
 
 
 def test_a_delayed_record_keeps_its_priority_a37() -> None:

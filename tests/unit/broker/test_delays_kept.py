@@ -252,7 +252,7 @@ def test_many_restarts_lose_nothing_and_repeat_nothing() -> None:
 
 def test_a_job_too_large_for_one_batch_survives_a_crash_in_its_middle() -> None:
     """Half of it is in the log, that it is done is not stored: the other half follows, the first is not repeated."""
-    node = queue_node(max_message_bytes="300")
+    node = queue_node(max_message_bytes="340")
     values = [b"%02d" % number * 50 for number in range(20)]
     for value in values:
         node.put("orders", NewMessage(value, delay_ms=1000))

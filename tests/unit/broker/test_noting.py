@@ -105,6 +105,14 @@ def test_what_an_idempotent_producer_repeats_is_counted_once() -> None:
     assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
 
 
+def test_records_of_an_id_that_came_before_are_not_counted_again() -> None:
+    node = queue_node(dedup_ms="60000")
+    for ids in ((b"1", b"2"), (b"2", b"3", b"1", b"4"), (b"1", b"2")):
+        node.put("orders", *(NewMessage(b"x", dedup_id=one) for one in ids))
+    assert len(node.values("orders")) == 4
+    assert counted(node)["RECEIVED"] == 4
+
+
 def test_markers_of_transactions_are_no_messages() -> None:
     bank = Bank()
     bank.create("orders", 2)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker import redrive as redrive_module
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
 from goqueue.broker.send import NewMessage
@@ -232,3 +233,28 @@ def test_letters_that_somebody_else_wrote_are_redriven_to_where_they_are_sent() 
     assert redrive(node).failed == 1
     assert redrive(node, to="orders") == RedriveReport(redriven=1)
     assert node.values("orders") == [b"by hand"]
+
+
+def test_a_redrive_that_is_stopped_leaves_the_rest_where_it_is() -> None:
+    node = with_dead(*[b"%d" % number for number in range(6)])
+    letters = node.broker.dead_letters
+    replies: list[Any] = []
+    job = letters.redrive(RedriveRequest("orders", records_per_second=1), replies.append)
+    assert job is not None
+    node.pass_ms(1500)
+    assert (job.report.redriven, job.ended_ms, letters.last_redrive("orders")) == (2, None, job)
+    job.stop()
+    node.pass_ms(1000)
+    assert (replies, job.ended_ms is not None) == ([RedriveReport(redriven=2)], True)
+    assert listed(node) == [b"2", b"3", b"4", b"5"]
+    assert redrive(node) == RedriveReport(redriven=4)
+    assert letters.last_redrive("orders") is not job
+
+
+def test_only_so_many_redrives_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redrive_module, "JOBS_KEPT", 2)
+    node = queue_node()
+    letters = node.broker.dead_letters
+    for topic in ("a", "b", "c"):
+        letters.redrive(RedriveRequest(topic), lambda report: None)
+    assert [letters.last_redrive(topic) is not None for topic in ("a", "b", "c")] == [False, True, True]

@@ -269,7 +269,7 @@ def test_thousands_of_acks_in_any_order_leave_nothing_behind() -> None:
     [
         ("lease.ms", "soon", "must be a number"),
         ("lease.ms", "0", "must be from 1"),
-        ("attempts.max", "201", "must be from 1 to 200"),
+        ("attempts.max", "201", "must be from 0 to 200"),
         ("lane.weights", "1,2,3", "five whole numbers"),
         ("start", "middle", "must be one of earliest, latest"),
         ("session.ms", "1", "must be from 1000"),

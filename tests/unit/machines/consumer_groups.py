@@ -1,6 +1,7 @@
 """A consumer group on a ledger in memory, and consumers that speak with it, over virtual time."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from goqueue.machines.consumer_group_facts import (
     packed,
     unpacked,
 )
+from goqueue.machines.consumer_group_sessions import Sessions
 from goqueue.machines.group_commands import TopicsChanged
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
@@ -111,7 +113,10 @@ class Host:
 
 def contents(group: ConsumerGroup) -> dict[str, Any]:
     """All that a group knows, copied."""
-    return {name: value.copy() if hasattr(value, "copy") else value for name, value in vars(group._state).items()}
+    return {
+        name: deepcopy(value) if isinstance(value, Sessions) else value.copy() if hasattr(value, "copy") else value
+        for name, value in vars(group._state).items()
+    }
 
 
 class Consumer:

@@ -1,6 +1,6 @@
 """A delay machine that is driven as the broker drives it: a ledger, partitions that recognise repeats, restarts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
 from typing import Any, Literal
@@ -12,15 +12,14 @@ from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
     NO_PRODUCER,
     CancelSchedule,
-    Due,
     FiringDone,
-    FiringJob,
     NewSchedule,
     Reschedule,
     Schedule,
     ScheduleKey,
 )
 from goqueue.machines.delay_facts import DELAY_FACTS, RecurringStored, Scheduled
+from goqueue.machines.delay_jobs import Due, FiringJob
 from goqueue.machines.machine import Fact, Tick, apply_at
 from goqueue.model.codes import Code
 
@@ -67,7 +66,7 @@ class Driver:
         self.now_ms = now_ms
         self.entries: dict[int, tuple[bytes, bytes | None]] = {}
         self.end_offset = 0
-        self.snapshot: tuple[int, list[bytes]] = (0, [])
+        self.snapshot: tuple[int, Iterator[Fact]] = (0, iter(()))
         self.partitions: dict[tuple[bytes, int], Partition] = {}
         self.fired: list[tuple[Due, int]] = []
         """With the time of their publishing."""
@@ -81,10 +80,11 @@ class Driver:
         outcome = self.machine.decide(command, self.ticket, self.now_ms)
         assert before == list(self.entries)
         for fact in outcome.facts:
-            if fact.durable:
-                self.entries[self.end_offset] = (fact.key(), None if fact.is_tombstone else _encode(fact))
+            keys = fact.stored_keys() if fact.durable else ()
+            for number, key in enumerate(keys):
+                self.entries[self.end_offset + number] = (key, None if fact.is_tombstone else _encode(fact))
             apply_at(self.machine, fact, self.end_offset)
-            self.end_offset += fact.durable
+            self.end_offset += len(keys)
         assert {ticket for ticket, _ in outcome.replies} <= {self.ticket}
         return outcome.replies[0][1] if outcome.replies else None
 
@@ -174,7 +174,8 @@ class Driver:
     # Restarts
 
     def take_snapshot(self) -> None:
-        self.snapshot = self.end_offset, [_encode(fact) for fact in self.machine.facts()]
+        """Begun now and taken when it is needed, as the broker does: it must not know what happened meanwhile."""
+        self.snapshot = self.end_offset, self.machine.frozen_facts()
 
     def compact(self, *, keeps_tombstones: bool = True) -> None:
         last = {key: offset for offset, (key, _) in self.entries.items()}
@@ -189,12 +190,15 @@ class Driver:
             self.take_snapshot()
         if how in {"compacted", "no tombstones"}:
             self.compact(keeps_tombstones=how == "compacted")
-        begin, saved = self.snapshot if how.startswith("snapshot") else (0, [])
+        begin, saved = 0, []
+        if how.startswith("snapshot"):
+            begin, saved = self.snapshot[0], list(self.snapshot[1])
+            self.snapshot = begin, iter(saved)
         if how == "no tombstones":
             self.take_snapshot()  # one from before would bring back what the tombstones removed
         self.machine = Delays()
-        for value in saved:
-            self.machine.apply(_decode(value))
+        for fact in saved:
+            self.machine.apply(_decode(_encode(fact)))
         for offset, (key, entry) in self.entries.items():
             if offset < begin:
                 continue

@@ -5,7 +5,6 @@ import pytest
 
 from goqueue.machines.consumer_group import ConsumerGroup
 from goqueue.machines.consumer_group_facts import (
-    ConsumerGroupCounts,
     ConsumerGroupGone,
     ConsumerHeard,
     ConsumerMember,
@@ -227,19 +226,6 @@ def test_f272_epochs_of_group_targets_and_members() -> None:
     assert epochs() == (3, 2, {"m0": 2})
     first.beat()
     assert epochs() == (3, 3, {"m0": 3})
-
-
-def test_f261_f270_rebalances_are_counted_and_timed() -> None:
-    host = Host(SIX)
-    (old,) = stable(host, 1, "orders")
-    assert host.group.counts == ConsumerGroupCounts(rebalances=1, partitions_moved=6, rebalance_ms_last=0)
-    new = Consumer(host, "new", "orders")
-    new.beat()
-    host.advance(300)
-    old.cycle()
-    host.advance(400)
-    new.cycle()
-    assert host.group.counts == ConsumerGroupCounts(rebalances=2, partitions_moved=9, rebalance_ms_last=700)
 
 
 def test_a_steady_heartbeat_stores_nothing() -> None:

@@ -11,7 +11,7 @@ from goqueue.machines.delay_index import NOWHERE, OffsetIndex
 
 steps = st.one_of(
     st.tuples(st.sampled_from(["add", "remove", "first"]), st.integers(0, 40), st.just(1)),
-    st.tuples(st.just("many"), st.integers(0, 40), st.integers(1, 5)),
+    st.tuples(st.sampled_from(["many", "remove many"]), st.integers(0, 40), st.integers(1, 5)),
 )
 
 
@@ -30,6 +30,10 @@ def test_it_does_what_a_dictionary_would_do(walk: list[tuple[str, int, int]]) ->
                 known.update(zip(range(offset, offset + count), range(slot, slot + count)))
             elif step == "remove":
                 assert index.remove(offset) == known.pop(offset, NOWHERE)
+            elif step == "remove many":
+                offsets = range(offset, offset + count)
+                removed = [known.pop(each) for each in offsets if each in known]
+                assert index.remove_many(array("q", offsets)).tolist() == removed
             elif step == "first":
                 assert index.first() == min(known, default=None)
             slot += count

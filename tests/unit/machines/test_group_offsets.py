@@ -42,14 +42,16 @@ def driver() -> Driver:
 def test_what_is_committed_is_fetched_with_epoch_metadata_and_topic_id(driver: Driver) -> None:
     """F098, F099"""
     driver.commit(at("t", 0, 42, leader_epoch=3, metadata="where I was", topic_id=b"\x01" * 16))
-    assert driver.fetch() == {("t", 0): FetchedOffset("t", 0, 42, 3, "where I was", b"\x01" * 16)}
+    assert driver.fetch() == {
+        ("t", 0): FetchedOffset("t", 0, 42, 3, "where I was", b"\x01" * 16, committed_at_ms=driver.now_ms)
+    }
 
 
 def test_what_was_never_committed_is_minus_one_without_error(driver: Driver) -> None:
     driver.commit(at("t", 0, 1))
     wanted = (TopicPartition("t", 1), TopicPartition("t", 0))
     reply = driver.ask(FetchOffsets("g", wanted))
-    assert reply.offsets == (FetchedOffset("t", 1, -1), FetchedOffset("t", 0, 1))
+    assert reply.offsets == (FetchedOffset("t", 1, -1), FetchedOffset("t", 0, 1, committed_at_ms=driver.now_ms))
     assert driver.ask(FetchOffsets("other", wanted)).offsets[1] == FetchedOffset("t", 0, -1)
     assert driver.fetch("other") == {}
 
@@ -125,7 +127,10 @@ def test_who_requires_stable_offsets_is_told_to_wait(driver: Driver) -> None:
     driver.commit(at("t", 0, 1), at("t", 1, 1))
     pend(driver, at("t", 0, 10))
     unstable = FetchedOffset("t", 0, code=Code.UNSTABLE_OFFSET_COMMIT)
-    assert driver.fetch(require_stable=True) == {("t", 0): unstable, ("t", 1): FetchedOffset("t", 1, 1)}
+    assert driver.fetch(require_stable=True) == {
+        ("t", 0): unstable,
+        ("t", 1): FetchedOffset("t", 1, 1, committed_at_ms=driver.now_ms),
+    }
     assert driver.fetch(require_stable=True, partitions=(TopicPartition("t", 0),)) == {("t", 0): unstable}
     assert driver.fetch()[("t", 0)].offset == 1
     end(driver, committed=False)

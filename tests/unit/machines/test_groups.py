@@ -212,7 +212,9 @@ def test_listing_filters_by_state_and_type_in_any_case(driver: Driver) -> None:
     assert listed(driver) == [("g", "Stable", "classic"), ("h", "Stable", "other"), ("simple", "Empty", "classic")]
     assert listed(driver, "EMPTY") == [("simple", "Empty", "classic")]
     assert listed(driver, "stable", types=("Classic",)) == [("g", "Stable", "classic")]
-    assert driver.ask(ListGroups()).groups[0] == ListedGroup("g", "consumer", "Stable", "classic")
+    assert driver.ask(ListGroups()).groups[0] == ListedGroup(
+        "g", "consumer", "Stable", "classic", members=1, generation=1
+    )
 
 
 def test_a_group_that_only_committed_is_described_as_empty(driver: Driver) -> None:

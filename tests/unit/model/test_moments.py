@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import (
     MOMENT_MS_MAX,
+    format_duration,
     format_moment,
     parse_absolute_ms,
     parse_duration_ms,
@@ -290,3 +291,22 @@ def test_whatever_is_written_only_one_error_comes(text: str) -> None:
     for parse in (parse_duration_ms, lambda written: parse_moment_ms(written, NOW_MS)):
         with suppress(InvalidMoment):
             assert 0 <= parse(text) <= MOMENT_MS_MAX
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0s"),
+        (-5, "0s"),
+        (1, "0.001s"),
+        (1500, "1.5s"),
+        (60_000, "1m"),
+        (90_000, "1m30s"),
+        (3_600_000, "1h"),
+        (3_605_250, "1h5.25s"),
+        (360_000_000, "100h"),
+    ],
+)
+def test_a_duration_is_written(duration_ms: int, text: str) -> None:
+    assert format_duration(duration_ms) == text
+    assert parse_duration_ms(text) == max(0, duration_ms)

@@ -9,6 +9,7 @@ from goqueue.model.errors import InvalidOption
 from goqueue.model.topics import (
     CHOICES,
     DEFAULTS,
+    LABEL_CHARS_MAX,
     LOWEST,
     OPTION_NAMES,
     Image,
@@ -20,6 +21,7 @@ from goqueue.model.topics import (
 
 NUMBERS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), int | float)]
 TEXTS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), str)]
+TEXTS.remove("dead_letter_topic")
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -30,6 +32,23 @@ def test_a_text_option_takes_its_choices_and_nothing_else(name: str) -> None:
     for text in ("", "x", good[0].upper() if good[0].upper() != good[0] else "1,2", f"{good[0]} ", "\0"):
         with pytest.raises(InvalidOption, match=dotted(name)):
             parse_option(dotted(name), text)
+
+
+def test_dead_letters_go_to_a_topic_that_there_may_be() -> None:
+    for text in ("", "failed", "a.fifo"):
+        assert parse_option("dead.letter.topic", text) == text
+    for text in ("a b", "..", "__metadata", "x" * 250):
+        with pytest.raises(InvalidOption, match=r"dead\.letter\.topic"):
+            parse_option("dead.letter.topic", text)
+
+
+def test_labels_are_kept_with_a_topic_and_are_no_options() -> None:
+    topic = Topic("orders", b"0" * 16, 1, {"sqs.tags": '{"team": "a"}', "lease.ms": "5000"})
+    assert topic.options(DEFAULTS) == TopicOptions(lease_ms=5000)
+    assert parse_option("sqs.tags", "x" * LABEL_CHARS_MAX) == "x" * LABEL_CHARS_MAX
+    for name, text in (("sqs.tags", "x" * (LABEL_CHARS_MAX + 1)), ("sqs.other", "x")):
+        with pytest.raises(InvalidOption, match=name):
+            parse_option(name, text)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

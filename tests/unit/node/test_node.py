@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.topics import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
-from goqueue.node.node import Compact, Node
+from goqueue.node.compactions import RunPlan
+from goqueue.node.node import Node
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.storage import compaction
@@ -162,7 +163,7 @@ def test_old_records_go_while_the_node_runs() -> None:
     live(Node(RESTLESS, disk, compact=never), run_until_gone)
 
 
-def compacted_offsets(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) -> list[int]:
+def compacted_offsets(compact: Callable[[MemoryDisk, asyncio.Event], RunPlan]) -> list[int]:
     """Three appends of one key in three segments, then a node that looks after them. The offsets that are left."""
     disk = filled(1, cleanup_policy="compact")
     stop = asyncio.Event()
@@ -174,7 +175,7 @@ def compacted_offsets(compact: Callable[[MemoryDisk, asyncio.Event], Compact]) -
 
 
 def test_logs_that_ask_for_it_are_compacted() -> None:
-    def compact_once(disk: MemoryDisk, stop: asyncio.Event) -> Compact:
+    def compact_once(disk: MemoryDisk, stop: asyncio.Event) -> RunPlan:
         async def compact(plan: Plan) -> Manifest | None:
             if plan.directory == "logs/orders/0":
                 stop.set()
@@ -186,7 +187,7 @@ def test_logs_that_ask_for_it_are_compacted() -> None:
 
 
 def test_a_compaction_that_fails_is_told_and_changes_nothing() -> None:
-    def fail_twice(disk: MemoryDisk, stop: asyncio.Event) -> Compact:
+    def fail_twice(disk: MemoryDisk, stop: asyncio.Event) -> RunPlan:
         calls = []
 
         async def compact(plan: Plan) -> Manifest | None:

@@ -41,8 +41,11 @@ def test_a_snapshot_is_made_after_so_many_records() -> None:
     library = Library()
     for number in range(SNAPSHOT_EVERY_RECORDS - 1):
         library.coordinator.submit(Put("a", number))
+    library.commit()
     assert library.snapshots() == []
     library.submit(Put("a", -1))
+    assert library.snapshots() == [], "the ledger could still lose what it knows"
+    library.commit()
     assert library.snapshots() == [f"snapshot-shelf-{SNAPSHOT_EVERY_RECORDS:020d}-{library.clock.now_ms()}.bin"]
     library.submit(Put("b", 5))
     library.commit()
@@ -57,6 +60,7 @@ def test_a_snapshot_is_made_after_so_long_if_there_is_news() -> None:
     assert library.snapshots() == []
     library.clock.advance(1)
     library.submit(WaitFor("x"))
+    library.commit()
     assert len(library.snapshots()) == 1
     library.clock.advance(SNAPSHOT_EVERY_MS)
     library.submit(WaitFor("x"))
@@ -83,8 +87,10 @@ def test_a_large_state_is_saved_after_as_many_new_records_however_few_facts_its_
     library.ledger.snapshot(library.coordinator.machine, library.clock.now_ms())
     for number in range(SNAPSHOT_EVERY_RECORDS + 499):
         library.coordinator.submit(Put("a", number))
+    library.commit()
     assert len(library.snapshots()) == 1
     library.coordinator.submit(Put("a", 0))
+    library.commit()
     assert len(library.snapshots()) == 2
 
 
@@ -98,9 +104,11 @@ def test_a_large_state_with_little_news_is_saved_before_compaction_can_drop_a_to
     library.coordinator.submit(Drop("b"))
     library.clock.advance(SNAPSHOT_EVERY_MS)
     library.coordinator.submit(Put("a", 1))
+    library.commit()
     assert len(library.snapshots()) == 1
     library.clock.advance(SNAPSHOT_AT_LATEST_MS - SNAPSHOT_EVERY_MS)
     library.coordinator.submit(Put("a", 2))
+    library.commit()
     assert len(library.snapshots()) == 2
 
 
@@ -109,6 +117,7 @@ def test_the_last_three_snapshots_are_kept() -> None:
     for number in range(5):
         library.clock.advance(SNAPSHOT_EVERY_MS)
         library.submit(Put("a", number))
+        library.commit()
     assert [int(name.split("-")[2]) for name in library.snapshots()] == [3, 4, 5]
 
 
@@ -119,6 +128,9 @@ def test_a_snapshot_never_knows_what_the_ledger_could_lose() -> None:
     for number in range(4):
         library.clock.advance(SNAPSHOT_EVERY_MS)
         library.submit(Put("a", number))
+        library.submit(Put("b", number))
+        if number != 2:
+            library.commit()
     library.coordinator.stop()
     for upto in range(trace.disk.op_count + 1):
         for label, image in images(trace.disk, upto):
@@ -141,6 +153,50 @@ def test_a_snapshot_that_cannot_be_saved_costs_only_time() -> None:
     assert fault.hits == 2
     assert [event["event"] for event in told] == ["snapshot not saved"] * 2
     assert library.again().shelf.plain == {"a": 2}
+
+
+def test_a_snapshot_is_made_bit_by_bit_and_knows_nothing_that_came_later() -> None:
+    library = Library()
+    for number in range(10):
+        library.submit(Put(f"{number}", number))
+    library.commit()
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    with patch.object(ledger_module, "SLICE_WEIGHT", 2):
+        library.submit(Put("0", 100))
+        library.submit(Put("9", 900))  # while it is under way
+        library.submit(Drop("8"))
+        library.commit()
+    (name,) = library.snapshots()
+    snapshot = library.ledger_replica.snapshots("shelf").latest(up_to=1000)
+    assert snapshot is not None
+    assert snapshot.offset == 11
+    assert dict(snapshot.entries).keys() == {f"{number}".encode() for number in range(10)}
+    assert b"900" not in dict(snapshot.entries)[b"9"]
+    assert library.again().shelf.plain == {f"{number}": number for number in range(1, 8)} | {"0": 100, "9": 900}, name
+
+
+def test_a_stop_overtakes_a_snapshot_that_is_under_way() -> None:
+    library = Library()
+    for number in range(10):
+        library.submit(Put(f"{number}", number))
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    with patch.object(ledger_module, "SLICE_WEIGHT", 2):
+        library.submit(Put("0", 100))
+        library.submit(Put("1", 101))
+        library.coordinator.stop()
+        library.commit()
+    assert [int(name.split("-")[2]) for name in library.snapshots()] == [12]
+
+
+def test_a_ledger_that_fails_while_a_snapshot_waits_for_it_saves_none() -> None:
+    library = Library()
+    library.clock.advance(SNAPSHOT_EVERY_MS)
+    library.submit(Put("a", 1))
+    library.disk.faults.add("sync", errno.EIO, suffix=".log")
+    with capture_logs() as told:
+        library.commit()
+    assert library.snapshots() == []
+    assert "snapshot not saved" in [event["event"] for event in told]
 
 
 def test_a_damaged_snapshot_is_passed_over_for_the_one_before() -> None:

@@ -305,3 +305,26 @@ async def test_a_closed_broker_says_so() -> None:
         await b.topics()
     with pytest.raises(ValueError, match="virtual"):
         broker(clock="sun")  # type: ignore[arg-type]
+
+
+@in_loop
+async def test_lag_of_a_group_in_all_its_topics() -> None:
+    async with broker() as b:
+        await b.create_topic("orders", partitions=2)
+        await b.create_topic("bills")
+        await b.publish_many("orders", [{"value": b"x", "partition": number % 2} for number in range(6)])
+        await b.publish("bills", b"y")
+        (message, *_) = await b.receive("orders", partition=0)
+        await message.ack()
+        await b.receive("bills", max_messages=1)
+        found = await b.group_lag("workers")
+        assert (found.lag, found.type, found.state) == (3, "share", "Empty")
+        assert [(each.topic, each.partition, each.settled, each.lag) for each in found.partitions] == [
+            ("bills", 0, 0, 1),
+            ("orders", 0, 1, 2),
+        ]
+        queue = found.partitions[0].queue
+        assert queue is not None
+        assert sum(queue.leased) == 1
+        with pytest.raises(Refused, match="no group"):
+            await b.group_lag("none")

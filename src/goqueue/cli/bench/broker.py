@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goqueue.cli.bench.errors import BenchFailed
@@ -36,8 +36,8 @@ class Broker:
 
 
 @contextmanager
-def own_broker(parent: Path | None = None) -> Iterator[Broker]:
-    """A broker in a new directory under `parent`; both are gone afterwards."""
+def own_broker(parent: Path | None = None, *, trace_sampling: float | None = None) -> Iterator[Broker]:
+    """A broker in a new directory under `parent`, both gone afterwards. `trace_sampling`: None, as nodes have it."""
     try:
         place = tempfile.TemporaryDirectory(prefix="goqueue-bench-", dir=parent)
     except OSError as error:
@@ -45,7 +45,8 @@ def own_broker(parent: Path | None = None) -> Iterator[Broker]:
     with place as name:
         directory = Path(name)
         with (directory / "stderr").open("wb") as errors:
-            process = start_python("goqueue.cli.bench.broker", "serve_here", name, stderr=errors)
+            more = () if trace_sampling is None else (str(trace_sampling),)
+            process = start_python("goqueue.cli.bench.broker", "serve_here", name, *more, stderr=errors)
         with stopping(process):
             yield Broker(_wait_ready(process, directory), Process(process.pid), directory)
 
@@ -82,14 +83,15 @@ def _wait_ready(process: subprocess.Popen[bytes], directory: Path) -> str:
     return address
 
 
-def serve_here(name: str) -> None:
+def serve_here(name: str, trace_sampling: str = "") -> None:
     """What the broker's process runs."""
     from goqueue.node.process import serve
 
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     directory = Path(name)
     free = Address("127.0.0.1", 0)
-    serve(Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free))
+    settings = Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free)
+    serve(replace(settings, trace_sampling=float(trace_sampling)) if trace_sampling else settings)
 
 
 def _stop_with_parent() -> None:

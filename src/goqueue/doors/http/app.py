@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route, Router
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.asgi import App, Message, Receive, Scope, Send, answer_error, header
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.endpoint import Methods
+from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
 from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.table import OPERATIONS
 
@@ -31,10 +31,13 @@ class HttpApp:
         self, broker: Broker, *, by_header: Mapping[bytes, App] | None = None, requests_per_second_max: int = 0
     ) -> None:
         call = Call(broker, broker.clock.now_ms(), version("goqueue"), OPERATIONS)
-        self._resources = _routers(OPERATIONS, call)
+        self._call = call
+        self._paths = _paths(OPERATIONS, call)
         self._by_header = by_header or {}
         self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
-        self._handle: App = CORSMiddleware(
+        self._id = secrets.token_hex(4).encode()
+        self._requests = 0
+        self._for_browsers: App = CORSMiddleware(
             self._route,
             allow_origins=["*"],
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
@@ -43,19 +46,38 @@ class HttpApp:
             max_age=PREFLIGHT_S,
         )
 
+    def stop(self) -> None:
+        """What would go on for ever comes to its end."""
+        for call in list(self._call.on_stop):
+            call()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        given = header(scope, b"x-request-id")
+        given = origin = None
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                given = value
+            elif name == b"origin":
+                origin = value
         if given is None or not _REQUEST_ID.fullmatch(given):
-            given = secrets.token_hex(8).encode()
+            self._requests += 1
+            given = b"%b-%x" % (self._id, self._requests)
+        is_started = False
 
         async def send_named(message: Message) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 message["headers"].append((b"x-request-id", given))
             await send(message)
 
-        await self._handle(scope, receive, send_named)
+        try:
+            await (self._route if origin is None else self._for_browsers)(scope, receive, send_named)
+        except Exception as error:
+            if is_started:
+                raise
+            await answer_fault(scope, send_named, error)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
@@ -67,14 +89,16 @@ class HttpApp:
             if headers is not None:
                 await answer_error(send, TOO_MANY, "TOO_MANY_REQUESTS", "too many requests; try again later", headers)
                 return
-        router = self._resources.get(resource)
-        if router is not None:
-            await router(scope, receive, send)
+        found = self._paths.find(path)
+        if found is not None:
+            app, scope["path_params"] = found
+            await app(scope, receive, send)
             return
-        for name, app in self._by_header.items():
-            if header(scope, name) is not None:
-                await app(scope, receive, send)
-                return
+        if resource not in self._paths.first_words:
+            for name, app in self._by_header.items():
+                if header(scope, name) is not None:
+                    await app(scope, receive, send)
+                    return
         await _not_found(scope, receive, send)
 
 
@@ -82,20 +106,8 @@ async def _not_found(scope: Scope, _receive: Receive, send: Send) -> None:
     await answer_error(send, NOT_FOUND, "NO_SUCH_ROUTE", f"there is no {scope['path']} here; see /docs")
 
 
-def _routers(operations: list[Operation], call: Call) -> dict[str, Router]:
-    """One for each first word of a path: a router tries its routes one after the other."""
+def _paths(operations: list[Operation], call: Call) -> Paths:
     by_path: dict[str, list[Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, []).append(operation)
-    routers: dict[str, Router] = {}
-    for path in sorted(by_path, key=_literal_first):
-        router = routers.setdefault(
-            path[1:].partition("/")[0],
-            Router(redirect_slashes=False, default=_not_found),
-        )
-        router.routes.append(Route(path, Methods(by_path[path], call)))
-    return routers
-
-
-def _literal_first(path: str) -> list[tuple[bool, str]]:
-    return [(word.startswith("{"), word) for word in path.split("/")]
+    return Paths({path: Methods(each, call) for path, each in by_path.items()})

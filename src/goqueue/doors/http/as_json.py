@@ -2,7 +2,8 @@
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -22,8 +23,8 @@ def record_of(message: rest.NewMessage, now_ms: int) -> NewMessage:
     """InvalidWish, InvalidMoment or HttpError: what it asks for cannot be."""
     deliver_at = message.deliver_at if message.deliver_at is not None else message.deliver_at_too
     return NewMessage(
-        value=_bytes("value", message.value, message.value_base64),
-        key=_bytes("key", message.key, message.key_base64),
+        value=bytes_of("value", message.value, message.value_base64),
+        key=bytes_of("key", message.key, message.key_base64),
         headers=[(name, None if value is None else value.encode()) for name, value in (message.headers or {}).items()],
         partition=message.partition,
         lane=lane_of(message.priority),
@@ -42,7 +43,7 @@ def lane_of(given: str | int | None) -> Lane:
     return lane
 
 
-def _bytes(name: str, text: str | None, base64: str | None) -> bytes | None:
+def bytes_of(name: str, text: str | None, base64: str | None) -> bytes | None:
     if base64 is None:
         return None if text is None else text.encode()
     if text is not None:
@@ -58,24 +59,33 @@ def priority_of(headers: Iterable[tuple[str, bytes | None]]) -> str:
     return (Lane.NORMAL if lane is None else lane).name.lower()
 
 
-def shown_record(partition: int, record: DecodedRecord) -> dict[str, object]:
+def shown_record(partition: int, record: DecodedRecord) -> dict[str, Any]:
     """The fields of `rest.MessageReply`."""
-    key, key_base64 = _shown(record.key)
-    value, value_base64 = _shown(record.value)
+    return {
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": format_moment(record.timestamp),
+        **shown_content(record.key, record.value, record.headers),
+    }
+
+
+def shown_content(
+    key_bytes: bytes | None, value_bytes: bytes | None, pairs: Sequence[tuple[str, bytes | None]]
+) -> dict[str, Any]:
+    """What a producer sent."""
+    key, key_base64 = _shown(key_bytes)
+    value, value_base64 = _shown(value_bytes)
     headers: dict[str, str | None] = {}
     binary: dict[str, str] = {}
-    for name, content in record.headers:
+    for name, content in pairs:
         text, base64 = _shown(content)
         headers[name] = text
         if base64 is not UNSET:
             binary[name] = base64
     return {
-        "partition": partition,
-        "offset": record.offset,
-        "timestamp": format_moment(record.timestamp),
         "key": key,
         "value": value,
-        "priority": priority_of(record.headers),
+        "priority": priority_of(pairs),
         "headers": headers,
         "key_base64": key_base64,
         "value_base64": value_base64,

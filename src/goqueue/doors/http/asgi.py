@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from goqueue.doors.http.errors import BAD_REQUEST, TOO_LARGE, HttpError
+from goqueue.doors.http.errors import TOO_LARGE, HttpError
 from goqueue.wire.rest.common import ErrorReply
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -18,6 +18,11 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
 JSON = b"application/json"
+PARKED = "goqueue.parked"
+"""In the state of a scope, if the listener is ours: the tasks of requests that wait for something to happen."""
+ENDS_WITH_CLIENT = "goqueue.ends_with_client"
+"""In a scope: the request is of no use to a client that is gone, or that may be."""
+LENGTH_DIGITS_MAX = 18
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,22 +41,33 @@ def header(scope: Scope, wanted: bytes) -> bytes | None:
 
 async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     length = header(scope, b"content-length")
-    if length is not None and length.isdigit() and int(length) > bytes_max:
-        raise _too_large(bytes_max)
+    if length is not None and length.isdigit():
+        digits = length.lstrip(b"0")
+        if len(digits) > LENGTH_DIGITS_MAX or int(digits or b"0") > bytes_max:
+            raise _too_large(bytes_max)
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientGone
     body: bytes = message.get("body", b"")
-    while message.get("more_body"):
+    if not message.get("more_body"):
+        pieces, size = [body], len(body)
+    else:
+        pieces, size = await _read_pieces(receive, body, bytes_max)
+    if size > bytes_max:
+        raise _too_large(bytes_max)
+    return body if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _read_pieces(receive: Receive, first: bytes, bytes_max: int) -> tuple[list[bytes], int]:
+    pieces, size, is_more = [first], len(first), True
+    while is_more and size <= bytes_max:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        body += message.get("body", b"")
-        if len(body) > bytes_max:
-            break
-    if len(body) > bytes_max:
-        raise _too_large(bytes_max)
-    return body
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        is_more = message.get("more_body", False)
+    return pieces, size
 
 
 def _too_large(bytes_max: int) -> HttpError:
@@ -77,7 +93,3 @@ async def answer_json(send: Send, status: int, body: object) -> None:
 
 async def answer_error(send: Send, status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> None:
     await answer(send, status, _encode(ErrorReply(error=message, status=status, code=code)), JSON, headers)
-
-
-def invalid(error: msgspec.ValidationError | msgspec.DecodeError | UnicodeDecodeError) -> HttpError:
-    return HttpError(BAD_REQUEST, "INVALID_REQUEST", str(error))

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import Replica
@@ -15,8 +15,6 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Call:
@@ -26,18 +24,20 @@ class Call:
     version: str
     operations: Sequence[Operation]
     """All that this door does."""
+    on_stop: set[Callable[[], None]] = field(default_factory=set)
+    """To be called when the node stops, by whoever would otherwise go on for ever."""
 
     @property
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()
 
-    async def ask(self, submit: Callable[[Callable[[T], None]], object]) -> T:
+    async def ask(self, submit: Callable[[Callable[[Any], None]], object]) -> Any:
         """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
         returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
         """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        def answer(reply: T) -> None:
+        def answer(reply: Any) -> None:
             if not future.done():
                 future.set_result(reply)
 

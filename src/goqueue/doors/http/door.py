@@ -1,77 +1,131 @@
 """The listener: uvicorn's connections on our own event loop, without its process around them."""
 
 import asyncio
+import logging
+from collections.abc import Callable
 from email.utils import formatdate
+from typing import cast
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from goqueue.doors.http.asgi import App
-from goqueue.doors.http.listener import HttpConnection
+from goqueue.doors.http.asgi import PARKED, App
+from goqueue.doors.http.listener import HttpConnection, HttpLimits
+from goqueue.telemetry.logs import get_logger
 
 BACKLOG = 1024
-IDLE_S_MAX = 60
-CONNECTIONS_MAX = 10_000
-DRAIN_S_MAX = 2
-"""How long a node that stops waits for the requests that it has begun to answer."""
+COMPLAINTS_PER_MINUTE = 10
+
+events = get_logger("http door")
 
 
 class HttpDoor:
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, limits: HttpLimits | None = None) -> None:
+        self.limits = limits or HttpLimits()
         self._config = Config(
             app,
             http=HttpConnection,
             ws="none",
             lifespan="off",
             log_config=None,
+            # Its complaints have no limit and no address; ours have. What a handler raises is caught by the app.
+            log_level=logging.CRITICAL,
             access_log=False,
-            timeout_keep_alive=IDLE_S_MAX,
-            limit_concurrency=CONNECTIONS_MAX,
+            timeout_keep_alive=self.limits.idle_s_max,
             interface="asgi3",
             proxy_headers=False,
         )
         self._state = ServerState()
+        self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
+        self._parked: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._dating: asyncio.TimerHandle | None = None
+        self._is_empty = asyncio.Event()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.malformed = 0
+        self._complaints = 0
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 picks a free one. Returns the real address."""
         self._config.load()
         loop = asyncio.get_running_loop()
-        self._date()
         self._server = await loop.create_server(self._connect, host, port, backlog=BACKLOG)
+        self._date()
+        self._sweep()
         return host, self._server.sockets[0].getsockname()[1]
 
     def _connect(self) -> HttpConnection:
-        return HttpConnection(config=self._config, server_state=self._state, app_state={})
+        return HttpConnection(self._config, self._state, {PARKED: self._parked}, self)
 
     def _date(self) -> None:
         self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"server", b"goqueue")]
-        self._dating = asyncio.get_running_loop().call_later(1, self._date)
+        self._timers["date"] = asyncio.get_running_loop().call_later(1, self._date)
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        for connection in self._connections():
+            connection.sweep(loop.time())
+        self._timers["sweep"] = loop.call_later(self.limits.sweep_s, self._sweep)
+
+    def _connections(self) -> list[HttpConnection]:
+        return cast(list[HttpConnection], list(self._state.connections))
+
+    def complain(self, peer: str, why: str) -> None:
+        """Counted always, logged within reason: a babbler must not fill the disk."""
+        self.malformed += 1
+        if self._complaints < COMPLAINTS_PER_MINUTE:
+            if not self._complaints:
+                self._timers["complaints"] = asyncio.get_running_loop().call_later(60, self._forget_complaints)
+            self._complaints += 1
+            events.warning("bad request", peer=peer, reason=why)
+
+    def _forget_complaints(self) -> None:
+        self._complaints = 0
+
+    def lost(self) -> None:
+        if not self._state.connections:
+            self._is_empty.set()
 
     def stop_reading(self) -> None:
         """The first step of a stop: no new connection, and none is kept for another request."""
         if self._server is not None:
             self._server.close()
-            for connection in list(self._state.connections):
+            self._stop_app()
+            for connection in self._connections():
                 connection.shutdown()
 
     async def close(self) -> None:
-        """Returns when no request is left. One that takes too long, as a long poll may, is cut off."""
+        """Returns when no request and no connection is left. Who waits for messages is told to go elsewhere; what takes
+        too long is cut off.
+        """
         if self._server is None:
             return
         self.stop_reading()
-        if self._dating is not None:
-            self._dating.cancel()
+        for task in list(self._parked):
+            task.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + self.limits.drain_s_max
         if self._state.tasks:
-            _, late = await asyncio.wait(self._state.tasks, timeout=DRAIN_S_MAX)
+            _, late = await asyncio.wait(self._state.tasks, timeout=self.limits.drain_s_max)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-        for connection in list(self._state.connections):
-            transport = getattr(connection, "transport", None)
-            if transport is not None:
-                transport.abort()
+        await self._drain(give_up)
         await self._server.wait_closed()
         self._server = None
+
+    async def _drain(self, give_up: float) -> None:
+        """What was answered may still leave, if the client takes it."""
+        for connection in self._connections():
+            connection.transport.close()
+        self._is_empty.clear()
+        if self._state.connections:
+            cut_off = asyncio.get_running_loop().call_at(give_up, self._abort)
+            await self._is_empty.wait()
+            cut_off.cancel()
+
+    def _abort(self) -> None:
+        for connection in self._connections():
+            connection.transport.abort()

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from goqueue.doors.http.asgi import (
+    ENDS_WITH_CLIENT,
+    PARKED,
     ClientGone,
     Receive,
     Scope,
@@ -15,17 +18,18 @@ from goqueue.doors.http.asgi import (
     answer,
     answer_error,
     answer_json,
-    invalid,
+    header,
     read_body,
 )
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, HttpError, status_and_code
+from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, UNAVAILABLE, HttpError, status_and_code
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 
 REQUEST_S_MAX = 30
 METHOD_NOT_ALLOWED = 405
+QUERY_FIELDS_MAX = 100
 
 events = get_logger("http door")
 
@@ -39,24 +43,27 @@ class Endpoint:
         self._decode = None if operation.body_type is None else msgspec.json.Decoder(operation.body_type).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply: Any
         try:
+            arguments = await self._arguments(scope, receive)
             if self._operation.waits:
-                arguments = await self._arguments(scope, receive)
-                await self._while_there(receive, self._answer(send, arguments))
+                reply = await self._while_there(scope, receive, self._wait(send, arguments))
             else:
                 async with asyncio.timeout(REQUEST_S_MAX):
-                    await self._answer(send, await self._arguments(scope, receive))
-        except GoQueueError as error:
-            status, code = status_and_code(error)
-            await answer_error(send, status, code, str(error))
+                    reply = await self._operation.handle(**arguments)
         except ClientGone:
-            pass
+            return
+        except GoQueueError as error:
+            await answer_error(send, *status_and_code(error), str(error))
         except TimeoutError:
             message = f"not done within {REQUEST_S_MAX} s; it may be done later all the same"
             await answer_error(send, TIMED_OUT, "REQUEST_TIMED_OUT", message)
+        except asyncio.CancelledError:  # by the door; this task ends here
+            await answer_error(send, UNAVAILABLE, "NODE_STOPS", "the node stops; try again later")
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting
-            events.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
-            await answer_error(send, SERVER_FAULT, "UNKNOWN_SERVER_ERROR", "a fault of the broker; its log says more")
+            await answer_fault(scope, send, error)
+        else:
+            await self._answer(send, reply)
 
     async def _arguments(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         operation = self._operation
@@ -66,21 +73,25 @@ class Endpoint:
             if operation.path_type is not None:
                 arguments["path"] = msgspec.convert(scope["path_params"], operation.path_type, strict=False)
             if operation.query_type is not None:
-                query = dict(parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True))
+                fields = parse_qsl(
+                    scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX
+                )
+                query = dict(fields)
+                for name, field in operation.header_fields:
+                    value = header(scope, name.encode())
+                    if value:
+                        query.setdefault(field, value.decode("latin-1"))
                 arguments["query"] = msgspec.convert(query, operation.query_type, strict=False)
             if self._decode is not None:
                 arguments["body"] = self._decode(body or b"{}")
-        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise invalid(error) from None
-        except ValueError as error:  # a query of too many fields
+        except RecursionError:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "JSON is malformed: too deep") from None
+        except ValueError as error:  # what msgspec raises, and too many fields, digits or bytes that are no text
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", str(error)) from None
         return arguments
 
-    async def _answer(self, send: Send, arguments: Mapping[str, Any]) -> None:
-        reply = await self._operation.handle(**arguments)
-        if isinstance(reply, Events):
-            await _stream(send, reply)
-        elif isinstance(reply, Text):
+    async def _answer(self, send: Send, reply: Any) -> None:
+        if isinstance(reply, Text):
             content = reply.content if isinstance(reply.content, bytes) else reply.content.encode()
             await answer(send, self._operation.status, content, reply.media_type.encode())
         elif isinstance(reply, WithStatus):
@@ -88,12 +99,23 @@ class Endpoint:
         else:
             await answer_json(send, self._operation.status, reply)
 
-    async def _while_there(self, receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-        """A client that leaves takes its request along."""
+    async def _wait(self, send: Send, arguments: Mapping[str, Any]) -> Any:
+        reply = await self._operation.handle(**arguments)
+        if isinstance(reply, Events):
+            await _stream(send, reply)
+            raise ClientGone
+        return reply
+
+    async def _while_there(self, scope: Scope, receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+        """A client that leaves takes its request along, and so does a node that stops."""
         task = asyncio.current_task()
         assert task is not None
         is_gone = False
+        reply: Any = None
         failure: Exception | None = None
+        scope[ENDS_WITH_CLIENT] = True
+        parked: set[asyncio.Task[Any]] = scope.get("state", {}).get(PARKED, set())
+        parked.add(task)
 
         async def watch() -> None:
             nonlocal is_gone
@@ -106,7 +128,7 @@ class Endpoint:
             async with asyncio.TaskGroup() as tasks:
                 watcher = tasks.create_task(watch())
                 try:
-                    await work
+                    reply = await work
                 except Exception as error:  # noqa: BLE001  raised below: the group would wrap it
                     failure = error
                 finally:
@@ -114,15 +136,25 @@ class Endpoint:
         except asyncio.CancelledError:
             if not is_gone or task.uncancel() > 0:
                 raise
+            raise ClientGone from None
+        finally:
+            parked.discard(task)
         if failure is not None:
             raise failure
+        return reply
 
 
 async def _stream(send: Send, reply: Events) -> None:
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    async for piece in reply.stream:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    try:
+        async with aclosing(reply.stream) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except asyncio.CancelledError:  # by the door, or because the client is gone; this task ends soon
+        pass
+    except Exception as error:  # noqa: BLE001  its beginning has been sent: there is no status left to give
+        events.error("stream failed", exc_info=error)
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -131,7 +163,7 @@ class Methods:
 
     def __init__(self, operations: list[Operation], call: Call) -> None:
         self._endpoints = {operation.method: Endpoint(operation, call) for operation in operations}
-        if "GET" in self._endpoints:
+        if any(each.method == "GET" and not each.waits for each in operations):  # what waits may also take
             self._endpoints["HEAD"] = self._endpoints["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,3 +175,8 @@ class Methods:
         message = f"{scope['path']} takes {allowed}, not {scope['method']}"
         headers = ((b"allow", allowed.encode()),)
         await answer_error(send, METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message, headers)
+
+
+async def answer_fault(scope: Scope, send: Send, error: Exception) -> None:
+    events.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
+    await answer_error(send, SERVER_FAULT, "UNKNOWN_SERVER_ERROR", "a fault of the broker; its log says more")

@@ -1,5 +1,6 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
+from goqueue.broker.members import NotAssigned
 from goqueue.broker.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
@@ -15,7 +16,8 @@ from goqueue.model.errors import (
 from goqueue.model.refusal import Refused
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 403, 404, 409, 410
-TOO_LARGE, TOO_MANY, SERVER_FAULT, UNAVAILABLE, TIMED_OUT = 413, 429, 500, 503, 504
+TOO_SLOW, TOO_LARGE, TOO_MANY, HEAD_TOO_LARGE = 408, 413, 429, 431
+SERVER_FAULT, UNAVAILABLE, TIMED_OUT = 500, 503, 504
 
 
 class HttpError(GoQueueError):
@@ -76,6 +78,7 @@ OWN_CODES: tuple[tuple[type[GoQueueError], str, int], ...] = (
     (InvalidWish, "INVALID_RECORD", BAD_REQUEST),
     (MalformedReceipt, "MALFORMED_RECEIPT", BAD_REQUEST),
     (BatchTooLarge, "MESSAGE_TOO_LARGE", TOO_LARGE),
+    (NotAssigned, "NOT_ASSIGNED", FORBIDDEN),
 )
 
 

@@ -1,12 +1,13 @@
 """The OpenAPI 3.1 document, made from the operations: what it says is what is checked."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
 
+from goqueue.doors.http.field_words import describe_fields
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.wire.rest.common import ErrorReply
 
@@ -25,6 +26,7 @@ MEANINGS = {
     504: "Not done in time; it may be done later all the same",
 }
 ALWAYS = (400, 429, 503, 504)
+MODELS = "goqueue.wire.rest."
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
@@ -36,6 +38,9 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
         types += reply_types(operation)
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
     by_type = dict(zip(map(id, types), schemas))
+    for struct in _structs(Struct):
+        if struct.__name__ in components:
+            describe_fields(struct, components[struct.__name__]["properties"])
     paths: dict[str, dict[str, Any]] = {}
     parameters: set[str] = set()
     for operation in chosen:
@@ -59,11 +64,17 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     }
 
 
+def _structs(base: type[Struct]) -> Iterator[type[Struct]]:
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith(MODELS):
+            yield kind
+        yield from _structs(kind)
+
+
 def reply_types(operation: Operation) -> list[Any]:
     """What may come as JSON: all but the wrappers of the door."""
-    kinds = get_args(operation.reply_type) or (operation.reply_type,)
-    if _is_plain(operation.reply_type):
-        return [operation.reply_type]
+    is_plain = _is_plain(operation.reply_type)
+    kinds = (operation.reply_type,) if is_plain else get_args(operation.reply_type)
     return [kind for kind in kinds if kind not in (WithStatus, Text, Events)]
 
 
@@ -124,6 +135,6 @@ def _content(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
     if Events in kinds:
         return {"text/event-stream": {"schema": {"type": "string"}}}
     if Text in kinds:
-        return {"text/plain": {"schema": {"type": "string"}}}
+        return {operation.media_type: {"schema": {"type": "string"}}}
     schemas = [by_type[id(kind)] for kind in reply_types(operation)]
     return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}

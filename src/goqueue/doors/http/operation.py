@@ -9,7 +9,7 @@
 A handler takes `call` and any of `path`, `query` and `body`, each a struct, and returns a struct, `Text` or `Events`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from inspect import cleandoc, signature
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -39,7 +39,7 @@ class WithStatus(NamedTuple):
 class Events(NamedTuple):
     """An answer that goes on: server-sent events, as bytes, until the client leaves."""
 
-    stream: AsyncIterator[bytes]
+    stream: AsyncGenerator[bytes, None]
 
 
 class Operation(NamedTuple):
@@ -60,6 +60,10 @@ class Operation(NamedTuple):
     body_bytes_max: int
     other_replies: tuple[tuple[int, str], ...]
     """Statuses, and what they mean, under which the usual body comes."""
+    media_type: str
+    """Of an answer that is `Text`."""
+    header_fields: tuple[tuple[str, str], ...]
+    """Headers that are taken as a field of the query, if the query does not say."""
 
     @property
     def name(self) -> str:
@@ -89,7 +93,7 @@ class Operations:
     def delete(self, path: str, **more: Any) -> Callable[[H], H]:
         return self._add("DELETE", path, **more)
 
-    def _add(
+    def _add(  # noqa: PLR0913  all that can be said of an operation
         self,
         method: str,
         path: str,
@@ -99,6 +103,8 @@ class Operations:
         waits: bool = False,
         body_bytes_max: int = BODY_BYTES_MAX,
         other_replies: tuple[tuple[int, str], ...] = (),
+        header_fields: tuple[tuple[str, str], ...] = (),
+        media_type: str = "text/plain",
     ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             hints = get_type_hints(handle, include_extras=True)
@@ -121,6 +127,8 @@ class Operations:
                     waits=waits,
                     body_bytes_max=body_bytes_max,
                     other_replies=other_replies,
+                    header_fields=header_fields,
+                    media_type=media_type,
                 )
             )
             return handle

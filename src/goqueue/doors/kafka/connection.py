@@ -80,6 +80,9 @@ class Owner(Protocol):
         """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
         `read_ended`."""
 
+    def read_began(self, data: memoryview) -> None:
+        """What was read: the frames that come next lie in it."""
+
     def read_ended(self, connection: "Connection") -> None:
         """All frames of one read have been handled."""
 
@@ -180,7 +183,9 @@ class Connection(asyncio.BufferedProtocol):
                 if self._head:
                     self._shared[: len(self._head)] = self._head
                     nbytes += len(self._head)
-                self._take(self._shared[:nbytes])
+                data = self._shared[:nbytes]
+                self._owner.read_began(data)
+                self._take(data)
         except BadFrame as error:
             self._owner.complain(self, str(error))
         finally:

@@ -98,9 +98,12 @@ class KafkaDoor:
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
             self._fail(connection, error)
 
+    def read_began(self, data: memoryview) -> None:
+        self._run.begin(data)
+
     def read_ended(self, connection: Connection) -> None:
         try:
-            self._run.finish(connection)
+            self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
 

@@ -74,6 +74,13 @@ class ProduceRun:
         self._routes = routes
         self._shares: dict[Route, Share] = {}
         self._order: list[Share] = []
+        self._read: memoryview | None = None
+        """What is being gone through, as long as nobody has looked for wishes in it."""
+        self._has_no_wishes = False
+
+    def begin(self, data: memoryview) -> None:
+        """The requests that come next lie in `data`."""
+        self._read = data
 
     def take(self, connection: Connection, frame: memoryview) -> bool:
         """False: this one is not for here, and before it is handled the run must be finished."""
@@ -85,7 +92,10 @@ class ProduceRun:
             batch = self._publisher.admit(route.replica, route.topic, route.index, records)
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
-        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch):
+        if self._read is not None:  # one look at all of them costs a fifth of one look at each
+            self._has_no_wishes = self._publisher.sees_no_wishes(self._read)
+            self._read = None
+        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch, self._has_no_wishes):
             return False
         share = self._shares.get(route)
         if share is None:
@@ -94,6 +104,12 @@ class ProduceRun:
         share.batches.append(batch)
         self._order.append(share)
         return True
+
+    def end(self, connection: Connection) -> None:
+        """No more comes from this read; what was seen in its memory says nothing of the next."""
+        self._read = None
+        self._has_no_wishes = False
+        self.finish(connection)
 
     def finish(self, connection: Connection) -> None:
         """Append what was taken; it is answered when it is acknowledged."""

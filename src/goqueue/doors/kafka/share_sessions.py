@@ -36,6 +36,8 @@ class ShareSession:
         self.is_over = False
         self.on_over: Callable[[], None] | None = None
         """A request that waits on behalf of this session need wait no longer."""
+        self.on_hurry: Callable[[], None] | None = None
+        """The same, and shall be answered with what there is."""
 
     def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         self.partitions.update(dict.fromkeys(added))
@@ -44,8 +46,14 @@ class ShareSession:
         if len(self.partitions) > PARTITIONS_MAX:
             raise Refused(Code.INVALID_REQUEST, f"a session may have {PARTITIONS_MAX} partitions")
 
+    def hurry(self) -> None:
+        if self.on_hurry is not None:
+            waiting, self.on_hurry = self.on_hurry, None
+            waiting()
+
     def end(self) -> None:
         self.is_over = True
+        self.on_hurry = None
         if self.on_over is not None:
             waiting, self.on_over = self.on_over, None
             waiting()

@@ -31,7 +31,10 @@ class NewMessage(Body):
 
 
 class Publish(Body):
-    messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=MESSAGES_MAX)]
+    messages: Annotated[
+        list[NewMessage],
+        Meta(min_length=1, max_length=MESSAGES_MAX, examples=[[{"key": "customer-7", "value": "three apples"}]]),
+    ]
 
 
 class Published(Reply):

@@ -18,6 +18,11 @@ class Client:
         self.b = b
         self.http = http
 
+    async def restart(self) -> None:
+        """The broker, and the door of the new one."""
+        await self.b.restart()
+        self.http._transport = httpx.ASGITransport(HttpApp(self.b.broker))
+
     async def ask(self, method: str, path: str, json: Any = None, *, status: int = 200, **more: Any) -> Any:
         reply = await self.http.request(method, path, json=json, **more)
         assert reply.status_code == status, f"{method} {path}: {reply.status_code} {reply.text}"
@@ -32,6 +37,9 @@ class Client:
 
     async def post(self, path: str, *, status: int = 200, **body: Any) -> Any:
         return await self.ask("POST", path, body, status=status)
+
+    async def put(self, path: str, *, status: int = 200, **body: Any) -> Any:
+        return await self.ask("PUT", path, body, status=status)
 
     async def patch(self, path: str, *, status: int = 200, **body: Any) -> Any:
         return await self.ask("PATCH", path, body, status=status)

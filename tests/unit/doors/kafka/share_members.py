@@ -31,12 +31,13 @@ def topic_id(name: str) -> bytes:
 class House:
     """A broker behind its door, without a network; groups begin at the earliest record."""
 
-    def __init__(self, partitions: int = 1, **options: str) -> None:
+    def __init__(self, partitions: int = 1, **options: str | None) -> None:
         self.broker = TestBroker()
         self.broker.create("orders", partitions)
         self.door = KafkaDoor(self.broker.broker)
         self.operator = Guest(self)
-        self.configure(**{"share_auto_offset_reset": "earliest"} | options)
+        wanted = {"share_auto_offset_reset": "earliest"} | options
+        self.configure(**{name: text for name, text in wanted.items() if text is not None})
 
     def configure(self, **options: str) -> Code:
         changes = [IncrementalAlterableConfig(name.replace("_", "."), 0, text) for name, text in options.items()]
@@ -77,6 +78,14 @@ class Guest:
             end = self._read + 4 + int.from_bytes(written[self._read : self._read + 4], "big")
             found.append(decode_response(response, version, written[self._read + 4 : end])[1])
             self._read = end
+        return found
+
+    def next_reply(self, response: type[M]) -> M:
+        """The first that has not been looked at."""
+        written = memoryview(bytes(self._transport.written))
+        end = self._read + 4 + int.from_bytes(written[self._read : self._read + 4], "big")
+        found = decode_response(response, 1, written[self._read + 4 : end])[1]
+        self._read = end
         return found
 
     def call(self, request: Message, version: int, response: type[M]) -> M:

@@ -43,6 +43,9 @@ class Line:
         if self._answers:
             reply.send([b"<", bytes(frame)[:5], b">"])
 
+    def read_began(self, data: memoryview) -> None:
+        pass
+
     def read_ended(self, connection: Connection) -> None:
         self.reads += 1
 

@@ -15,6 +15,7 @@ from goqueue.doors.kafka.produce_run import RUN_MAX
 from goqueue.doors.kafka.routes import Routes
 from goqueue.model.codes import Code
 from goqueue.records.batch import Codec
+from goqueue.records.build import build_batch
 from goqueue.wire.kafka.frames import decode_response, request_frame
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest
 from goqueue.wire.kafka.messages.produce import (
@@ -36,6 +37,11 @@ LATEST = 13
 
 def idempotent(sequence: int, count: int, producer: int) -> memoryview:
     return data(*[b"i"] * count, producer_id=producer, producer_epoch=0, base_sequence=sequence)
+
+
+def wishing(size: int) -> bytes:
+    """A record that shall wait for a minute."""
+    return bytes(build_batch([(1000, None, b"w" * size, [("gq-delay-ms", b"60000")])]))
 
 
 batches = st.one_of(
@@ -177,9 +183,10 @@ def ask(
     index: int = 0,
     acks: int = -1,
     client: str = "rdkafka",
+    records: bytes = b"",
     **fields: Any,
 ) -> bytes:
-    place = PartitionProduceData(index, data(b"x", **fields))
+    place = PartitionProduceData(index, memoryview(records) if records else data(b"x", **fields))
     request = ProduceRequest(None, acks, 1000, [TopicProduceData(topic, TOPICS[topic], [place])])
     parts = request_frame(request, version, number, client)
     return b"".join(part for part in parts if isinstance(part, bytes | memoryview))
@@ -214,6 +221,20 @@ def test_what_comes_in_one_read_is_one_write_and_one_reply(version: int) -> None
     assert [(number, one.error_code, one.base_offset) for number, one in results(guest, version)] == [
         (number, 0, 3 + number) for number in range(50)
     ]
+
+
+@pytest.mark.parametrize("version", [7, LATEST])
+def test_what_was_seen_in_one_read_says_nothing_of_the_next(version: int) -> None:
+    """A read without any wish, then a frame with one that is so large that it is received into memory of its own."""
+    made = House()
+    guest = learned(made, version)
+    guest.send(ask(1, version) + ask(2, version))
+    guest.send(ask(3, version, records=wishing(200_000)))
+    guest.send(ask(4, version, records=wishing(10)) + ask(5, version))
+    made.broker.commit()
+    assert [number for number, one in results(guest, version) if one.error_code == 0] == [1, 2, 3, 4, 5]
+    pending = made.broker.broker.schedules.pending("orders", 0, None, 10)
+    assert [found.schedule.key.offset for found in pending] == [5, 6]
 
 
 @pytest.mark.parametrize(("acks", "codes"), [(-1, [0, 0]), (1, [0, 0]), (0, []), (5, [Code.INVALID_REQUIRED_ACKS] * 2)])

@@ -105,6 +105,6 @@ async def read_messages(call: Call, path: PartitionPath, query: ReadQuery) -> Me
     _: GoQueueError | None = await call.ask(lambda done: scan(replica, (first, end), call.broker.clock, take, done))
     is_all = len(found) < query.limit and size <= READ_BYTES_MAX
     return Messages(
-        messages=[MessageReply(**shown_record(path.partition, record)) for record in found],  # type: ignore[arg-type]
+        messages=[MessageReply(**shown_record(path.partition, record)) for record in found],
         next_offset=max(first, end) if is_all else found[-1].offset + 1,
     )

@@ -1,15 +1,43 @@
 """All operations of the door."""
 
 from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.routes.acks import acks
+from goqueue.doors.http.routes.admin import admin
+from goqueue.doors.http.routes.cooperative import cooperative
+from goqueue.doors.http.routes.dead_letters import dead_letters
+from goqueue.doors.http.routes.delays import delays
 from goqueue.doors.http.routes.documents import documents
+from goqueue.doors.http.routes.follow import follow
+from goqueue.doors.http.routes.groups import groups
 from goqueue.doors.http.routes.infrastructure import infrastructure
+from goqueue.doors.http.routes.lag import lag
+from goqueue.doors.http.routes.lanes import lanes
+from goqueue.doors.http.routes.members import members
 from goqueue.doors.http.routes.messages import messages
+from goqueue.doors.http.routes.offsets import offsets
+from goqueue.doors.http.routes.replays import replays
+from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.topics import topics
 from goqueue.doors.http.routes.traces import traces
+from goqueue.doors.http.routes.transactions import transactions
 
 RESOURCES = (
     topics,
     messages,
+    follow,
+    dead_letters,
+    delays,
+    schedules,
+    lanes,
+    replays,
+    transactions,
+    admin,
+    groups,
+    members,
+    cooperative,
+    offsets,
+    lag,
+    acks,
     traces,
     infrastructure,
     documents,

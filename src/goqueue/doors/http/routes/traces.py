@@ -152,15 +152,16 @@ async def where_is_key(call: Call, path: WhereKeyPath, query: WhereKeyQuery) -> 
 async def _of_key(call: Call, topic: str, key: str, limit: int) -> list[tuple[Spot, DecodedRecord]]:
     call.topic(topic)
     broker = call.broker
-    return await call.ask(
-        lambda done: KeySearch(broker.topics, broker.clock, topic, key.encode(), limit, done).start()  # type: ignore[arg-type]
+    found: list[tuple[Spot, DecodedRecord]] = await call.ask(
+        lambda done: KeySearch(broker.topics, broker.clock, topic, key.encode(), limit, done).start()
     )
+    return found
 
 
 async def _where(call: Call, spot: Spot) -> Where:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
-    answer: Answer = await call.ask(lambda done: tracing.why.ask(spot, done))  # type: ignore[arg-type]
+    answer: Answer = await call.ask(lambda done: tracing.why.ask(spot, done))
     parent = tracing.identities.parent(answer.spot)
     where = Where(
         topic=answer.spot.topic,

@@ -1,6 +1,6 @@
 """Acknowledgements of share groups, which come by themselves or with a fetch: what became of leased records."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ BATCH_OFFSETS_MAX = 1_000_000
 class Acked(NamedTuple):
     code: Code = Code.NONE
     message: str | None = None
+    verdicts: Sequence[int] = ()
+    """Of each settlement, if they differ."""
 
 
 OnAcked = Callable[[dict[TopicIdPartition, Acked]], None]
@@ -114,4 +116,5 @@ def _acked(reply: Any) -> Acked:
         return Acked(code_of(reply), str(reply))
     if all(verdict is Verdict.DONE for verdict in reply.verdicts):
         return Acked()
-    return Acked(Code.INVALID_RECORD_STATE, "some of these records are not leased by this member")
+    verdicts = [int(verdict) for verdict in reply.verdicts]
+    return Acked(Code.INVALID_RECORD_STATE, "some of these records are not leased by this member", verdicts)

@@ -7,7 +7,7 @@ and clients show no others.
 from collections.abc import Callable, Iterable, Mapping
 
 from goqueue.broker.holdings import LeasedRun
-from goqueue.broker.queues import LATEST
+from goqueue.broker.queues import EARLIEST, LATEST
 from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
@@ -68,13 +68,17 @@ def handle_share_acknowledge(request: Request) -> None:
             for one in topic.partitions:
                 result = acked.get((topic.topic_id, one.partition_index), Acked())
                 answered.partitions.append(
-                    wire.ShareAcknowledgedPartition(one.partition_index, result.code, result.message)
+                    wire.ShareAcknowledgedPartition(
+                        one.partition_index, result.code, result.message, gq_verdicts=list(result.verdicts)
+                    )
                 )
         if message.is_renew_ack:
             response.acquisition_lock_timeout_ms = _renewed_ms(request, session, message.topics)
         request.answer(response)
 
     acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=acknowledged)
+    # Answers leave in the order of their requests: a fetch that waits for records would keep this one waiting too.
+    session.hurry()
 
 
 def _enter(request: Request) -> ShareSession:
@@ -114,7 +118,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
     wait_ms = 0 if has_news or not wants_records else max(0, min(message.max_wait_ms, MAX_WAIT_MS))
 
     def answer(leased: Iterable[LeasedPlace] = ()) -> None:
-        session.on_over = None
+        session.on_over = session.on_hurry = None
         response = _Response(request, session, acked, errors)
         response.add_leased(leased, places)
         request.answer(response.message)
@@ -124,7 +128,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         return
     if not places:
         timer = request.broker.clock.call_after(wait_ms, answer)
-        _wait(request, session, timer.cancel)
+        _wait(request, session, timer.cancel, answer)
         return
     receive = ReceiveRequest(
         group_id=session.group_id,
@@ -133,19 +137,25 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         records_max=min(message.max_records, RECORDS_MAX),
         bytes_max=min(message.max_bytes, BYTES_MAX),
         wait_ms=wait_ms,
-        start=LATEST,
+        lease_ms=message.gq_lease_ms if message.gq_lease_ms > 0 else None,
+        start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
     )
     receiving = request.broker.receiver.receive(receive, answer)
     if receiving is not None:
-        _wait(request, session, receiving.cancel)
+        _wait(request, session, receiving.cancel, answer)
 
 
-def _wait(request: Request, session: ShareSession, cancel: Callable[[], None]) -> None:
+def _wait(request: Request, session: ShareSession, cancel: Callable[[], None], answer: Callable[[], None]) -> None:
     def over() -> None:
         cancel()
         _refuse_closed(request)
 
+    def hurry() -> None:
+        cancel()
+        answer()
+
     session.on_over = over
+    session.on_hurry = hurry
     request.reply.on_lost = cancel
 
 
@@ -187,7 +197,7 @@ class _Response:
         self._topics: dict[bytes, wire.ShareFetchedTopic] = {}
         self._partitions: dict[TopicIdPartition, wire.ShareFetchedPartition] = {}
         self.message = wire.ShareFetchResponse()
-        for key, (code, text) in acked.items():
+        for key, (code, text, _) in acked.items():
             part = self._part(key)
             part.acknowledge_error_code, part.acknowledge_error_message = code, text
         for key, error in (errors or {}).items():

@@ -140,6 +140,10 @@ class ShareFetchRequest(Message):
     is_renew_ack: Annotated[Bool, "2+"] = False
     topics: list[ShareTopic] = []
     forgotten_topics_data: list[ForgottenShareTopic] = []
+    gq_start: Annotated[String | None, "tag 10000"] = None
+    """Ours: where a group begins that is new here, earliest or latest; Kafka's groups begin at the latest."""
+    gq_lease_ms: Annotated[Int32, "tag 10001"] = 0
+    """Ours: for how long to lease, if not for as long as topic and group say."""
 
 
 class AcquiredRecords(Message):
@@ -186,6 +190,9 @@ class ShareAcknowledgedPartition(Message):
     error_code: Int16 = 0
     error_message: String | None = None
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    gq_verdicts: Annotated[list[Int8], "tag 10000"] = []
+    """Ours, if not all was done: what became of each acknowledgement batch that has one kind for all of it; see
+    `Verdict`."""
 
 
 class ShareAcknowledgedTopic(Message):

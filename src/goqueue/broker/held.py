@@ -1,0 +1,49 @@
+"""Whoever waits for an acknowledgement of a batch with delayed records waits for these too."""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.model.errors import GoQueueError
+from goqueue.replica.replica import Replica
+
+
+class Held:
+    """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
+
+    def __init__(self, replica: Replica, base_offset: int) -> None:
+        self._replica = replica
+        self._base_offset = base_offset
+        self._is_settled = False
+        self._error: GoQueueError | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    def settled(self, reply: Any) -> None:
+        self._is_settled = True
+        if isinstance(reply, GoQueueError):
+            self._error = reply
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
+    @property
+    def start_offset(self) -> int:
+        return self._replica.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return (
+            self._replica.high_watermark if self._is_settled else min(self._replica.high_watermark, self._base_offset)
+        )
+
+    @property
+    def failure(self) -> GoQueueError | None:
+        return self._replica.failure or self._error
+
+    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
+        def reached() -> None:
+            if self._is_settled:
+                call()
+            else:
+                self._waiting.append(call)
+
+        self._replica.when_reached(offset, reached)

@@ -1,0 +1,150 @@
+"""How far a group has come, kept in two ways: as committed offsets, and as what is settled of a queue. Here they are
+kept in step.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from goqueue.broker.groups import Groups, commands
+from goqueue.broker.queues import EARLIEST, Place, Queues
+from goqueue.broker.topics import Topics
+from goqueue.machines.consumer_group_facts import ConsumerMember
+from goqueue.machines.delivery_commands import SettleBelow
+from goqueue.machines.group_commands import TopicPartition
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.replica.replica import Replica
+
+
+class MemberProgress:
+    def __init__(self, groups: Groups, queues: Queues, topics: Topics) -> None:
+        self._groups = groups
+        self._queues = queues
+        self._topics = topics
+
+    def commit(
+        self,
+        group_id: str,
+        member_id: str,
+        generation: int,
+        offsets: Mapping[TopicPartition, int],
+        on_reply: Callable[[GoQueueError | None], None],
+    ) -> None:
+        """All before these offsets is done, both ways. All of them or none."""
+        wanted = []
+        for (topic, partition), offset in offsets.items():
+            try:
+                replica = self._topics.replica(topic, partition)
+            except Refused as error:
+                on_reply(error)
+                return
+            if offset > replica.high_watermark:
+                end = replica.high_watermark
+                message = f"offset {offset} lies beyond the end of {topic}/{partition}, which is {end}"
+                on_reply(Refused(Code.OFFSET_OUT_OF_RANGE, message))
+                return
+            wanted.append(self._to_commit(TopicPartition(topic, partition), offset, replica))
+
+        def committed(reply: Any) -> None:
+            codes = () if isinstance(reply, GoQueueError) else reply.codes
+            bad = next((code for code in codes if code is not Code.NONE), None)
+            if isinstance(reply, GoQueueError) or bad is not None:
+                on_reply(reply if bad is None else Refused(bad))
+                return
+            left = len(wanted)
+
+            def settled(_reply: Any) -> None:
+                nonlocal left
+                left -= 1
+                if not left:
+                    on_reply(None)
+
+            for each in wanted:
+                place = Place(group_id, each.topic, each.partition)
+                self._queues.submit(group_id, SettleBelow(place, each.offset), settled)
+
+        command = commands.CommitOffsets(group_id, tuple(wanted), generation, member_id, knows_group_not_found=True)
+        self._groups.submit(command, committed)
+
+    def even_out(
+        self,
+        group_id: str,
+        member: ConsumerMember,
+        partitions: Collection[TopicPartition],
+        on_even: Callable[[GoQueueError | None], None],
+        *,
+        is_to_read: bool = False,
+    ) -> None:
+        """A partition may have been read by a member that commits offsets, and may be read by one next: what either
+        side knows to be done is done for both. `is_to_read`: from now on, as a queue.
+        """
+        if not partitions:
+            on_even(None)
+            return
+
+        def fetched(reply: Any) -> None:
+            failure = failure_of(reply)
+            if failure is not None:
+                on_even(failure)
+            else:
+                committed = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets}
+                self._even(group_id, member, committed, on_even, is_to_read=is_to_read)
+
+        self._groups.submit(commands.FetchOffsets(group_id, tuple(partitions)), fetched)
+
+    def _even(
+        self,
+        group_id: str,
+        member: ConsumerMember,
+        committed: Mapping[TopicPartition, int],
+        on_even: Callable[[GoQueueError | None], None],
+        *,
+        is_to_read: bool,
+    ) -> None:
+        behind: list[commands.OffsetToCommit] = []
+        unopened: list[tuple[Place, int]] = []
+        for partition, offset in committed.items():
+            place = Place(group_id, *partition)
+            try:
+                replica = self._topics.replica(*partition)
+            except Refused:
+                continue  # whoever receives there is told
+            start = self._queues.settled_below(place)
+            known = min(offset, replica.high_watermark)
+            if start is None:
+                unopened.append((place, known))
+            elif known > start:
+                self._queues.submit(group_id, SettleBelow(place, known))
+            elif start > max(known, replica.start_offset):
+                behind.append(self._to_commit(partition, start, replica))
+        if behind:
+            command = commands.CommitOffsets(group_id, tuple(behind), member.epoch, member.member_id)
+            self._groups.submit(command, lambda reply: None)
+        self._open(unopened if is_to_read else [], on_even)
+
+    def _open(self, places: list[tuple[Place, int]], on_open: Callable[[GoQueueError | None], None]) -> None:
+        left = len(places)
+
+        def opened(_error: GoQueueError | None) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                on_open(None)
+
+        if not places:
+            on_open(None)
+        for place, offset in places:
+            self._queues.open(place, EARLIEST, opened, at=offset if offset >= 0 else None)
+
+    def _to_commit(self, partition: TopicPartition, offset: int, replica: Replica) -> commands.OffsetToCommit:
+        topic = self._topics.image.topics[partition.topic]
+        return commands.OffsetToCommit(*partition, offset, replica.high_watermark, topic_id=topic.id)
+
+
+def failure_of(reply: Any) -> GoQueueError | None:
+    if isinstance(reply, GoQueueError):
+        return reply
+    if reply.code is Code.NONE:
+        return None
+    return Refused(reply.code, reply.message or "") if hasattr(reply, "message") else Refused(reply.code)

@@ -1,0 +1,152 @@
+"""Looking after a broker: topics, groups, dead letters, replays, schedules. All over HTTP.
+
+async with Admin("http://127.0.0.1:8080") as admin:
+    await admin.create_topic("orders", partitions=3, lease_ms=10_000)
+"""
+
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from goqueue.client.admin_queue import QueueAdmin
+from goqueue.client.clock import Backoff, Clock
+from goqueue.client.http import Http, word
+from goqueue.client.message import Duration, Moment
+from goqueue.client.options import duration_s
+from goqueue.wire.rest import groups as rest_groups
+from goqueue.wire.rest import infrastructure
+from goqueue.wire.rest import topics as rest_topics
+from goqueue.wire.rest.admin import PartitionsAdded
+
+
+class Admin(QueueAdmin):
+    """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
+
+    def __init__(
+        self,
+        server: str = "http://127.0.0.1:8080",
+        *,
+        api_key: str | None = None,
+        timeout: Duration = "30s",
+        backoff: Backoff | None = None,
+        clock: Clock | None = None,
+        dice: Random | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(
+            Http(
+                server,
+                api_key=api_key,
+                timeout_s=duration_s("timeout", timeout),
+                backoff=backoff,
+                clock=clock,
+                dice=dice,
+                transport=transport,
+            )
+        )
+
+    async def start(self) -> None:
+        """Nothing to do; here so that all clients look alike."""
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def health(self) -> infrastructure.Probe:
+        """Raises if a partition is out of service."""
+        return await self._http.ask(infrastructure.Probe, "GET", "/healthz")
+
+    async def version(self) -> str:
+        return (await self._http.ask(infrastructure.Version, "GET", "/version")).version
+
+    # -- topics
+
+    async def create_topic(
+        self, /, name: str, partitions: int | None = None, **options: str | int
+    ) -> rest_topics.TopicCreated:
+        """Options by their names, with underscores: `lease_ms=10_000`, or as `**{"lease.ms": "10000"}`."""
+        body = {"name": name, "num_partitions": partitions, "options": _dotted(options)}
+        return await self._http.ask(rest_topics.TopicCreated, "POST", "/topics", body)
+
+    async def topics(self) -> list[str]:
+        return (await self._http.ask(rest_topics.TopicNames, "GET", "/topics")).topics
+
+    async def topic(self, name: str) -> rest_topics.TopicDetails:
+        return await self._http.ask(rest_topics.TopicDetails, "GET", f"/topics/{word(name)}")
+
+    async def set_options(self, /, topic: str, **options: str | int | None) -> rest_topics.TopicDetails:
+        """None takes an option back to its default."""
+        body = {"options": _dotted(options)}
+        return await self._http.ask(rest_topics.TopicDetails, "PATCH", f"/topics/{word(topic)}", body)
+
+    async def add_partitions(self, topic: str, count: int) -> PartitionsAdded:
+        """`count`: how many it shall have then."""
+        path = f"/admin/topics/{word(topic)}/partitions"
+        return await self._http.ask(PartitionsAdded, "POST", path, {"count": count})
+
+    async def delete_topic(self, name: str) -> None:
+        await self._http.ask(rest_topics.TopicDeleted, "DELETE", f"/topics/{word(name)}")
+
+    # -- groups
+
+    async def groups(self) -> list[rest_groups.GroupSummary]:
+        return (await self._http.ask(rest_groups.Groups, "GET", "/groups")).details
+
+    async def group(self, name: str) -> rest_groups.GroupDetails:
+        return await self._http.ask(rest_groups.GroupDetails, "GET", f"/groups/{word(name)}")
+
+    async def delete_group(self, name: str, *, force: bool = False) -> None:
+        """`force`: turn its members out first."""
+        query = {"force": "true" if force else None}
+        await self._http.ask(rest_groups.GroupDeleted, "DELETE", f"/groups/{word(name)}", query=query)
+
+    async def set_group_options(self, /, group: str, **options: str | int | None) -> dict[str, str]:
+        """What goes before the options of the topics that this group reads as a queue. Returns all that are set."""
+        path, body = f"/groups/{word(group)}/options", {"options": _dotted(options)}
+        return (await self._http.ask(rest_groups.GroupOptions, "PATCH", path, body)).options
+
+    async def lag(self, group: str) -> rest_groups.GroupLag:
+        """How far a group is behind, as a stream reader and as a queue."""
+        return await self._http.ask(rest_groups.GroupLag, "GET", f"/groups/{word(group)}/lag")
+
+    async def lags(self) -> list[rest_groups.GroupLag]:
+        """Of all groups."""
+        return (await self._http.ask(rest_groups.AllLags, "GET", "/lag")).groups
+
+    async def offsets(self, group: str, topic: str | None = None) -> dict[str, dict[str, int]]:
+        """What a group has committed, by topic and partition."""
+        query = {"topic": topic}
+        return (
+            await self._http.ask(rest_groups.GroupOffsets, "GET", f"/groups/{word(group)}/offsets", query=query)
+        ).topics
+
+    async def reset_offsets(
+        self,
+        group: str,
+        topic: str,
+        to: Moment,
+        *,
+        partition: int | None = None,
+        dry_run: bool = False,
+        live: bool = False,
+    ) -> rest_groups.OffsetsReset:
+        """`to` is earliest, latest, an offset (a number), or a time ("-10m", "2026-11-16T10:00:00Z")."""
+        body: dict[str, Any] = {"topic": topic, "partition": partition, "dry_run": dry_run, "live": live}
+        if to in ("earliest", "latest"):
+            body["strategy"] = to
+        else:
+            body["offset" if isinstance(to, int) else "timestamp"] = to
+        return await self._http.ask(rest_groups.OffsetsReset, "POST", f"/groups/{word(group)}/offsets/reset", body)
+
+
+def _dotted(options: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "."): value for name, value in options.items()}

@@ -1,0 +1,151 @@
+"""Work on a node: more partitions, and who looks after what."""
+
+from collections import Counter
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from goqueue.broker.compact import CompactResult
+from goqueue.broker.groups import commands, group_hash
+from goqueue.broker.topics import AddPartitions
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.model.errors import GoQueueError
+from goqueue.wire.rest.admin import (
+    Compact,
+    Compacted,
+    CompactedPartition,
+    CoordinatorFacts,
+    CoordinatorPath,
+    Coordinators,
+    GroupCoordinator,
+    MorePartitions,
+    PartitionsAdded,
+    RoutingInfo,
+    ScalingStatus,
+)
+from goqueue.wire.rest.topics import TopicPath
+
+GROUPS, QUEUE_GROUPS = "__groups", "__deliveries"
+
+admin = Operations("Administration")
+
+
+@admin.post("/admin/topics/{topic}/partitions", errors=(404,))
+async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> PartitionsAdded:
+    """Give a topic more partitions. There is no way back.
+
+    Messages that are there stay where they are; those of a key that are published from now on may go to another
+    partition than before.
+    """
+    before = call.topic(path.topic).partitions
+    command = AddPartitions(path.topic, body.count, check_only=body.dry_run)
+    await call.order(lambda done: call.broker.topics.submit(command, done))
+    return PartitionsAdded(
+        success=True,
+        topic_name=path.topic,
+        old_partition_count=before,
+        new_partition_count=body.count,
+        partitions_added=list(range(before, body.count)),
+        dry_run=body.dry_run,
+    )
+
+
+@admin.get("/admin/topics/{topic}/scaling-status", errors=(404,))
+async def scaling_status(call: Call, path: TopicPath) -> ScalingStatus:
+    """Are partitions being added? On one node they are there when the request for them is answered."""
+    topic = call.topic(path.topic)
+    return ScalingStatus(topic=topic.name, scaling_in_progress=False, partitions=topic.partitions)
+
+
+@admin.post("/admin/topics/{topic}/compact", errors=(404,), waits=True)
+async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted:
+    """Compact a topic now: of every key only the last message stays, as its `cleanup.policy` says.
+
+    A node does this by itself when it is worth it. A dry run does the work and throws it away, so its numbers are
+    true. A partition that could not be compacted has an `error` in its result.
+    """
+    topic = call.topic(path.topic)
+    numbers = range(topic.partitions) if body.partitions is None else sorted(set(body.partitions))
+    unknown = [number for number in numbers if number >= topic.partitions]
+    if unknown:
+        raise HttpError(
+            NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {unknown[0]} of {topic.name!r}"
+        )
+    if not topic.options(call.broker.topics.defaults).cleanup_policy.startswith("compact"):
+        raise HttpError(
+            BAD_REQUEST, "INVALID_CONFIG", f"{topic.name!r} is not compacted: set its cleanup.policy to compact first"
+        )
+    results = [await _compacted(call, topic.name, number, body.dry_run) for number in numbers]
+    return Compacted(
+        success=all(each.error is UNSET for each in results),
+        topic=topic.name,
+        dry_run=body.dry_run,
+        results=results,
+    )
+
+
+async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -> CompactedPartition:
+    error: str | UnsetType = UNSET
+    result = CompactResult(is_done=False, dirty_ratio=0.0)
+    try:
+        result = await call.broker.compact(topic, partition, is_dry_run)
+    except GoQueueError as problem:
+        error = str(problem)
+    return CompactedPartition(
+        partition=partition,
+        compacted=result.is_done,
+        records_before=result.records_before,
+        records_after=result.records_after,
+        records_removed=result.records_before - result.records_after,
+        dirty_ratio=result.dirty_ratio,
+        error=error,
+    )
+
+
+@admin.get("/admin/coordinators")
+async def list_coordinators(call: Call) -> Coordinators:
+    """Who looks after groups: each belongs to one partition of an internal topic, by its name.
+
+    `__groups` keeps stream groups and members, `__deliveries` what queue groups have settled.
+    """
+    groups, queues = call.broker.groups, call.broker.queues
+    replies: list[Any] = await call.ask(lambda done: groups.submit_to_all(commands.ListGroups(), done))
+    for reply in replies:
+        if isinstance(reply, GoQueueError):
+            raise reply
+    counts = {
+        GROUPS: Counter(groups.partition_of(each.group_id) for reply in replies for each in reply.groups),
+        QUEUE_GROUPS: Counter(map(queues.partition_of, queues.groups())),
+    }
+    sizes = ((GROUPS, groups.partitions), (QUEUE_GROUPS, queues.partitions))
+    return Coordinators(
+        internal_topic=GROUPS,
+        partition_count=groups.partitions,
+        coordinators=[
+            CoordinatorFacts(internal_topic=name, partition=number, node=_node(call), groups=counts[name][number])
+            for name, size in sizes
+            for number in range(size)
+        ],
+    )
+
+
+def _node(call: Call) -> str:
+    return f"node-{call.broker.identity.node_id}"
+
+
+@admin.get("/admin/coordinators/groups/{group}")
+async def find_coordinator(call: Call, path: CoordinatorPath) -> GroupCoordinator:
+    """Who looks after a group, whether it exists already or not."""
+    groups, queues = call.broker.groups, call.broker.queues
+    is_queue = bool(queues.places(path.group))
+    return GroupCoordinator(
+        group_id=path.group,
+        internal_topic=QUEUE_GROUPS if is_queue else GROUPS,
+        coordinator_partition=(queues if is_queue else groups).partition_of(path.group),
+        coordinator_node=_node(call),
+        routing_info=RoutingInfo(
+            hash=group_hash(path.group), partition_count=(queues if is_queue else groups).partitions
+        ),
+    )

@@ -1,0 +1,162 @@
+"""Members that give up partitions when they are ready to: they are asked, finish their work, and say so."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from goqueue.broker.group_view import Counts
+from goqueue.broker.groups import commands, consumer_commands
+from goqueue.broker.members import Membership, TopicPartition, Who
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
+from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
+from goqueue.model.errors import GoQueueError
+from goqueue.wire.rest.groups import (
+    AssignmentQuery,
+    CooperativeDetails,
+    CooperativeHeartbeat,
+    GroupPath,
+    JoinedGroup,
+    JoinGroup,
+    LeftGroup,
+    MemberAssignment,
+    MemberBody,
+    RebalanceStats,
+    RevokedPartitions,
+    RevokePartitions,
+)
+
+GROUPS_PER_TURN = 50
+
+cooperative = Operations("Cooperative members")
+
+
+@cooperative.post("/groups/{group}/join/cooperative", errors=(404, 409))
+async def join_cooperatively(call: Call, path: GroupPath, body: JoinGroup) -> JoinedGroup:
+    """Become a member that is asked before partitions are taken from it."""
+    return await join(call, path.group, body, is_cooperative=True)
+
+
+@cooperative.post("/groups/{group}/leave/cooperative", errors=(404, 409))
+async def leave_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
+    """Leave a group as a member that is asked first.
+
+    What the member holds is delivered to others at once.
+    """
+    return await leave(call, path.group, body)
+
+
+@cooperative.post("/groups/{group}/heartbeat/cooperative", errors=(404, 409))
+async def heartbeat_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> CooperativeHeartbeat:
+    """Show that a member lives, and learn what it shall give up.
+
+    Finish what you hold of `partitions_to_revoke` and then POST to `revoke`, before `revocation_deadline`: who does
+    not is turned out. Polls tell it as well, and bring nothing more of them.
+    """
+    who = Who(path.group, body.member_id, body.generation or 0)
+    membership: Membership = await call.ask(lambda done: call.broker.members.beat(who, done, is_cooperative=True))
+    return CooperativeHeartbeat(
+        rebalance_required=bool(membership.revoking) or not membership.is_stable,
+        partitions_to_revoke=shown_partitions(membership.revoking),
+        partitions_assigned=shown_partitions(membership.assigned),
+        generation=membership.generation,
+        protocol=PROTOCOL,
+        state=shown_state(membership),
+        revocation_deadline=moment_or_none(membership.revocation_due_ms),
+    )
+
+
+@cooperative.post("/groups/{group}/revoke", errors=(404, 409))
+async def revoke_partitions(call: Call, path: GroupPath, body: RevokePartitions) -> RevokedPartitions:
+    """Say that partitions were given up. What the member still holds of them is delivered to others at once."""
+    who = Who(path.group, body.member_id, body.generation or 0)
+    named = None
+    if body.revoked_partitions is not None:
+        named = {TopicPartition(each.topic, each.partition) for each in body.revoked_partitions}
+    membership: Membership = await call.ask(lambda done: call.broker.members.revoke(who, named, done))
+    return RevokedPartitions(
+        status="acknowledged",
+        pending_count=len(membership.revoking),
+        rebalance_state=shown_state(membership),
+        generation=membership.generation,
+        partitions_assigned=shown_partitions(membership.assigned),
+    )
+
+
+@cooperative.get("/groups/{group}/assignment", errors=(404,))
+async def member_assignment(call: Call, path: GroupPath, query: AssignmentQuery) -> MemberAssignment:
+    """Which partitions a member has. This is no heartbeat."""
+    who = Who(path.group, query.member_id)
+    membership: Membership = await call.ask(lambda done: call.broker.members.describe(who, done))
+    return MemberAssignment(
+        member_id=membership.member_id,
+        generation=membership.generation,
+        partitions=shown_partitions(membership.assigned),
+    )
+
+
+@cooperative.get("/groups/{group}/cooperative", errors=(404,))
+async def describe_cooperatively(call: Call, path: GroupPath) -> CooperativeDetails:
+    """A group with all assignments, and how its rebalances went."""
+    view = await group_view(call, path.group)
+    return CooperativeDetails(
+        id=view.group_id,
+        state=state_of(view.state),
+        generation=view.generation,
+        protocol=PROTOCOL if view.counts is not None else view.type,
+        assignment_strategy=view.assignor,
+        rebalance_state=view.state,
+        topics=list(view.topics),
+        members=[each.member_id for each in view.members],
+        member_assignments={each.member_id: shown_partitions(each.partitions) for each in view.members},
+        rebalance_metrics=_stats([view.counts or Counts()]),
+    )
+
+
+@cooperative.get("/groups/{group}/rebalance/stats", errors=(404,))
+async def rebalance_stats(call: Call, path: GroupPath) -> RebalanceStats:
+    """How the rebalances of one group went. Only consumer groups have any that the broker sees."""
+    return _stats([(await group_view(call, path.group)).counts or Counts()])
+
+
+@cooperative.get("/rebalance/stats")
+async def all_rebalance_stats(call: Call) -> RebalanceStats:
+    """How the rebalances of all consumer groups went."""
+    command = commands.ListGroups(types=(consumer_commands.CONSUMER,))
+    replies: list[Any] = await call.ask(lambda done: call.broker.groups.submit_to_all(command, done))
+    counts: list[Counts] = []
+    for reply in replies:
+        if isinstance(reply, GoQueueError):
+            raise reply
+        for number, each in enumerate(reply.groups, 1):
+            question = consumer_commands.DescribeConsumerGroup(each.group_id)
+            described: Any = await call.ask(
+                lambda done, question=question: call.broker.groups.submit(question, done)  # type: ignore[misc]
+            )
+            counts.append(described.counts)
+            if number % GROUPS_PER_TURN == 0:
+                await asyncio.sleep(0)
+    return _stats(counts)
+
+
+def _stats(all_counts: Iterable[Counts]) -> RebalanceStats:
+    found = list(all_counts)
+    settled = sum(each.settled for each in found)
+    last = max(found, key=lambda each: each.rebalance_at_ms or 0, default=Counts())
+    reasons: dict[str, int] = {}
+    for each in found:
+        for reason, number in each.by_reason.items():
+            reasons[reason] = reasons.get(reason, 0) + number
+    return RebalanceStats(
+        total_rebalances=sum(each.rebalances for each in found),
+        successful_rebalances=settled,
+        failed_rebalances=sum(each.revocation_timeouts for each in found),
+        total_partitions_revoked=sum(each.partitions_revoked for each in found),
+        total_partitions_assigned=sum(each.partitions_moved for each in found),
+        total_revocation_timeouts=sum(each.revocation_timeouts for each in found),
+        last_rebalance_duration_ms=last.rebalance_ms_last,
+        average_rebalance_duration_ms=sum(each.settled_ms for each in found) / settled if settled else None,
+        last_rebalance_at=moment_or_none(last.rebalance_at_ms),
+        rebalances_by_reason=reasons,
+    )

@@ -1,0 +1,139 @@
+"""Groups: looked at, configured, deleted."""
+
+from typing import Any
+
+from goqueue.broker.group_view import GroupView, MemberView, view_group
+from goqueue.broker.groups import commands
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import NOT_FOUND, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import format_moment
+from goqueue.model.refusal import Refused
+from goqueue.wire.rest.groups import (
+    DeleteGroupQuery,
+    GroupChange,
+    GroupDeleted,
+    GroupDetails,
+    GroupMember,
+    GroupOptions,
+    GroupPath,
+    Groups,
+    GroupSummary,
+    TopicAndPartition,
+)
+
+EMPTY, STABLE, REBALANCING, DEAD = "Empty", "Stable", "Rebalancing", "Dead"
+SHARE = "share"
+
+groups = Operations("Groups")
+
+
+def state_of(kafka_state: str) -> str:
+    return kafka_state if kafka_state in (EMPTY, STABLE, DEAD) else REBALANCING
+
+
+def moment_or_none(moment_ms: int | None) -> str | None:
+    return None if moment_ms is None else format_moment(moment_ms)
+
+
+async def group_view(call: Call, group_id: str) -> GroupView:
+    view: GroupView = await call.ask(lambda done: view_group(call.broker, group_id, done))
+    return view
+
+
+@groups.get("/groups")
+async def list_groups(call: Call) -> Groups:
+    """The names of all groups, and in `details` what they are."""
+    replies: list[Any] = await call.ask(
+        lambda done: call.broker.groups.submit_to_all(commands.ListGroups(with_topics=True), done)
+    )
+    found: dict[str, GroupSummary] = {}
+    for reply in replies:
+        if isinstance(reply, GoQueueError):
+            raise reply
+        for each in reply.groups:
+            found[each.group_id] = GroupSummary(
+                id=each.group_id,
+                type=each.type,
+                state=state_of(each.state),
+                members=each.members,
+                generation=each.generation,
+                topics=list(each.topics or ()),
+            )
+    for group_id in call.broker.queues.groups():
+        topics = sorted({place.topic for place in call.broker.queues.places(group_id)})
+        if group_id in found:
+            found[group_id].topics = sorted({*found[group_id].topics, *topics})
+        else:
+            found[group_id] = GroupSummary(id=group_id, type=SHARE, state=EMPTY, members=0, generation=0, topics=topics)
+    names = sorted(found)
+    return Groups(groups=names, details=[found[name] for name in names])
+
+
+@groups.get("/groups/{group}", errors=(404,))
+async def describe_group(call: Call, path: GroupPath) -> GroupDetails:
+    """Who is in a group, and who has which partitions."""
+    view = await group_view(call, path.group)
+    return GroupDetails(
+        id=view.group_id,
+        group_id=view.group_id,
+        type=view.type,
+        protocol=view.type,
+        state=state_of(view.state),
+        generation=view.generation,
+        assignor=view.assignor,
+        leader_id=view.leader_id,
+        topics=list(view.topics),
+        members=[_member(each) for each in view.members],
+        created_at=moment_or_none(view.created_at_ms),
+    )
+
+
+def _member(view: MemberView) -> GroupMember:
+    return GroupMember(
+        id=view.member_id,
+        member_id=view.member_id,
+        client_id=view.client_id,
+        host=view.client_host,
+        generation=view.generation,
+        assigned_partitions=[each.partition for each in view.partitions],
+        partitions=[TopicAndPartition(topic=each.topic, partition=each.partition) for each in view.partitions],
+        last_heartbeat=moment_or_none(view.heard_ms),
+        joined_at=moment_or_none(view.joined_at_ms),
+    )
+
+
+@groups.delete("/groups/{group}", errors=(404, 409))
+async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> GroupDeleted:
+    """Forget all that a group has committed and settled.
+
+    A group with members is left alone, unless `force` is given: then they are turned out first.
+    """
+    broker, group_id = call.broker, path.group
+    if query.force:
+        _: object = await call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
+    reply: Any = await call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
+    is_kept = bool(broker.queues.options(group_id)) or bool(broker.queues.places(group_id))
+    if reply.code is Code.NONE or (reply.code is Code.GROUP_ID_NOT_FOUND and is_kept):
+        if is_kept:
+            await call.ask(lambda done: broker.queues.drop(group_id, None, done))
+        return GroupDeleted(deleted=True, group=group_id)
+    if reply.code is Code.GROUP_ID_NOT_FOUND:
+        raise HttpError(NOT_FOUND, reply.code.name, f"there is no group {group_id!r}")
+    raise Refused(reply.code, f"group {group_id!r} has members")
+
+
+@groups.get("/groups/{group}/options")
+async def group_options(call: Call, path: GroupPath) -> GroupOptions:
+    """What was set for a group and goes before the options of its topics."""
+    return GroupOptions(group=path.group, options=dict(call.broker.queues.options(path.group)))
+
+
+@groups.patch("/groups/{group}/options")
+async def configure_group(call: Call, path: GroupPath, body: GroupChange) -> GroupOptions:
+    """Set options of a group, or take them back. The group need not exist yet."""
+    changes = {name: None if value is None else str(value) for name, value in body.options.items()}
+    await call.ask(lambda done: call.broker.queues.set_options(path.group, changes, done))
+    return await group_options(call, path)

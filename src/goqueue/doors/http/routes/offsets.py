@@ -1,0 +1,153 @@
+"""What groups have done: committed offsets, and setting them back."""
+
+from typing import Any
+
+from goqueue.broker.groups import commands
+from goqueue.broker.members import TopicPartition, Who
+from goqueue.broker.replay import Moved, Where
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.routes.groups import group_view, moment_or_none
+from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import parse_moment_ms
+from goqueue.model.refusal import Refused
+from goqueue.wire.rest.groups import (
+    CommitOffsets,
+    CommittedOffsets,
+    GroupOffsets,
+    GroupPath,
+    MovedOffset,
+    OffsetsQuery,
+    OffsetsReset,
+    ResetOffsets,
+)
+
+offsets = Operations("Offsets")
+
+
+def _wanted(body: CommitOffsets) -> dict[TopicPartition, int]:
+    if isinstance(body.offsets, list):
+        return {TopicPartition(each.topic, each.partition): each.offset for each in body.offsets}
+    return {
+        TopicPartition(topic, int(number)): offset
+        for topic, numbers in body.offsets.items()
+        for number, offset in numbers.items()
+    }
+
+
+def _by_topic(found: dict[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    shown: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(found.items()):
+        shown.setdefault(topic, {})[str(partition)] = offset
+    return shown
+
+
+@offsets.post("/groups/{group}/offsets", errors=(403, 404, 409))
+async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> CommittedOffsets:
+    """Say that all messages before these offsets are done.
+
+    This counts for the group however it reads: what is leased below them is settled, too. All of them are committed or
+    none. To go back, reset.
+    """
+    wanted = _wanted(body)
+    if not wanted:
+        raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "there are no offsets to commit")
+    for topic in dict.fromkeys(each.topic for each in wanted):
+        call.topic(topic)
+    who = Who(path.group, body.member_id or "", body.generation or 0)
+    _: object = await call.ask(lambda done: call.broker.members.commit(who, wanted, done))
+    return CommittedOffsets(status="committed", committed=True, group=path.group, offsets=_by_topic(wanted))
+
+
+@offsets.get("/groups/{group}/offsets")
+async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> GroupOffsets:
+    """Where a group goes on reading, by topic and partition.
+
+    That is what it committed; or, where it has only acknowledged messages one by one, the first that is not settled.
+    """
+    broker, group_id = call.broker, path.group
+    reply: Any = await call.order(lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done))
+    found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets}
+    for place in broker.queues.places(group_id):
+        settled = broker.queues.settled_below(place)
+        partition = TopicPartition(place.topic, place.partition)
+        if settled is not None and settled > found.get(partition, -1):
+            found[partition] = settled
+    if query.topic is not None:
+        found = {each: offset for each, offset in found.items() if each.topic == query.topic}
+    try:
+        generation = (await group_view(call, group_id)).generation
+    except Refused:
+        generation = 0
+    shown = _by_topic(found)
+    updated_ms = max((each.committed_at_ms for each in reply.offsets if each.topic in shown), default=None)
+    return GroupOffsets(
+        group_id=group_id, topics=shown, offsets=shown, generation=generation, updated_at=moment_or_none(updated_ms)
+    )
+
+
+@offsets.post("/groups/{group}/offsets/reset", errors=(404, 409))
+async def reset_offsets(call: Call, path: GroupPath, body: ResetOffsets) -> OffsetsReset:
+    """Let a group go on from elsewhere: one end of a topic, an offset, or a time.
+
+    All from there on is delivered again, nothing before it. With `dry_run` you see what would happen.
+    """
+    call.topic(body.topic)
+    where = _where(call, body)
+    is_dry_run = bool(body.dry_run)
+    partitions = None if body.partition is None else [body.partition]
+    broker, group_id = call.broker, path.group
+    is_queue = any(place.topic == body.topic for place in broker.queues.places(group_id))
+    moves: dict[int, Moved] = {}
+    if not is_queue or await _has_members_or_offsets(call, group_id):
+        stream: list[Moved] = await call.ask(
+            lambda done: broker.replays.seek_stream(
+                group_id,
+                body.topic,
+                where,
+                done,
+                partitions=partitions,
+                is_dry_run=is_dry_run,
+                is_live=bool(body.live),
+            )
+        )
+        moves.update((each.partition, each) for each in stream)
+    if is_queue:
+        queue: list[Moved] = await call.ask(
+            lambda done: broker.replays.seek(
+                group_id, body.topic, where, done, partitions=partitions, is_dry_run=is_dry_run
+            )
+        )
+        for each in queue:
+            before = max(each.before, moves[each.partition].before) if each.partition in moves else each.before
+            moves[each.partition] = each._replace(before=before)
+    return OffsetsReset(
+        group=group_id,
+        topic=body.topic,
+        dry_run=is_dry_run,
+        results=[
+            MovedOffset(partition=each.partition, before=each.before, after=each.after)
+            for each in sorted(moves.values())
+        ],
+    )
+
+
+def _where(call: Call, body: ResetOffsets) -> Where:
+    given = [name for name in ("timestamp", "offset") if getattr(body, name) is not None]
+    strategy = body.strategy or (given[0] if len(given) == 1 else "")
+    if given != ([strategy] if strategy in ("timestamp", "offset") else []) or not strategy:
+        words = "say earliest or latest as the strategy, or a timestamp, or an offset"
+        raise HttpError(BAD_REQUEST, "INVALID_REQUEST", words)
+    if body.timestamp is not None:
+        return Where(moment_ms=parse_moment_ms(body.timestamp, call.now_ms))
+    return Where(offset=body.offset) if body.offset is not None else Where(strategy)
+
+
+async def _has_members_or_offsets(call: Call, group_id: str) -> bool:
+    """A group that only ever read as a queue has no offsets, and shall not get any."""
+    replies: list[Any] = await call.ask(lambda done: call.broker.groups.submit_to_all(commands.ListGroups(), done))
+    for reply in replies:
+        if isinstance(reply, GoQueueError):
+            raise reply
+    return any(each.group_id == group_id for reply in replies for each in reply.groups if each.type != "share")

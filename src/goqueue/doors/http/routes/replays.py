@@ -1,0 +1,187 @@
+"""Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
+
+from goqueue.broker.lag import GroupLag
+from goqueue.broker.replay import Moved, Replayed, ReplayRequest, Where
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
+from goqueue.doors.http.filters import filter_of
+from goqueue.doors.http.operation import Operations
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.wire.rest.replays import (
+    CompareQuery,
+    Comparison,
+    DifferenceReply,
+    Fork,
+    ForkDropped,
+    ForkPath,
+    ForkReply,
+    MovedPartition,
+    Promote,
+    PromoteReply,
+    Replay,
+    ReplayedPartition,
+    ReplayGroupPath,
+    ReplayReply,
+    SeekGroup,
+    SeekReply,
+)
+
+QUEUE, STREAM = "queue", "stream"
+SHARE = "share"
+"""The type of a group that only reads queues."""
+
+replays = Operations("Replay")
+
+
+@replays.post("/groups/{group}/replay", errors=(404, 409), waits=True)
+async def replay(call: Call, path: ReplayGroupPath, body: Replay) -> ReplayReply:
+    """Deliver part of a topic to a queue group once more: all of `[from, to)`, or what a filter takes.
+
+    Beside its ordinary work, at a `rate` if you like; what the group has not settled yet is left as it is. Durable
+    when it is answered. With `fork_as` a copy of the group gets it, and the group does not notice.
+    """
+    topic = call.topic(body.topic)
+    now_ms = call.now_ms
+    request = ReplayRequest(
+        path.group,
+        topic.name,
+        Where.parse(body.start, now_ms),
+        Where.parse(body.stop, now_ms),
+        filter_of(body.filter, now_ms),
+        None if body.partitions is None else sorted(set(body.partitions)),
+        body.rate,
+        body.dry_run,
+        body.fork_as,
+    )
+    if body.fork_as is not None:
+        _check_queue_group(call, path.group)
+    done: list[Replayed] = await call.ask(lambda done: call.broker.replays.replay(request, done))
+    return ReplayReply(
+        group=body.fork_as or path.group,
+        topic=topic.name,
+        dry_run=body.dry_run,
+        messages=sum(each.records for each in done),
+        partitions=[
+            ReplayedPartition(
+                partition=each.partition,
+                from_offset=each.first_offset,
+                to_offset=each.next_offset,
+                messages=each.records,
+            )
+            for each in sorted(done)
+        ],
+    )
+
+
+def _check_queue_group(call: Call, group: str) -> None:
+    if not call.broker.queues.places(group):
+        raise HttpError(NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no queue group {group!r}")
+
+
+@replays.post("/groups/{group}/seek", errors=(404, 409), waits=True)
+async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
+    """Let a group go on from elsewhere: an offset, a time, the beginning or the end.
+
+    A queue group is moved at once, whoever is receiving; its leases end. A stream group is moved while it has no
+    members (409 otherwise), or with `live`.
+    """
+    topic = call.topic(body.topic)
+    where = Where.parse(body.to, call.now_ms)
+    mode = body.mode or await _mode(call, path.group)
+    partitions = None if body.partitions is None else sorted(set(body.partitions))
+    moved: list[Moved]
+    if mode == QUEUE:
+        moved = await call.ask(
+            lambda done: call.broker.replays.seek(
+                path.group, topic.name, where, done, partitions=partitions, is_dry_run=body.dry_run
+            )
+        )
+    else:
+        moved = await call.ask(
+            lambda done: call.broker.replays.seek_stream(
+                path.group,
+                topic.name,
+                where,
+                done,
+                partitions=partitions,
+                is_dry_run=body.dry_run,
+                is_live=body.live,
+            )
+        )
+    return SeekReply(
+        group=path.group,
+        topic=topic.name,
+        mode=mode,
+        dry_run=body.dry_run,
+        partitions=[
+            MovedPartition(partition=each.partition, before=each.before, after=each.after) for each in sorted(moved)
+        ],
+    )
+
+
+async def _mode(call: Call, group: str) -> str:
+    is_queue, is_stream = bool(call.broker.queues.places(group)), False
+    try:
+        found: GroupLag = await call.ask(lambda done: call.broker.lag.of_group(group, done))
+        is_stream = found.type != SHARE or any(each.committed is not None for each in found.partitions)
+    except Refused as refusal:
+        if refusal.code is not Code.GROUP_ID_NOT_FOUND:
+            raise
+    if is_queue and is_stream:
+        raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{group!r} reads both ways: say mode, queue or stream")
+    if not is_queue and not is_stream:
+        raise HttpError(
+            NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no group {group!r}; say mode, queue or stream, to make one"
+        )
+    return QUEUE if is_queue else STREAM
+
+
+@replays.post("/groups/{group}/fork", status=201, errors=(404, 409))
+async def fork(call: Call, path: ReplayGroupPath, body: Fork) -> ForkReply:
+    """Copy what a queue group has settled to a new group that goes its own way."""
+    _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.fork(path.group, body.name, done))
+    return ForkReply(forked=True, group=path.group, fork=body.name)
+
+
+@replays.get("/groups/{group}/compare", errors=(404,))
+async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Comparison:
+    """What only one of two queue groups has settled, partition by partition."""
+    for group in (path.group, query.other):
+        _check_queue_group(call, group)
+    found = call.broker.replays.compare(path.group, query.other)
+    return Comparison(
+        group=path.group,
+        compared_with=query.other,
+        is_equal=not found,
+        differences=[
+            DifferenceReply(
+                topic=each.topic,
+                partition=each.partition,
+                only_group=[list(one) for one in each.only_first],
+                only_with=[list(one) for one in each.only_second],
+            )
+            for each in found
+        ],
+    )
+
+
+@replays.post("/groups/{group}/promote", errors=(404,))
+async def promote(call: Call, path: ReplayGroupPath, body: Promote) -> PromoteReply:
+    """Let a group take over from its fork: what the fork has settled is settled, what it has not is delivered.
+
+    The fork is gone afterwards.
+    """
+    _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.promote(body.fork, path.group, done))
+    return PromoteReply(promoted=True, group=path.group, fork=body.fork)
+
+
+@replays.delete("/groups/{group}/fork/{fork}", errors=(404,))
+async def drop_fork(call: Call, path: ForkPath) -> ForkDropped:
+    """Forget a fork. A fork is a queue group like any other, and what it has settled is settled for it alone."""
+    _check_queue_group(call, path.fork)
+    if path.fork == path.group:
+        raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{path.group!r} is no fork of itself")
+    await call.ask(lambda done: call.broker.queues.drop(path.fork, None, done))
+    return ForkDropped(deleted=True, group=path.group, fork=path.fork)

@@ -1,0 +1,88 @@
+"""Messages that are published again and again, whenever a cron expression says so."""
+
+from goqueue.broker.schedules import FoundRecurring, Recurring
+from goqueue.broker.send import NewMessage
+from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import NOT_FOUND, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.model.moments import format_moment
+from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
+
+schedules = Operations("Recurring schedules")
+
+
+@schedules.put("/schedules/{name}", errors=(404,))
+async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> Schedule:
+    """Publish a message whenever a cron expression says so, in a time zone of your choice.
+
+    Replaces the schedule of that name, if there is one. Every run comes once, whatever restarts lie between; of the
+    runs that a node missed while it was down, the last one is made up for.
+    """
+    message = NewMessage(
+        value=bytes_of("value", body.value, body.value_base64),
+        key=bytes_of("key", body.key, body.key_base64),
+        headers=[(name, None if value is None else value.encode()) for name, value in (body.headers or {}).items()],
+        lane=lane_of(body.priority),
+    )
+    wanted = Recurring(
+        path.name, body.topic, body.cron, message.value, message.key, message.all_headers(), body.timezone
+    )
+    await call.order(lambda done: call.broker.schedules.store_recurring(wanted, done))
+    return _with_content(call, _found(call, path.name))
+
+
+def _found(call: Call, name: str) -> FoundRecurring:
+    found = next((each for each in call.broker.schedules.recurring() if each.name == name), None)
+    if found is None:
+        raise HttpError(NOT_FOUND, "UNKNOWN_SCHEDULE", f"there is no recurring schedule {name!r}")
+    return found
+
+
+def _shown(found: FoundRecurring) -> Schedule:
+    return Schedule(
+        name=found.name,
+        topic=found.topic,
+        partition=found.partition,
+        cron=found.cron,
+        timezone=found.timezone,
+        next_run=None if found.next_ms < 0 else format_moment(found.next_ms),
+        last_run=None if found.last_ms < 0 else format_moment(found.last_ms),
+    )
+
+
+def _with_content(call: Call, found: FoundRecurring) -> Schedule:
+    shown = _shown(found)
+    body = call.broker.schedules.recurring_body(found)
+    if body is not None:
+        for name, value in shown_content(body.key, body.value, body.headers).items():
+            setattr(shown, name, value)
+    return shown
+
+
+@schedules.get("/schedules")
+async def list_schedules(call: Call, query: PageQuery) -> Schedules:
+    """All recurring schedules by name, and when each runs next."""
+    found = call.broker.schedules.recurring()
+    page = found[query.skip : query.skip + query.limit]
+    return Schedules(
+        schedules=[_shown(each) for each in page],
+        count=len(page),
+        total=len(found),
+        limit=query.limit,
+        skip=query.skip,
+    )
+
+
+@schedules.get("/schedules/{name}", errors=(404,))
+async def describe_schedule(call: Call, path: SchedulePath) -> Schedule:
+    """One recurring schedule: its message, when it ran last and when it runs next."""
+    return _with_content(call, _found(call, path.name))
+
+
+@schedules.delete("/schedules/{name}", errors=(404,))
+async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
+    """Publish it no more."""
+    _found(call, path.name)
+    await call.order(lambda done: call.broker.schedules.drop_recurring(path.name, done))
+    return ScheduleDeleted(deleted=True, name=path.name)

@@ -1,0 +1,164 @@
+"""Producers and transactions: several messages, in several topics, all or none of them."""
+
+from collections import Counter
+
+from goqueue.broker.transaction_steps import Placed, Producer
+from goqueue.broker.transactions import State, TransactionChanged
+from goqueue.doors.http.as_json import record_of
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import NOT_FOUND, HttpError
+from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.routes.messages import PUBLISH_BYTES_MAX
+from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import format_moment
+from goqueue.wire.rest import transactions as rest
+
+TIMEOUT_MS = 60_000
+BEGUN, ALL = "Begun", "all"
+OPEN = frozenset({BEGUN, State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT})
+
+transactions = Operations("Transactions")
+
+
+@transactions.post("/producers/init", errors=(409,))
+async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerReply:
+    """Become a producer: of transactions, with a name that outlives it, or without.
+
+    Whoever had the name before is shut out, and a transaction that it left open is aborted.
+    """
+    timeout_ms = TIMEOUT_MS if body.transaction_timeout_ms is None else body.transaction_timeout_ms
+    reply = await call.order(lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done))
+    return rest.ProducerReply(producer_id=reply.producer_id, epoch=reply.epoch)
+
+
+@transactions.post("/producers/{producer_id}/heartbeat", errors=(404, 409))
+async def producer_heartbeat(
+    call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
+) -> rest.ProducerHeartbeatReply:
+    """Am I still this producer? 409: somebody else is by now. A heartbeat does not make a transaction last longer."""
+    machine = call.broker.transactions.machine
+    known = machine.of_producer(path.producer_id)
+    if known is None and body.transactional_id is None and machine.was_given(path.producer_id):
+        return rest.ProducerHeartbeatReply(status="ok")  # one without transactions: nobody else can be it
+    epoch = body.epoch
+    if epoch is None:
+        epoch = 0 if known is None else known.epoch
+    call.broker.transaction_steps.find(Producer(path.producer_id, epoch, body.transactional_id))
+    return rest.ProducerHeartbeatReply(status="ok")
+
+
+@transactions.get("/transactions")
+async def list_transactions(call: Call, query: rest.TransactionsQuery) -> rest.Transactions:
+    """Transactions that are open, or all that the node remembers in some state."""
+    found = [
+        (state, each)
+        for each in call.broker.transactions.listing("")
+        if (state := _state(call, each)) == query.state or query.state == ALL or (query.state is None and state in OPEN)
+    ]
+    page = found[query.skip : query.skip + query.limit]
+    return rest.Transactions(
+        transactions=[_shown(call, state, each) for state, each in page], count=len(page), total=len(found)
+    )
+
+
+def _state(call: Call, each: TransactionChanged) -> str:
+    is_begun = each.state is not State.ONGOING and call.broker.transaction_steps.is_begun(each)
+    return BEGUN if is_begun else str(each.state)
+
+
+def _shown(call: Call, state: str, each: TransactionChanged) -> rest.Transaction:
+    steps = call.broker.transaction_steps
+    began_ms = steps.begun_ms(each)
+    return rest.Transaction(
+        transaction_id=steps.transaction_id(each),
+        transactional_id=each.transactional_id,
+        producer_id=each.identity[0],
+        epoch=each.identity[1],
+        state=state,
+        start_time=None if began_ms < 0 else format_moment(began_ms),
+        timeout_ms=each.timeout_ms,
+        partitions=[rest.TransactionPartition(topic=topic, partition=number) for topic, number in each.partitions],
+    )
+
+
+@transactions.get("/transactions/stats")
+async def transaction_stats(call: Call) -> rest.TransactionStats:
+    """How many transactions are open, and how those ended that were."""
+    known = call.broker.transactions.listing("")
+    states = Counter(_state(call, each) for each in known)
+    active = sum(count for state, count in states.items() if state in OPEN)
+    by_state = dict(sorted(states.items()))
+    committed, aborted = call.broker.transactions.committed, call.broker.transactions.aborted
+    return rest.TransactionStats(
+        active_transactions=active,
+        committed_total=committed,
+        aborted_total=aborted,
+        transactional_producers=len(known),
+        transactions_by_state=by_state,
+        active_too=active,
+        by_state_too=by_state,
+        producer_stats=rest.ProducerStats(transactional_producers=len(known)),
+        log_stats=rest.LogStats(committed=committed, aborted=aborted),
+    )
+
+
+@transactions.post("/transactions/begin", errors=(404, 409))
+async def begin_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionBegun:
+    """Begin a transaction. 409: one is open already, or somebody else is this producer by now.
+
+    It must end before the timeout that init was told; else it is aborted, and its producer shut out.
+    """
+    transaction_id: str = await call.ask(lambda done: call.broker.transaction_steps.begin(_producer(body), done))
+    return rest.TransactionBegun(transaction_id=transaction_id, status="begun")
+
+
+def _producer(body: rest.ProducerBody | rest.TransactionPublish) -> Producer:
+    return Producer(body.producer_id, body.epoch, body.transactional_id)
+
+
+@transactions.post("/transactions/publish", errors=(404, 409, 413), body_bytes_max=PUBLISH_BYTES_MAX)
+async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> rest.TransactionPublished:
+    """Publish a message as part of the open transaction: read-committed readers see it when that is committed.
+
+    409: there is no open transaction, or somebody else is this producer by now.
+    """
+    if body.partition == -1:
+        body.partition = None
+    message = record_of(body, call.now_ms)
+    call.topic(body.topic)
+    placed: Placed = await call.ask(
+        lambda done: call.broker.transaction_steps.publish(_producer(body), body.topic, message, body.sequence, done)
+    )
+    return rest.TransactionPublished(partition=placed.partition, offset=placed.offset, duplicate=placed.is_duplicate)
+
+
+@transactions.post("/transactions/add-partition", errors=(404, 409))
+async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAdded:
+    """Say that a partition will take part in the open transaction. Publishing says it too."""
+    if body.partition >= call.topic(body.topic).partitions:
+        raise HttpError(
+            NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {body.partition} of {body.topic!r}"
+        )
+    _: GoQueueError | None = await call.ask(
+        lambda done: call.broker.transaction_steps.add_partition(_producer(body), body.topic, body.partition, done)
+    )
+    return rest.PartitionAdded(status="added", topic=body.topic, partition=body.partition)
+
+
+@transactions.post("/transactions/commit", errors=(404, 409))
+async def commit_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
+    """Commit: from now on read-committed readers see all of it. 409: there is no open transaction."""
+    return await _end(call, body, commit=True)
+
+
+@transactions.post("/transactions/abort", errors=(404, 409))
+async def abort_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
+    """Abort: read-committed readers will never see any of it. 409: there is no open transaction."""
+    return await _end(call, body, commit=False)
+
+
+async def _end(call: Call, body: rest.ProducerBody, *, commit: bool) -> rest.TransactionEnded:
+    _: GoQueueError | None = await call.ask(
+        lambda done: call.broker.transaction_steps.end(_producer(body), commit=commit, on_ended=done)
+    )
+    return rest.TransactionEnded(status="committed" if commit else "aborted", committed=commit, aborted=not commit)

@@ -1,0 +1,115 @@
+"""The door itself: an ASGI application for requests with the header `X-Amz-Target`, whatever their path.
+
+It has no listener of its own: the HTTP door gives it what is for it. Signatures are taken and not checked, as long as
+there are no keys to check them with.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from goqueue.broker.broker import Broker
+from goqueue.doors.sqs.call import Call, Desk, Naming, told
+from goqueue.doors.sqs.handlers.table import ACTIONS
+from goqueue.doors.sqs.queue import AllQueues
+from goqueue.model.errors import GoQueueError
+from goqueue.telemetry.logs import get_logger
+from goqueue.wire.sqs.errors import SqsError
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+ACCOUNT_ID = "000000000000"
+REGION = "goqueue"
+SERVICE = "AmazonSQS."
+TARGET = b"x-amz-target"
+BODY_BYTES_MAX = 8 * 1024 * 1024
+"""A mebibyte of message may be six of JSON."""
+CONTENT_TYPE = b"application/x-amz-json-1.0"
+
+events = get_logger("sqs")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ClientGone(GoQueueError):
+    """Before its request was complete."""
+
+
+class SqsApp:
+    def __init__(self, broker: Broker, *, account_id: str = ACCOUNT_ID, region: str = REGION) -> None:
+        self._desk = Desk(broker, Naming(account_id, region), AllQueues(broker.topics), set())
+        self._has_stopped = False
+
+    def stop(self) -> None:
+        """Whoever waits for messages is told that there are none."""
+        self._has_stopped = True
+        for future in list(self._desk.waiting):
+            if not future.done():
+                future.set_result([])
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"only http is spoken here, not {scope['type']}")
+        try:
+            status, headers, body = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        headers += [(b"content-length", b"%d" % len(body)), (b"x-amzn-requestid", str(uuid4()).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Message, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        content_type = (b"content-type", CONTENT_TYPE)
+        try:
+            answer = await self._handle(scope, receive)
+            return 200, [content_type], _encode(answer)
+        except ClientGone:
+            raise
+        except GoQueueError as error:
+            failed = told(error)
+        except Exception as bug:  # noqa: BLE001  a client gets an answer, the log gets the rest
+            events.error("request failed", exc_info=bug)
+            failed = SqsError("InternalFailure", "The request processing has failed because of an unknown error.")
+        whose = "Sender" if failed.is_of_sender else "Receiver"
+        kind = failed.kind
+        headers = [content_type, (b"x-amzn-query-error", f"{kind.code};{whose}".encode())]
+        return kind.status, headers, _encode({"__type": f"{kind.shape}#{failed.name}", "message": str(failed)})
+
+    async def _handle(self, scope: Message, receive: Receive) -> dict[str, Any]:
+        headers = dict(scope["headers"])
+        target = headers.get(TARGET, b"").decode("latin-1")
+        action = ACTIONS.get(target.removeprefix(SERVICE)) if target.startswith(SERVICE) else None
+        body = await _body(receive)
+        if action is None or scope["method"] != "POST":
+            raise SqsError("UnknownOperationException", f"The action {target[:100]!r} is not valid for this endpoint.")
+        try:
+            request = action.decode(body or b"{}")
+        except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
+            raise SqsError("SerializationException", str(mistake)) from None
+        host = headers.get(b"host", b"localhost").decode("latin-1")
+        call = Call(self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(receive))
+        return await action.handle(call, request)
+
+    async def _gone(self, receive: Receive) -> None:
+        while not self._has_stopped and (await receive())["type"] != "http.disconnect":
+            pass
+
+
+async def _body(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > BODY_BYTES_MAX:
+            raise SqsError("RequestEntityTooLargeException", f"A request has at most {BODY_BYTES_MAX} bytes.")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)

@@ -1,0 +1,136 @@
+"""One request: who is asked, under which names its queues are known, and how to wait for what the broker answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics import Result
+from goqueue.doors.sqs.queue import AllQueues, Queue
+from goqueue.model.codes import Code
+from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidOption, InvalidWish, MalformedReceipt
+from goqueue.model.refusal import Refused
+from goqueue.wire.sqs.checks import need
+from goqueue.wire.sqs.errors import SqsError, invalid_parameter
+
+T = TypeVar("T")
+
+NO_QUEUE = "The specified queue does not exist."
+
+
+class Naming:
+    """How queues are called outside: by URL and by ARN."""
+
+    def __init__(self, account_id: str, region: str) -> None:
+        self.account_id = account_id
+        self._prefix = f"arn:aws:sqs:{region}:{account_id}:"
+
+    def arn(self, name: str) -> str:
+        return self._prefix + name
+
+    def name_of_arn(self, arn: str) -> str | None:
+        """None: it is no ARN of a queue of ours."""
+        return arn.removeprefix(self._prefix) if arn.startswith(self._prefix) else None
+
+
+class Desk(NamedTuple):
+    """What all requests share."""
+
+    broker: Broker
+    naming: Naming
+    queues: AllQueues
+    waiting: set[asyncio.Future[Any]]
+    """Long polls."""
+
+
+class Call:
+    def __init__(self, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
+        self.broker, self.naming, self.queues, self._waiting = desk
+        self._base_url = base_url
+        self._gone = gone
+
+    # -- queues
+
+    def url(self, name: str) -> str:
+        return f"{self._base_url}/{self.naming.account_id}/{name}"
+
+    def queue(self, url: str | None) -> Queue:
+        name = urlsplit(need(url, "QueueUrl")).path.rstrip("/").rpartition("/")[2]
+        return self.queue_named(name)
+
+    def queue_named(self, name: str) -> Queue:
+        found = self.queues.find(name)
+        if found is None:
+            raise SqsError("QueueDoesNotExist", NO_QUEUE)
+        return found
+
+    # -- asking
+
+    async def ask(self, submit: Callable[[Callable[[T], None]], object]) -> T:
+        """What a call of the broker tells its callback; raised if it is an error."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        submit(lambda reply: None if future.done() else future.set_result(reply))
+        reply = await future
+        if isinstance(reply, GoQueueError):
+            raise reply
+        return reply
+
+    async def change_topic(self, command: Any) -> Result:
+        """The answer, if it is not one that no request can be blamed for."""
+        result: Result = await self.ask(lambda done: self.broker.topics.submit(command, done))
+        if result.code is Code.UNKNOWN_TOPIC_OR_PARTITION:
+            raise SqsError("QueueDoesNotExist", NO_QUEUE)
+        if result.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+            raise invalid_parameter(result.message)
+        return result
+
+    async def wait(self, submit: Callable[[Callable[[list[T]], None]], Any]) -> list[T]:
+        """As `ask`, for what may take long: nothing, if the client goes away or the door closes meanwhile."""
+        future: asyncio.Future[list[T]] = asyncio.get_running_loop().create_future()
+        parked = submit(lambda reply: None if future.done() else future.set_result(reply))
+        if future.done():
+            return future.result()
+        self._waiting.add(future)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                gone = tasks.create_task(_returned(self._gone))
+                either: set[asyncio.Future[Any]] = {gone, future}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                gone.cancel()
+        finally:
+            self._waiting.discard(future)
+            if parked is not None:
+                parked.cancel()
+        return future.result() if future.done() else []
+
+
+async def _returned(wait: Callable[[], Awaitable[None]]) -> None:
+    await wait()
+
+
+INVALID = "InvalidParameterValueException"
+NAMES: tuple[tuple[type[GoQueueError], str], ...] = (
+    (MalformedReceipt, "ReceiptHandleIsInvalid"),
+    (InvalidWish, INVALID),
+    (InvalidOption, INVALID),
+    (BatchTooLarge, INVALID),
+)
+CODES: dict[Code, str] = {
+    Code.UNKNOWN_TOPIC_OR_PARTITION: "QueueDoesNotExist",
+    Code.INVALID_RECORD: INVALID,
+    Code.INVALID_REQUEST: INVALID,
+    Code.INVALID_CONFIG: INVALID,
+}
+
+
+def told(error: GoQueueError) -> SqsError:
+    """One of our errors as SQS calls it."""
+    if isinstance(error, SqsError):
+        return error
+    name = next((name for kind, name in NAMES if isinstance(error, kind)), None)
+    if name is None and isinstance(error, Refused):
+        name = CODES.get(error.code)
+    if name is None:
+        name = "ServiceUnavailable" if error.retriable else "InternalFailure"
+    return SqsError(name, NO_QUEUE if name == "QueueDoesNotExist" else str(error))

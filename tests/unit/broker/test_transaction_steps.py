@@ -1,0 +1,94 @@
+"""Transactions step by step: what is begun and never used costs little, and only for a while."""
+
+from typing import Any
+
+import pytest
+
+from goqueue.broker import transaction_steps as module
+from goqueue.broker.send import NewMessage
+from goqueue.broker.transaction_steps import Placed, Producer
+from goqueue.model.codes import Code
+from goqueue.model.refusal import Refused
+from tests.unit.broker.queue_node import QueueNode, queue_node
+
+
+def init(node: QueueNode, name: str, timeout_ms: int = 60_000) -> Producer:
+    reply = node.reply(lambda done: node.broker.transaction_steps.init(name, timeout_ms, done))
+    assert reply.code is Code.NONE
+    return Producer(reply.producer_id, reply.epoch, name)
+
+
+def begin(node: QueueNode, producer: Producer) -> Any:
+    return node.reply(lambda done: node.broker.transaction_steps.begin(producer, done))
+
+
+def publish(node: QueueNode, producer: Producer, value: bytes = b"x", sequence: int | None = None) -> Any:
+    message = NewMessage(value)
+    return node.reply(lambda done: node.broker.transaction_steps.publish(producer, "orders", message, sequence, done))
+
+
+def end(node: QueueNode, producer: Producer, commit: bool = True) -> Any:
+    return node.reply(lambda done: node.broker.transaction_steps.end(producer, commit=commit, on_ended=done))
+
+
+def code(reply: Any) -> Code:
+    assert isinstance(reply, Refused)
+    return reply.code
+
+
+def test_begun_and_not_used_is_bounded_and_makes_room_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEGUN_MAX", 2)
+    node = queue_node()
+    first, second, third = (init(node, name, 5000) for name in ("a", "b", "c"))
+    assert [begin(node, each) for each in (first, second)] == [f"txn-{each.producer_id}-1" for each in (first, second)]
+    assert code(begin(node, third)) is Code.CONCURRENT_TRANSACTIONS
+    node.pass_ms(5000)
+    assert begin(node, third) == f"txn-{third.producer_id}-1"
+
+
+def test_what_was_begun_is_forgotten_with_its_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEGUN_MAX", 1)
+    node = queue_node()
+    first, second = (init(node, name) for name in ("a", "b"))
+    begin(node, first)
+    assert publish(node, first) == Placed(0, 0, is_duplicate=False)
+    assert begin(node, second) == f"txn-{second.producer_id}-1"
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "power"])
+def test_a_restart_forgets_what_was_begun_and_nothing_else(how: str) -> None:
+    node = queue_node()
+    used, unused = (init(node, name) for name in ("a", "b"))
+    begin(node, used)
+    begin(node, unused)
+    publish(node, used, b"kept")
+    node = node.restarted(how)
+    assert code(publish(node, unused)) is Code.INVALID_TXN_STATE
+    assert publish(node, used, b"kept", sequence=0) == Placed(0, 0, is_duplicate=True)
+    assert end(node, used) is None
+    assert node.values("orders") == [b"kept"]
+    assert begin(node, unused) == f"txn-{unused.producer_id}-1"
+
+
+def test_the_next_transaction_may_begin_at_once() -> None:
+    node = queue_node()
+    producer = init(node, "a")
+    for number in range(3):
+        assert begin(node, producer) == f"txn-{producer.producer_id}-{number + 1}"
+        publish(node, producer, b"%d" % number)
+        assert end(node, producer, commit=number != 1) is None
+    assert node.values("orders") == [b"0", b"2"]
+    transactions = node.broker.transactions
+    assert (transactions.committed, transactions.aborted) == (2, 1)
+
+
+def test_whoever_is_initialized_anew_waits_until_the_old_transaction_is_aborted() -> None:
+    node = queue_node()
+    old = init(node, "a")
+    begin(node, old)
+    publish(node, old, b"old")
+    new = init(node, "a")
+    assert new.epoch > old.epoch
+    assert code(publish(node, old)) is Code.PRODUCER_FENCED
+    node.put("orders", b"other")
+    assert node.values("orders") == [b"other"]

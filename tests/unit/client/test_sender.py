@@ -1,0 +1,202 @@
+"""What a broker may answer to a batch, and what becomes of it: order is kept, and nothing is stored twice."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from goqueue.client import Backoff, BrokerRefused, DeliveryTimeout, MessageTooLarge, Producer, Receipt
+from goqueue.model.codes import Code
+from goqueue.records.batch import Batch
+from goqueue.records.decode import decode
+from tests.unit.client.fake_cluster import PRODUCER_ID, TOPIC, FakeCluster, Verdict, fake_cluster
+from tests.unit.testing.loops import in_loop
+
+QUICK = Backoff(1, 5)
+
+
+def producer(cluster: FakeCluster, delivery_timeout: str = "30s", batch: int = 10) -> Producer:
+    return Producer(
+        cluster.address, backoff=QUICK, delivery_timeout=delivery_timeout, batch_messages_max=batch, linger_ms=1
+    )
+
+
+class Log:
+    """A partition as a broker keeps it: by sequence, in one epoch after the other."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes | None] = []
+        self.epoch, self.expected = 0, 0
+        self.known: dict[tuple[int, int], int] = {}
+
+    def append(self, batch: Batch) -> Verdict:
+        name = (batch.producer_epoch, batch.base_sequence)
+        if name in self.known:
+            return self.known[name]
+        if batch.producer_epoch > self.epoch:
+            self.epoch, self.expected = batch.producer_epoch, 0
+        if batch.base_sequence != self.expected:
+            return Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+        offset = self.known[name] = len(self.values)
+        self.expected += batch.record_count
+        self.values += [record.value for record in decode(batch)]
+        return offset
+
+
+def once(
+    verdict: Verdict, when: Callable[[Batch], bool], otherwise: Callable[[Batch], Verdict]
+) -> Callable[[int, Batch], Verdict]:
+    """The first batch of which `when` holds gets `verdict`."""
+    is_over = False
+
+    def judge(node_id: int, batch: Batch) -> Verdict:
+        nonlocal is_over
+        if not is_over and when(batch):
+            is_over = True
+            return verdict
+        return otherwise(batch)
+
+    return judge
+
+
+async def post_all(sending: Producer, messages: int) -> list["asyncio.Future[Receipt]"]:
+    await sending.send(TOPIC, b"first")  # from now on five batches may be under way
+    return [await sending.post(TOPIC, b"%d" % number) for number in range(messages)]
+
+
+def expected(messages: int) -> list[bytes]:
+    return [b"first", *(b"%d" % number for number in range(messages))]
+
+
+@in_loop
+async def test_a_new_leader_gets_what_the_old_one_refused() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        log = Log()
+
+        def judge(node_id: int, batch: Batch) -> Verdict:
+            if batch.base_sequence >= 21:
+                cluster.leader = 2
+            return log.append(batch) if node_id == cluster.leader else Code.NOT_LEADER_OR_FOLLOWER
+
+        cluster.judge = judge
+        futures = await post_all(sending, 100)
+        await sending.flush()
+        assert log.values == expected(100)
+        assert [future.result().offset for future in futures] == list(range(1, 101))
+        assert {node_id for node_id, _ in cluster.sent} == {1, 2}
+        assert {batch.producer_epoch for _, batch in cluster.sent} == {0}
+
+
+@pytest.mark.parametrize("code", [Code.REQUEST_TIMED_OUT, Code.NOT_ENOUGH_REPLICAS, Code.KAFKA_STORAGE_ERROR])
+def test_what_may_pass_is_tried_again_in_order(code: Code) -> None:
+    @in_loop
+    async def scenario() -> None:
+        async with fake_cluster() as cluster, producer(cluster) as sending:
+            log = Log()
+            cluster.judge = once(code, lambda batch: batch.base_sequence == 11, log.append)
+            await post_all(sending, 100)
+            await sending.flush()
+            assert log.values == expected(100)
+
+    scenario()
+
+
+@in_loop
+async def test_answers_that_were_lost_double_nothing() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        log = Log()
+
+        def judge(node_id: int, batch: Batch) -> Verdict:
+            verdict = log.append(batch)
+            if len(cluster.sent) in (3, 9):
+                cluster.hang_up()
+                return None
+            return verdict
+
+        cluster.judge = judge
+        futures = await post_all(sending, 100)
+        await sending.flush()
+        assert log.values == expected(100)
+        assert [future.result().offset for future in futures] == list(range(1, 101))
+        assert len(cluster.sent) > 11
+
+
+@in_loop
+async def test_a_broker_that_has_lost_its_memory_is_told_anew() -> None:
+    """The head of the queue is out of order: a new epoch counts from 0."""
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        logs = [Log()]
+
+        def judge(node_id: int, batch: Batch) -> Verdict:
+            if batch.base_sequence == 51 and len(logs) == 1:
+                forgetful = Log()
+                forgetful.values = logs[0].values
+                logs.append(forgetful)
+            return logs[-1].append(batch)
+
+        cluster.judge = judge
+        await post_all(sending, 100)
+        await sending.flush()
+        assert logs[-1].values == expected(100)
+        assert {(batch.producer_id, batch.producer_epoch) for _, batch in cluster.sent} == {
+            (PRODUCER_ID, 0),
+            (PRODUCER_ID, 1),
+        }
+
+
+@in_loop
+async def test_one_that_is_refused_for_good_leaves_no_gap() -> None:
+    async with fake_cluster() as cluster, producer(cluster, batch=1) as sending:
+        log = Log()
+
+        def judge(node_id: int, batch: Batch) -> Verdict:
+            (record,) = decode(batch)
+            return Code.MESSAGE_TOO_LARGE if record.value == b"3" else log.append(batch)
+
+        cluster.judge = judge
+        futures = await post_all(sending, 10)
+        await asyncio.wait(futures)
+        assert isinstance(futures[3].exception(), MessageTooLarge)
+        assert log.values == [value for value in expected(10) if value != b"3"]
+        assert {batch.producer_epoch for _, batch in cluster.sent} == {0}
+        with pytest.raises(Exception, match="1 message could not be delivered"):
+            await sending.flush()
+
+
+@in_loop
+async def test_a_duplicate_is_stored() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        cluster.judge = lambda node_id, batch: Code.DUPLICATE_SEQUENCE_NUMBER
+        assert (await sending.send(TOPIC, b"")).offset == -1
+
+
+@in_loop
+async def test_without_an_answer_it_may_be_stored() -> None:
+    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="1s") as sending:
+        cluster.judge = lambda node_id, batch: None
+        with pytest.raises(DeliveryTimeout, match="may be stored") as caught:
+            await sending.send(TOPIC, b"lost")
+        assert caught.value.may_be_stored
+        cluster.judge = lambda node_id, batch: 5
+        assert (await sending.send(TOPIC, b"found")).offset == 5
+        assert (cluster.sent[-1][1].producer_epoch, cluster.sent[-1][1].base_sequence) == (1, 0)
+
+
+@in_loop
+async def test_what_was_certainly_not_stored_says_so() -> None:
+    async with fake_cluster() as cluster, producer(cluster, delivery_timeout="1s") as sending:
+        cluster.judge = lambda node_id, batch: Code.NOT_LEADER_OR_FOLLOWER
+        with pytest.raises(DeliveryTimeout) as caught:
+            await sending.send(TOPIC, b"refused")
+        assert not caught.value.may_be_stored
+        cluster.judge = lambda node_id, batch: 5
+        assert (await sending.send(TOPIC, b"taken")).offset == 5
+        assert (cluster.sent[-1][1].producer_epoch, cluster.sent[-1][1].base_sequence) == (0, 0)
+
+
+@in_loop
+async def test_an_error_without_a_name_ends_it() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        cluster.judge = lambda node_id, batch: Code.TOPIC_AUTHORIZATION_FAILED
+        with pytest.raises(BrokerRefused, match="topic authorization failed"):
+            await sending.send(TOPIC, b"")
