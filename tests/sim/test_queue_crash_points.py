@@ -7,6 +7,7 @@ from typing import Any
 from goqueue.broker.receive import ReceiveRequest
 from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.broker.topics import SetOptions
 from goqueue.machines.delivery_commands import Place
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
@@ -153,3 +154,29 @@ def test_an_acked_record_never_comes_back_and_an_unacked_one_always_does() -> No
             got = {value for value, _ in receive(TestBroker(image, VirtualClock(node.clock.now_ms())))}
             assert not got & known, label
             assert got >= {b"%d" % number for number in range(6)} - acked, label
+
+
+def test_what_is_sent_again_after_a_crash_is_there_once_wherever_the_crash_came() -> None:
+    """Who did not hear of an acknowledgement sends again, under the same ids."""
+    wanted = (
+        NewMessage(b"now", dedup_id=b"one"),
+        NewMessage(b"late", dedup_id=b"two", delay_ms=DELAY_MS),
+        NewMessage(b"now too", dedup_id=b"three"),
+    )
+
+    def prepare(node: TestBroker) -> None:
+        node.ask(node.broker.topics.submit, SetOptions("orders", {"dedup.ms": "300000"}))
+
+    def act(node: TestBroker, prepared: object) -> None:
+        send(node, *wanted)
+        pass_time(node, DELAY_MS + 100)
+
+    def check(node: TestBroker, label: str) -> None:
+        send(node, *wanted)
+        pass_time(node, 2 * DELAY_MS)
+        send(node, *wanted)
+        pass_time(node, 2 * DELAY_MS)
+        assert sorted(each or b"" for each in values(node, "orders")) == [b"late", b"now", b"now too"], label
+        assert node.broker.schedules.measure().pending == 0, label
+
+    at_every_crash_point(prepare, act, check)

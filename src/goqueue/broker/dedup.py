@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from goqueue.broker.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.observe import Aborted
-from goqueue.broker.schedules import PENDING_MAX, Schedules
+from goqueue.broker.schedules import Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -225,12 +225,10 @@ class Deduplication:
             except GoQueueError:
                 continue  # out of service: nobody can publish there
             yield from self._in_log(ids, replica, partition)
-            for found in self._schedules.pending(topic.name, partition, None, PENDING_MAX):
-                given = _id_of(found.body.headers)
-                if given is not None:
-                    place = found.schedule.key
-                    known = Known(partition, place.offset, found.body.published_ms, replica)
-                    yield ids.key(given, found.body.key), known
+            for offset, body in self._schedules.unpublished(topic.name, partition):
+                given = _id_of(body.headers)
+                if given is not None and offset >= 0:  # no place was kept free for what comes by itself
+                    yield ids.key(given, body.key), Known(partition, offset, body.published_ms, replica)
 
     def _in_log(self, ids: _Ids, replica: Replica, partition: int) -> Iterator[tuple[bytes, Known]]:
         """The records of transactions that have not ended are looked at when they have."""

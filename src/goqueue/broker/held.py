@@ -1,4 +1,4 @@
-"""Whoever waits for an acknowledgement of a batch with delayed records waits for these too."""
+"""Who says when a batch with delayed records may be acknowledged: its replica, and the ledger of the delays."""
 
 from collections.abc import Callable
 from typing import Any

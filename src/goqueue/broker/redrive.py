@@ -4,16 +4,16 @@ What was redriven or purged is settled for a group of our own, so that it is not
 dead letter itself stays in its topic until retention takes it, and every other group still reads it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
 
 from goqueue.broker import dead_letters
 from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
 from goqueue.broker.filters import RecordFilter
+from goqueue.broker.letters import InRanges, is_from, number_in, runs_by_target, target_of
 from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
+from goqueue.broker.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.broker.scan import scan
 from goqueue.broker.send import NewMessage, Sender, Sent
 from goqueue.broker.topics import Topics
@@ -32,52 +32,11 @@ REDRIVES = "gq-redrives"
 """Header: how often a record was sent back to work."""
 ORIGIN = "gq-origin"
 """Header: where a record was published first, whatever became of it since."""
-REDRIVES_MAX = 3
 RECORDS_PER_TURN = 100
 JOBS_KEPT = 1000
 SECOND_MS = 1000
 
 __all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
-
-
-class RedriveRequest(NamedTuple):
-    topic: str
-    """Whose dead letters: the topic that they came from."""
-    to: str | None = None
-    """None: back to where each came from."""
-    filter: RecordFilter = RecordFilter()
-    is_dry_run: bool = False
-    records_per_second: int = 0
-    """0: as fast as possible."""
-    redrives_max: int = REDRIVES_MAX
-    """A record that was sent back so often is left where it is: it would only come back."""
-
-
-@dataclass
-class RedriveReport:
-    redriven: int = 0
-    """In a dry run: that would be."""
-    filtered_out: int = 0
-    looping: int = 0
-    failed: int = 0
-    errors: list[str] = field(default_factory=list)
-    """What went wrong, each kind once."""
-
-
-class RedriveJob:
-    """A redrive under way, or what became of it. A restart ends it; what it has sent back is not sent again."""
-
-    def __init__(self, request: RedriveRequest, started_ms: int) -> None:
-        self.request = request
-        self.started_ms = started_ms
-        self.ended_ms: int | None = None
-        self.report = RedriveReport()
-        self.error: GoQueueError | None = None
-        self.is_stopped = False
-
-    def stop(self) -> None:
-        """Send back no more than what is on its way."""
-        self.is_stopped = True
 
 
 class DeadLetters:
@@ -132,7 +91,7 @@ class DeadLetters:
         except GoQueueError as error:
             on_end(error)
             return
-        settled = _Settled(self._settled(place))
+        settled = InRanges(self._settled(place))
         scan(
             replica,
             (start_offset, replica.last_stable_offset),
@@ -141,7 +100,7 @@ class DeadLetters:
                 [
                     each
                     for each in records
-                    if each.offset not in settled and not (is_shared and not _is_from(topic, dict(each.headers)))
+                    if each.offset not in settled and not (is_shared and not is_from(topic, dict(each.headers)))
                 ]
             ),
             on_end,
@@ -194,7 +153,7 @@ class DeadLetters:
     ) -> None:
         """Those that follow each other to the same topic together."""
         sent: list[Sent] = []
-        runs = list(_runs(records, request.to))
+        runs = list(runs_by_target(records, request.to))
 
         def next_run() -> None:
             if not runs:
@@ -215,15 +174,15 @@ class DeadLetters:
         headers: Headers = [
             each for each in letter.headers if not each[0].startswith(dead_letters.PREFIX) and each[0] != REDRIVES
         ]
-        headers.append((REDRIVES, b"%d" % (_number(about, REDRIVES) + 1)))
+        headers.append((REDRIVES, b"%d" % (number_in(about, REDRIVES) + 1)))
         if ORIGIN not in about:
             origin = (
                 about.get(name) or b"" for name in (dead_letters.TOPIC, dead_letters.PARTITION, dead_letters.OFFSET)
             )
             headers.append((ORIGIN, b"/".join(origin)))
         known = self._topics.image.topics.get(topic)
-        partition: int | None = _number(about, dead_letters.PARTITION)
-        if known is None or partition is None or partition >= known.partitions or not _is_from(topic, about):
+        partition: int | None = number_in(about, dead_letters.PARTITION)
+        if known is None or partition is None or partition >= known.partitions or not is_from(topic, about):
             partition = None
         return NewMessage(letter.value, letter.key, headers, partition)
 
@@ -317,7 +276,7 @@ class _Redrive:
 
     def _choose(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
         chosen = _chosen(records, self._request.filter)
-        fit = [each for each in chosen if _number(dict(each.headers), REDRIVES) < self._request.redrives_max]
+        fit = [each for each in chosen if number_in(dict(each.headers), REDRIVES) < self._request.redrives_max]
         self._report.filtered_out += len(records) - len(chosen)
         self._report.looping += len(chosen) - len(fit)
         return fit
@@ -346,7 +305,7 @@ class _Redrive:
         """`detail` is where the first of a range is now."""
         _, topic, partition = self._place
         now_ms = self._letters.clock.now_ms()
-        back = [(_target(record, self._request.to), record, one) for record, one in zip(records, sent, strict=True)]
+        back = [(target_of(record, self._request.to), record, one) for record, one in zip(records, sent, strict=True)]
         for (to, number), same in groupby(back, lambda one: (one[0], one[2].partition)):
             for first, last, offset in runs_of((record.offset, one.offset) for _, record, one in same if not one.error):
                 detail = f"{to}/{number}/{offset}"
@@ -363,45 +322,5 @@ class _Redrive:
             self._letters.clock.call_soon(self.go_on)
 
 
-class _Settled:
-    """Membership in ranges, asked in rising order."""
-
-    def __init__(self, ranges: list[Range]) -> None:
-        self._ranges = ranges
-        self._at = 0
-
-    def __contains__(self, offset: int) -> bool:
-        while self._at < len(self._ranges) and self._ranges[self._at][1] < offset:
-            self._at += 1
-        return self._at < len(self._ranges) and self._ranges[self._at][0] <= offset
-
-
 def _chosen(records: list[DecodedRecord], chooses: RecordFilter) -> list[DecodedRecord]:
     return records if chooses.is_empty else [each for each in records if chooses.matches(each)]
-
-
-def _runs(records: Sequence[DecodedRecord], to: str | None) -> Iterator[tuple[str, list[DecodedRecord]]]:
-    run: list[DecodedRecord] = []
-    topic = ""
-    for record in records:
-        target = _target(record, to)
-        if run and target != topic:
-            yield topic, run
-            run = []
-        topic = target
-        run.append(record)
-    if run:
-        yield topic, run
-
-
-def _target(letter: DecodedRecord, to: str | None) -> str:
-    return to or (dict(letter.headers).get(dead_letters.TOPIC) or b"").decode(errors="replace")
-
-
-def _is_from(topic: str, about: dict[str, bytes | None]) -> bool:
-    return about.get(dead_letters.TOPIC) == topic.encode()
-
-
-def _number(about: dict[str, Any], name: str) -> int:
-    text = about.get(name) or b"0"
-    return int(text) if text.isdigit() else 0

@@ -297,6 +297,17 @@ class Schedules:
             if (job.topic, job.partition) == place and job.number not in self._appended:
                 yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
 
+    def unpublished(self, topic: str, partition: int) -> Iterator[tuple[int, Body]]:
+        """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
+        those of transactions that have not ended: they may never be.
+        """
+        for found in self.pending(topic, partition, None, PENDING_MAX):
+            if not found.schedule.waits_for_transaction:
+                yield found.schedule.key.offset, found.body
+        for job in self._machine.firing():
+            if (job.topic, job.partition) == (topic, partition):
+                yield from ((due.key.offset, body) for due, body in zip(job.records, self._bodies(job).bodies))
+
     # -- what users ask
 
     def look_up(self, key: ScheduleKey) -> Found | None:

@@ -254,6 +254,28 @@ def test_a_transaction_that_ends_after_a_restart_counts_then() -> None:
     assert node.put("orders", with_id(b"a")) == [0]
 
 
+def test_a_delayed_record_of_a_transaction_that_may_be_aborted_does_not_count() -> None:
+    node = dedup_node()
+    transaction = Transaction(node)
+    transaction.send((b"a", [("gq-dedup-id", b"a"), ("gq-delay-ms", b"60000")]))
+    node = node.restarted()
+    transaction.node = node
+    transaction.end(commit=False)
+    (sent,) = node.send("orders", with_id(b"a", b"for real"))
+    assert sent.offset > 0
+    assert node.values("orders") == [b"for real"]
+
+
+def test_a_delayed_message_that_was_just_being_published_is_known_after_a_restart() -> None:
+    node = dedup_node()
+    node.put("orders", with_id(b"a", delay_ms=MINUTE_MS))
+    node.clock.advance(MINUTE_MS + TICK_MS)  # due, and nothing of that is synced
+    node = node.restarted()
+    node.put("orders", with_id(b"a"))
+    node.pass_ms(MINUTE_MS)
+    assert len(node.values("orders")) == 1
+
+
 def test_ids_count_from_the_moment_when_a_topic_is_told_to_look_at_them() -> None:
     node = queue_node()
     node.put("orders", with_id(b"a"))

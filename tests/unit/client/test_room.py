@@ -6,14 +6,7 @@ import pytest
 
 from goqueue.client.errors import Closed, MessageTooLarge
 from goqueue.client.room import Room
-from tests.unit.testing.loops import in_loop
-
-
-async def turn() -> None:
-    """Everything that is ready runs once."""
-    done = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(done.set_result, None)
-    await done
+from tests.unit.testing.loops import in_loop, turn
 
 
 @in_loop

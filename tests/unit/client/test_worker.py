@@ -10,7 +10,7 @@ import pytest
 
 from goqueue.client import InvalidArgument, Job, LeaseLost, Reject, RetryLater, Worker
 from goqueue.testing import MemoryBroker, broker
-from tests.unit.testing.loops import in_loop
+from tests.unit.testing.loops import in_loop, turn
 
 GROUP = "packers"
 
@@ -78,7 +78,7 @@ async def test_two_workers_share_a_queue() -> None:
             @w.handle
             async def pack(job: Job, name: str = name) -> None:
                 seen[name].append(job.value)
-                await asyncio.sleep(0)
+                await turn()
                 if sum(map(len, seen.values())) == len(sent):
                     done.set()
 
@@ -107,7 +107,7 @@ async def test_no_more_are_handled_at_once_than_allowed() -> None:
             at_once += 1
             most = max(most, at_once)
             for _ in range(5):
-                await asyncio.sleep(0)
+                await turn()
             at_once -= 1
             count += 1
             if count == len(sent):
@@ -298,7 +298,7 @@ async def test_a_worker_lives_through_a_restart_of_the_broker() -> None:
                 half.set()
             if len(seen) == 100:
                 done.set()
-            await asyncio.sleep(0)
+            await turn()
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(w.run())

@@ -21,3 +21,11 @@ def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
         asyncio.run(bounded())
 
     return run
+
+
+async def turn() -> None:
+    """Let everybody else have a turn of the event loop."""
+    loop = asyncio.get_running_loop()
+    passed = loop.create_future()
+    loop.call_soon(passed.set_result, None)
+    await passed

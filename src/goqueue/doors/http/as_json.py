@@ -31,6 +31,7 @@ def record_of(message: rest.NewMessage, now_ms: int) -> NewMessage:
         delay_ms=None if message.delay is None else parse_duration_ms(message.delay),
         deliver_at_ms=None if deliver_at is None or message.delay is not None else parse_moment_ms(deliver_at, now_ms),
         expires_at_ms=None if message.ttl is None else now_ms + parse_duration_ms(message.ttl),
+        dedup_id=None if message.dedup_id is None else message.dedup_id.encode(),
     )
 
 

@@ -28,6 +28,7 @@ class NewMessage(Body):
     deliver_at_too: Moment | None = field(default=None, name="deliverAt")
     ttl: Duration | None = None
     dedup_id: str | None = None
+    """On a topic with `dedup.ms`: what was published under this id before is not published again."""
 
 
 class Publish(Body):

@@ -124,3 +124,12 @@ async def test_no_messages_and_no_topic(client: Client) -> None:
     await client.post("/topics/orders/messages", messages=[], status=400)
     await client.post("/topics/none/messages", messages=[{"value": "x"}], status=404)
     await client.post("/topics/orders/messages", messages=[{"value": "x", "dealy": "5m"}], status=400)
+
+
+@served
+async def test_what_has_an_id_is_published_once(client: Client) -> None:
+    await client.post("/topics", name="orders", num_partitions=1, options={"dedup.ms": 300_000}, status=201)
+    first, again = await publish(client, {"value": "a", "dedup_id": "7"}, {"value": "a", "dedup_id": "7"})
+    (later,) = await publish(client, {"value": "a", "dedup_id": "7"})
+    assert first["offset"] == again["offset"] == later["offset"]
+    assert len((await client.get("/topics/orders/partitions/0/messages"))["messages"]) == 1

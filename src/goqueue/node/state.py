@@ -1,0 +1,119 @@
+"""What a node remembers: its ledgers, the machines on them, and the services that are nothing but these."""
+
+import secrets
+from base64 import urlsafe_b64encode
+
+from goqueue.broker.groups import Groups
+from goqueue.broker.noting import Journeys
+from goqueue.broker.queues import Queues
+from goqueue.broker.schedules import Schedules
+from goqueue.broker.stored import (
+    CONSUMER_GROUPS,
+    DELAY_FACTS,
+    DELIVERY_FACTS,
+    GROUP_FACTS,
+    TRANSACTION_FACTS,
+    Delays,
+    Deliveries,
+    GroupsMachine,
+    TransactionMachine,
+    consumer_kind,
+    share_kind,
+)
+from goqueue.broker.topics import Topics
+from goqueue.broker.transactions import Ends, Transactions
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
+from goqueue.model.errors import DiskFull, LogPoisoned
+from goqueue.model.topics import Topic
+from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.ledger import Fact, Ledger, Machine
+
+GROUP_LEDGERS = 4
+LEDGER_OPTIONS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 * 1024 * 1024),
+    # One command may store much at once: all delayed records of a batch, which may have come compressed.
+    "max.message.bytes": str(15 * 1024 * 1024),
+    "durability": "disk",
+}
+
+
+class State:
+    """Services are made first and loaded last, since a machine tells others what it finds in its ledger."""
+
+    def __init__(self, replicas: Replicas, clock: Clock, aside: Aside, journeys: Journeys) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self._aside = aside
+        self._coordinators: list[Coordinator] = []
+        self._controller = Controller()
+        self._store = EmbeddedStore(self._controller, self._open("__metadata", 0, self._controller, STORED_FACTS))
+        self.topics = Topics(self._store, replicas, clock)
+        self.groups = self._groups()
+        self.queues = Queues(
+            [self._open("__deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
+            self.topics,
+            clock,
+            journeys,
+        )
+        delays = self._open("__delays", 0, Delays(), DELAY_FACTS)
+        self.schedules = Schedules(delays, self.topics, clock, journeys)
+        self.transactions = self._transactions()
+        self.schedules.new_producer = self.transactions.new_producer
+
+    @property
+    def cluster_id(self) -> str:
+        return self._controller.cluster_id
+
+    @property
+    def secret(self) -> bytes:
+        """Known to this cluster only; receipts are signed with it."""
+        return self._controller.secret
+
+    def load(self) -> None:
+        # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
+        for name in ("groups", "deliveries", "metadata", "delays", "transactions"):
+            for coordinator in self._coordinators:
+                if coordinator.name.rpartition("-")[0] == name:
+                    coordinator.load()
+        self._name_cluster()
+        self.topics.reconcile()
+
+    def stop(self) -> None:
+        for coordinator in self._coordinators:
+            coordinator.stop()
+
+    def _name_cluster(self) -> None:
+        """A node must not serve under a name that it could not store: clients that remember it would not come back."""
+        new_id = urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+        replies: list[object] = []
+        self._store.submit(NameCluster(new_id, secrets.token_bytes(32)), replies.append)
+        if not self.secret:
+            raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
+
+    def _open(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
+        topic = Topic(ledger, ledger.encode().ljust(16, b"\0")[:16], partition + 1, LEDGER_OPTIONS)
+        replica = self._replicas.open(topic, partition, self._clock.now_ms())
+        if replica is None:
+            raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
+        kind = ledger.strip("_")
+        stored = Ledger(replica, kind, facts, self._aside)
+        coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)
+        self._coordinators.append(coordinator)
+        return coordinator
+
+    def _groups(self) -> Groups:
+        coordinators = []
+        for number in range(GROUP_LEDGERS):
+            machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+            coordinators.append(self._open("__groups", number, machine, GROUP_FACTS))
+        return Groups(coordinators, self._clock)
+
+    def _transactions(self) -> Transactions:
+        machine = TransactionMachine()
+        coordinator = self._open("__transactions", 0, machine, TRANSACTION_FACTS)
+        ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
+        return Transactions(machine, coordinator, self.topics, self._clock, ends)
