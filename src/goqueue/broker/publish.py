@@ -144,8 +144,8 @@ class Publisher:
             received[1] = next_offset
             return
         if received is not None or not self._to_note:
-            self._note_received()
-            self._clock.call_soon(self._note_received)
+            self.note_received()
+            self._clock.call_soon(self.note_received)
         self._to_note[replica] = [first, next_offset]
 
     def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
@@ -154,9 +154,10 @@ class Publisher:
         again = merge((offset + shift, offset + shift) for offset in twins)
         for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
             self._received(replica, first, last + 1)
-        self._note_received()
+        self.note_received()
 
-    def _note_received(self) -> None:
+    def note_received(self) -> None:
+        """What was received so far, before anything else about it is noted."""
         if self._to_note:
             now_ms, to_note = self._clock.now_ms(), self._to_note
             self._to_note = {}

@@ -2,7 +2,7 @@
 name, as bytes, and only batches that hold it are opened.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from goqueue.broker.schedules import Schedules
@@ -26,7 +26,9 @@ MORE_PER_S = 14 * 1024 * 1024
 """Bytes on top of that, of partitions in which traces were found lately. Of the others only one piece in many is looked
 at, to see whether that has changed.
 """
-PROBE_EVERY = 32
+PROBE_EVERY = 64
+READ_COST = 32 * 1024
+"""Finding a place in a log costs as much as searching so many bytes."""
 LATELY = 256
 """Pieces."""
 SECOND_MS = 1000
@@ -36,7 +38,7 @@ COMPRESSED_COST = 16
 WAITING_MAX = 1000
 """Delayed records that are looked at in one turn; the others have their trace when they are due."""
 
-_RECEIVED = Step.RECEIVED
+_RECEIVED, _SCHEDULED, _DUE = Step.RECEIVED, Step.SCHEDULED, Step.DUE
 _NAME = TRACEPARENT.encode()
 
 
@@ -75,17 +77,15 @@ class TraceIndex:
         self.skipped = 0
         """Records that were too many to be looked at."""
 
-    def look(self, notes: Iterable[Note]) -> list[tuple[Spot, TraceParent]]:
+    def look(self, notes: Sequence[Note]) -> list[tuple[Spot, TraceParent]]:
         """What these notes say was received now: those that came with a trace."""
+        # In comprehensions: most notes are of no interest here, and there may be many.
+        scheduled = [note for note in notes if note[1] is _SCHEDULED]
         received: dict[tuple[str, int], list[Range]] = {}
-        scheduled: list[Note] = []
-        for note in notes:
-            step = note.step
-            if step is _RECEIVED:
-                _add(received, note, note.first)
-            elif step is Step.SCHEDULED:
-                scheduled.append(note)
-            elif step is Step.DUE and note.topic:
+        for note in [note for note in notes if note[1] is _RECEIVED]:
+            _add(received, note, note.first)
+        for note in [note for note in notes if note[1] is _DUE]:
+            if note.topic:
                 self._moved.add(note)
                 _add(received, note, int(note.detail))
         self._any.fill(self._clock.now_ms())
@@ -119,33 +119,33 @@ class TraceIndex:
             self._parents.add(spot, parent)
 
     def _search(self, replica: Replica, first: int, last: int, found: list[tuple[Spot, TraceParent]]) -> None:
-        offset = max(first, replica.start_offset)
+        offset, width = max(first, replica.start_offset), 1
         try:
             while offset <= last:
+                if not self._may_look(replica.place):
+                    # About as many as a piece holds. They are not even read.
+                    following = min(last + 1, offset + width)
+                    self.skipped += following - offset
+                    offset = following
+                    continue
                 piece = replica.read(offset, PIECE_BYTES, last + 1) or replica.read(offset, 1, replica.end_offset)
                 if piece is None:
                     return
-                following = piece.next_offset
                 self._look_into(replica, piece, found)
-                if not self._may_go_on(replica.place, piece.length):
-                    # Not even read: finding a place in a log costs as much as searching there.
-                    jump = min(last + 1 - following, (PROBE_EVERY - 1) * (following - offset))
-                    self.skipped += jump
-                    following += jump
-                offset = following
+                offset, width = piece.next_offset, max(1, piece.next_offset - offset)
         except GoQueueError:
             pass  # whoever reads it is told; here it costs a trace
 
-    def _may_go_on(self, place: tuple[str, int], size: int) -> bool:
-        """A piece was looked into: the next one too?"""
+    def _may_look(self, place: tuple[str, int]) -> bool:
         self._pieces += 1
         if self._any.is_there:
-            self._any.take(size)
             return True
-        self._more.take(size)
-        return self._more.is_there and self._pieces - self._found_at.get(place, -LATELY) < LATELY
+        is_likely = self._pieces - self._found_at.get(place, -LATELY) < LATELY
+        return self._more.is_there and (is_likely or self._pieces % PROBE_EVERY == 0)
 
     def _look_into(self, replica: Replica, piece: Slice, found: list[tuple[Spot, TraceParent]]) -> None:
+        allowance = self._any if self._any.is_there else self._more
+        allowance.take(piece.length + READ_COST)
         data = piece.read()
         is_mentioned = _NAME in data
         for batch in split(memoryview(data)):
