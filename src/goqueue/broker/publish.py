@@ -1,6 +1,6 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
@@ -12,6 +12,7 @@ from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.ranges import merge, subtract
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACTIONAL_BIT, Batch, check_batch
 from goqueue.records.control import build_kept_free
@@ -65,6 +66,8 @@ class Publisher:
         self._schedules = schedules
         self._dedup = dedup
         self._journeys = journeys
+        self._to_note: dict[Replica, list[int]] = {}
+        """What was received in this turn of the event loop: from where to where."""
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -102,8 +105,7 @@ class Publisher:
             self.batches += 1
             self.bytes += len(data)
             if keeper is replica:  # else it was noted before what waits was
-                first, next_offset, _ = appended
-                self._journeys.note(self._clock.now_ms(), _RECEIVED, topic, partition, first, next_offset - 1)
+                self._received(replica, appended.base_offset, appended.next_offset)
         if faults:
             keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
@@ -155,8 +157,7 @@ class Publisher:
         results = replica.append_all(batches, now_ms)
         appended = replica.appended_batches - batches_before
         if appended:
-            topic, partition = replica.place
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, first, replica.end_offset - 1)
+            self._received(replica, first, replica.end_offset)
         if appended < len(batches):  # some were here already, or turned away
             for batch, result in zip(batches, results, strict=True):
                 if isinstance(result, GoQueueError):
@@ -164,6 +165,34 @@ class Publisher:
         self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
+
+    def _received(self, replica: Replica, first: int, next_offset: int) -> None:
+        """Noted soon: what comes in one turn of the event loop is one range."""
+        received = self._to_note.get(replica)
+        if received is not None and received[1] == first:
+            received[1] = next_offset
+            return
+        if received is not None or not self._to_note:
+            self.note_received()
+            self._clock.call_soon(self.note_received)
+        self._to_note[replica] = [first, next_offset]
+
+    def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
+        """Noted now, before what is known of those that wait; without those that came before."""
+        shift = appended.base_offset - base_offset
+        again = merge((offset + shift, offset + shift) for offset in twins)
+        for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
+            self._received(replica, first, last + 1)
+        self.note_received()
+
+    def note_received(self) -> None:
+        """What was received so far, before anything else about it is noted."""
+        if self._to_note:
+            now_ms, to_note = self._clock.now_ms(), self._to_note
+            self._to_note = {}
+            for replica, (first, next_offset) in to_note.items():
+                self._journeys.note(now_ms, _RECEIVED, *replica.place, first, next_offset - 1)
+                replica.tell_persisted()
 
     def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
@@ -186,7 +215,7 @@ class Publisher:
             self._schedules.not_held(place)
             delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
         if (delayed or looked.twins) and replica.end_offset > end_offset:
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, appended.base_offset, appended.next_offset - 1)
+            self._received_but(replica, appended, batch.base_offset, looked.twins)
         keeper: Keeper = replica
         if delayed:
             keeper = self._schedules.hold(replica, batch, appended, delayed, place)

@@ -252,6 +252,7 @@ class Schedules:
         self._appended.add(job.number)
         if next_offset > end_offset:  # else a crash came after it was published
             note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
+            replica.tell_persisted()
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),

@@ -1,6 +1,7 @@
 """How the parts of one node fit together: disk, ledgers, machines, broker."""
 
 import secrets
+from collections.abc import Callable
 
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.compact import Compact
@@ -50,6 +51,7 @@ class Assembly:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
+        self._note_received: Callable[[], None] = lambda: None
         replicas.on_open = self._opened
         self._state = state = State(replicas, clock, aside, journeys)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
@@ -57,14 +59,14 @@ class Assembly:
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
         state.load()
         publisher, dedup, validation = self._publishing(state)
+        self._note_received = publisher.note_received
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
-        identity = Identity(node_id, state.cluster_id)
-        askable = Askable(queues, receiver, schedules, lag)
+        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
             identity=identity,
             clock=clock,
@@ -111,6 +113,7 @@ class Assembly:
         note, now_ms = self._journeys.note, self._clock.now_ms
 
         def persisted(first: int, last: int) -> None:
+            self._note_received()
             note(now_ms(), PERSISTED, topic, partition, first, last)
 
         replica.on_persisted = persisted
