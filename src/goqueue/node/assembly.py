@@ -1,7 +1,6 @@
 """How the parts of one node fit together: disk, ledgers, machines, broker."""
 
 import secrets
-from collections.abc import Callable
 
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.compact import Compact
@@ -50,7 +49,6 @@ class Assembly:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
-        self._note_received: Callable[[], None] = lambda: None
         replicas.on_open = self._opened
         self._state = state = State(replicas, clock, aside, journeys)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
@@ -60,7 +58,6 @@ class Assembly:
         dedup = Deduplication(topics, schedules, clock)
         dedup.start()
         publisher = Publisher(topics, clock, state.transactions.verify, schedules, dedup, journeys)
-        self._note_received = publisher.note_received
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
@@ -102,9 +99,8 @@ class Assembly:
             return
         note, now_ms = self._journeys.note, self._clock.now_ms
 
-        def persisted(first: int, last: int) -> None:
-            self._note_received()
-            note(now_ms(), PERSISTED, topic, partition, first, last)
+        def persisted(first: int, last: int, at_ms: int | None) -> None:
+            note(now_ms() if at_ms is None else at_ms, PERSISTED, topic, partition, first, last)
 
         replica.on_persisted = persisted
 
