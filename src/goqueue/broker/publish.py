@@ -24,6 +24,8 @@ from goqueue.runtime.clock import Clock
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
 
+TOGETHER_MS = 5
+"""What is received in one partition within that time is one range."""
 _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
@@ -67,7 +69,7 @@ class Publisher:
         self._dedup = dedup
         self._journeys = journeys
         self._to_note: dict[Replica, list[int]] = {}
-        """What was received in this turn of the event loop: from where to where."""
+        """What was received and is not noted yet: from where, to where, since when."""
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -105,7 +107,7 @@ class Publisher:
             self.batches += 1
             self.bytes += len(data)
             if keeper is replica:  # else it was noted before what waits was
-                self._received(replica, appended.base_offset, appended.next_offset)
+                self._received(replica, appended.base_offset, appended.next_offset, self._clock.now_ms())
         if faults:
             keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
@@ -157,7 +159,7 @@ class Publisher:
         results = replica.append_all(batches, now_ms)
         appended = replica.appended_batches - batches_before
         if appended:
-            self._received(replica, first, replica.end_offset)
+            self._received(replica, first, replica.end_offset, now_ms)
         if appended < len(batches):  # some were here already, or turned away
             for batch, result in zip(batches, results, strict=True):
                 if isinstance(result, GoQueueError):
@@ -166,33 +168,33 @@ class Publisher:
         self.bytes += replica.appended_bytes - bytes_before
         return results
 
-    def _received(self, replica: Replica, first: int, next_offset: int) -> None:
-        """Noted soon: what comes in one turn of the event loop is one range."""
+    def _received(self, replica: Replica, first: int, next_offset: int, now_ms: int) -> None:
+        """Noted before anything else is, or a few milliseconds later: what comes together is one range."""
         received = self._to_note.get(replica)
-        if received is not None and received[1] == first:
+        if received is not None and received[1] == first and now_ms - received[2] < TOGETHER_MS:
             received[1] = next_offset
             return
-        if received is not None or not self._to_note:
+        if received is not None:
             self.note_received()
-            self._clock.call_soon(self.note_received)
-        self._to_note[replica] = [first, next_offset]
+        self._to_note[replica] = [first, next_offset, now_ms]
+        self._journeys.before_note = self.note_received
+        if self._journeys.on_news is not None:
+            self._journeys.tell_news()
 
     def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
         """Noted now, before what is known of those that wait; without those that came before."""
         shift = appended.base_offset - base_offset
         again = merge((offset + shift, offset + shift) for offset in twins)
         for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
-            self._received(replica, first, last + 1)
+            self._received(replica, first, last + 1, self._clock.now_ms())
         self.note_received()
 
     def note_received(self) -> None:
-        """What was received so far, before anything else about it is noted."""
-        if self._to_note:
-            now_ms, to_note = self._clock.now_ms(), self._to_note
-            self._to_note = {}
-            for replica, (first, next_offset) in to_note.items():
-                self._journeys.note(now_ms, _RECEIVED, *replica.place, first, next_offset - 1)
-                replica.tell_persisted()
+        self._journeys.before_note = None
+        to_note, self._to_note = self._to_note, {}
+        for replica, (first, next_offset, at_ms) in to_note.items():
+            self._journeys.note(at_ms, _RECEIVED, *replica.place, first, next_offset - 1)
+            replica.tell_persisted(at_ms)
 
     def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""

@@ -179,9 +179,11 @@ def parent_of(headers: Iterable[tuple[str, bytes | None]]) -> TraceParent | None
 
 def _add(received: dict[tuple[str, int], list[Range]], note: Note, first: int) -> None:
     """Neighbours as one; they come in order."""
-    ranges = received.setdefault((note.topic, note.partition), [])
-    last = first + note.last - note.first
-    if ranges and ranges[-1][1] == first - 1:
+    last = first + note[5] - note[4]
+    ranges = received.get(note[2:4])
+    if ranges is None:
+        received[note[2], note[3]] = [(first, last)]
+    elif ranges[-1][1] == first - 1:
         ranges[-1] = ranges[-1][0], last
     else:
         ranges.append((first, last))

@@ -1,7 +1,6 @@
 """How the parts of one node fit together: disk, ledgers, machines, broker."""
 
 import secrets
-from collections.abc import Callable
 
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.compact import Compact
@@ -51,7 +50,6 @@ class Assembly:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
-        self._note_received: Callable[[], None] = lambda: None
         replicas.on_open = self._opened
         self._state = state = State(replicas, clock, aside, journeys)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
@@ -59,7 +57,6 @@ class Assembly:
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
         state.load()
         publisher, dedup, validation = self._publishing(state)
-        self._note_received = publisher.note_received
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
@@ -112,9 +109,8 @@ class Assembly:
             return
         note, now_ms = self._journeys.note, self._clock.now_ms
 
-        def persisted(first: int, last: int) -> None:
-            self._note_received()
-            note(now_ms(), PERSISTED, topic, partition, first, last)
+        def persisted(first: int, last: int, at_ms: int | None) -> None:
+            note(now_ms() if at_ms is None else at_ms, PERSISTED, topic, partition, first, last)
 
         replica.on_persisted = persisted
 

@@ -32,8 +32,8 @@ _new_tuple = tuple.__new__
 
 Defer = Callable[[Callable[[], None]], object]
 """Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
-OnPersisted = Callable[[int, int], None]
-"""First and last offset."""
+OnPersisted = Callable[[int, int, int | None], None]
+"""First and last offset, and when: None means now."""
 
 
 class Appended(NamedTuple):
@@ -291,7 +291,7 @@ class Replica:
         self.tell_persisted()
         self._wake_soon()
 
-    def tell_persisted(self) -> None:
+    def tell_persisted(self, at_ms: int | None = None) -> None:
         """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
         high_watermark, tell, first = self.log.acknowledged_offset, self.on_persisted, self._told_offset
         if high_watermark <= first:
@@ -300,10 +300,10 @@ class Replica:
         while self._markers and self._markers[0] < high_watermark:
             marker = self._markers.popleft()
             if tell is not None and first < marker:
-                tell(first, marker - 1)
+                tell(first, marker - 1, at_ms)
             first = marker + 1
         if tell is not None and first < high_watermark:
-            tell(first, high_watermark - 1)
+            tell(first, high_watermark - 1, at_ms)
 
     def _wake_soon(self) -> None:
         if not self._wake_is_due and (self._reached or self._watchers):
