@@ -1,7 +1,7 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
@@ -34,9 +34,25 @@ Keeper: TypeAlias = Replica | Held | Twinned
 
 
 NONE = Looked({}, {})
+OFF = "off"
+
+
+class Gate(Protocol):
+    """What looks at every record, on topics that ask for it."""
+
+    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Any]]:
+        """The part of a batch that may be appended, and what is wrong with the rest."""
+
+    def bury(
+        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Any], place: tuple[str, int]
+    ) -> Held:
+        """Keep the rest elsewhere."""
 
 
 class Publisher:
+    gate: Gate
+    """Set before the first batch comes."""
+
     def __init__(
         self,
         topics: Topics,
@@ -78,9 +94,12 @@ class Publisher:
         """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
+        faults: list[Any] = []
+        if replica.options.schema_validation != OFF:
+            batch, faults = self.gate.check(replica, topic, batch)
         batches_before = replica.appended_batches
         keeper: Keeper = replica
-        if self.has_wishes(replica, topic, partition, batch):
+        if not batch.is_control and self.has_wishes(replica, topic, partition, batch):
             keeper, appended = self._grant(replica, batch, topic, partition)
         else:
             appended = replica.append(batch, self._clock.now_ms())
@@ -89,7 +108,17 @@ class Publisher:
             self.bytes += len(data)
             if keeper is replica:  # else it was noted before what waits was
                 self._received(replica, appended.base_offset, appended.next_offset, self._clock.now_ms())
+        if faults:
+            keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
+
+    def must_open(
+        self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
+    ) -> bool:
+        """Whether `batch` cannot simply be appended: somebody has to look at its records first."""
+        return replica.options.schema_validation != OFF or self.has_wishes(
+            replica, topic, partition, batch, has_none_in_plain
+        )
 
     def sees_no_wishes(self, data: memoryview) -> bool:
         """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""

@@ -19,6 +19,7 @@ from goqueue.broker.replay import Replays
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
+from goqueue.broker.validation import Validation
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
@@ -55,9 +56,7 @@ class Assembly:
         forgetting = Forgetting(journeys, memory.parents, memory.moved)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
         state.load()
-        dedup = Deduplication(topics, schedules, clock)
-        dedup.start()
-        publisher = Publisher(topics, clock, state.transactions.verify, schedules, dedup, journeys)
+        publisher, dedup, validation = self._publishing(state)
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
@@ -84,6 +83,8 @@ class Assembly:
             members=Members(groups, queues, topics, clock),
             reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            schemas=state.schemas,
+            validation=validation,
             transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock),
             compact=compact,
             journeys=journeys,
@@ -92,6 +93,15 @@ class Assembly:
             creates_topics=creates_topics,
         )
         dead_letter_writer.write_pending()
+
+    def _publishing(self, state: State) -> tuple[Publisher, Deduplication, Validation]:
+        dedup = Deduplication(state.topics, state.schedules, self._clock)
+        dedup.start()
+        verify = state.transactions.verify
+        publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys)
+        validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys)
+        state.schedules.check_record = validation.check_one
+        return publisher, dedup, validation
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place
