@@ -117,7 +117,7 @@ def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> Non
     committer.run_once()
     trace.promise("made")
     made_at = trace.disk.op_count
-    directory.delete_log("made", 3)
+    directory.retire("made", [3])()
     trace.promise("deleted")
     directory.open_log("made", 3, SMALL, 0)
     trace.promise("made again")

@@ -81,6 +81,7 @@ class State:
                     coordinator.load()
         self._name_cluster()
         self.topics.reconcile()
+        self.topics.work_aside(self._aside)
 
     def stop(self) -> None:
         for coordinator in self._coordinators:
