@@ -19,6 +19,7 @@ from goqueue.broker.replay import Replays
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
+from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
@@ -44,13 +45,14 @@ class Assembly:
         creates_topics: bool,
         compact: Compact,
         aside: Aside = at_once,
+        limits: PartitionLimits = PartitionLimits(),  # noqa: B008  a tuple
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
     ) -> None:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
         replicas.on_open = self._opened
-        self._state = state = State(replicas, clock, aside, journeys)
+        self._state = state = State(replicas, clock, aside, journeys, limits)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         forgetting = Forgetting(journeys, memory.parents, memory.moved)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]

@@ -384,6 +384,7 @@ class Log:
         """Let go without another write: the log is deleted. Readers in flight keep its files open."""
         if self._failure is None:
             self._failure = LogClosed(f"{self.directory} is deleted")
+        self.segments.let_go()
 
     def _leave_clean(self) -> None:
         self.segments.active.seal()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.machines.controller import (
-    PARTITIONS_MAX,
     STORED_FACTS,
     AddPartitions,
     Controller,
