@@ -21,6 +21,8 @@ class PartitionLimits(NamedTuple):
 
     per_topic: int = 1_000
     in_all: int = 100_000
+    default: int = 3
+    """Of a topic that does not say how many."""
 
     def refusal(self, wanted: int, others: int) -> str:
         """Why a topic cannot have `wanted` partitions beside the `others` of all other topics; empty: it can."""

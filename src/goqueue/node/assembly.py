@@ -40,19 +40,18 @@ class Assembly:
         replicas: Replicas,
         clock: Clock,
         node_id: int,
-        default_partitions: int,
+        partitions: PartitionLimits,
         *,
         creates_topics: bool,
         compact: Compact,
         aside: Aside = at_once,
-        limits: PartitionLimits = PartitionLimits(),  # noqa: B008  a tuple
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
     ) -> None:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
         replicas.on_open = self._opened
-        self._state = state = State(replicas, clock, aside, journeys, limits)
+        self._state = state = State(replicas, clock, aside, journeys, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         forgetting = Forgetting(journeys, memory.parents, memory.moved)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
@@ -91,7 +90,7 @@ class Assembly:
             compact=compact,
             journeys=journeys,
             tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
-            default_partitions=default_partitions,
+            default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
         dead_letter_writer.write_pending()

@@ -138,11 +138,10 @@ class Node:
             self._replicas,
             self._clock,
             settings.node_id,
-            settings.default_partitions,
+            partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
             aside=self._aside,
-            limits=partition_limits(settings.partitions_max),
             tracing=tracing_options(settings),
         )
         return self._assembly

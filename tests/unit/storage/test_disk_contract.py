@@ -234,6 +234,18 @@ def test_make_directory_makes_parents_and_may_be_repeated(disk: Disk) -> None:
     assert errno_of(lambda: disk.make_directory("a/b/c/file/d")) == errno.EEXIST
 
 
+def test_many_directories_are_made_as_one_would_be(disk: Disk) -> None:
+    disk.make_directories("a/b", ["2", "1"])
+    new_file(disk, b"kept", "a/b/1/file")
+    disk.make_directories("a/b", ["1", "3"])
+    assert disk.list("a/b") == ["1", "2", "3"]
+    assert content_of(disk, "a/b/1/file") == b"kept"
+    assert errno_of(lambda: disk.make_directories("a/b/1", ["file"])) == errno.EEXIST
+    with pytest.raises(ValueError, match="not a path inside"):
+        disk.make_directories("a", ["fine", "../out"])
+    assert disk.list("a") == ["b"]
+
+
 def test_rename_moves_and_replaces(disk: Disk) -> None:
     disk.make_directory("d")
     file = new_file(disk, b"new")
