@@ -112,15 +112,16 @@ class DeadLetterWriter:
             source = self._topics.image.topics.get(place.topic)
             name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
-                self._create(name, source, place)
+                self._create(name, source, place, source.partitions)
                 return
             self._publish(place, name, letters)
         except GoQueueError as error:
             self.publish_errors += 1
             self._failed(place, error)
 
-    def _create(self, name: str, source: Topic, place: Place) -> None:
-        """What the source took must fit, with all that is said about it."""
+    def _create(self, name: str, source: Topic, place: Place, partitions: int) -> None:
+        """What the source took must fit, with all that is said about it. One partition has to do where the node cannot
+        have so many more."""
         defaults = self._topics.defaults
         bytes_max = max(source.options(defaults).max_message_bytes, defaults.max_message_bytes) + ABOUT_BYTES
         options = {"max.message.bytes": str(bytes_max)}
@@ -129,13 +130,15 @@ class DeadLetterWriter:
             if isinstance(reply, GoQueueError):
                 self.create_errors += 1
                 self._failed(place, reply)
+            elif reply.code is Code.INVALID_PARTITIONS and partitions > 1:
+                self._create(name, source, place, partitions=1)
             elif reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
                 self.create_errors += 1
                 self._failed(place, GoQueueError(reply.message))
             else:
                 self._clock.call_soon(lambda: self._again(place))
 
-        self._topics.submit(CreateTopic(name, secrets.token_bytes(16), source.partitions, options), created)
+        self._topics.submit(CreateTopic(name, secrets.token_bytes(16), partitions, options), created)
 
     def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
         partition = place.partition % self._topics.image.topics[name].partitions
