@@ -20,6 +20,7 @@ from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.validation import Validation
+from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
@@ -40,7 +41,7 @@ class Assembly:
         replicas: Replicas,
         clock: Clock,
         node_id: int,
-        default_partitions: int,
+        partitions: PartitionLimits,
         *,
         creates_topics: bool,
         compact: Compact,
@@ -51,7 +52,7 @@ class Assembly:
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
         replicas.on_open = self._opened
-        self._state = state = State(replicas, clock, aside, journeys)
+        self._state = state = State(replicas, clock, aside, journeys, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         forgetting = Forgetting(journeys, memory.parents, memory.moved)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
@@ -89,7 +90,7 @@ class Assembly:
             compact=compact,
             journeys=journeys,
             tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
-            default_partitions=default_partitions,
+            default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
         dead_letter_writer.write_pending()

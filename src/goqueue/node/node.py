@@ -1,8 +1,8 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
-which are written aside.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and what is done
+aside: snapshots are written, and new partitions made.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
+from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
@@ -137,7 +138,7 @@ class Node:
             self._replicas,
             self._clock,
             settings.node_id,
-            settings.default_partitions,
+            partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
             aside=self._aside,

@@ -79,6 +79,11 @@ class Settings:
     )
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
+    partitions_max: int = _setting(
+        1000,
+        Count(at_least=1, at_most=10_000),
+        "Most partitions that a topic may have. A node also keeps all of them within its limit on open files.",
+    )
     auto_create_topics: Switch = _setting(
         Switch.ON, Choice(Switch), "Whether a topic that a client asks for is made if there is none."
     )
@@ -228,7 +233,12 @@ def read_settings(
     reader.read(((_BY_NAME[name], raw) for name, raw in flags.items()), lambda spec: spec.flag)
     if reader.problems:
         raise InvalidSettings("\n".join(reader.problems))
-    return Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    settings = Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    if settings.default_partitions > settings.partitions_max:
+        raise InvalidSettings(
+            f"default_partitions = {settings.default_partitions}: more than partitions_max = {settings.partitions_max}"
+        )
+    return settings
 
 
 def _did_you_mean(wrong: str, prefix: str = "") -> str:

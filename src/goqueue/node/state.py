@@ -25,7 +25,7 @@ from goqueue.broker.stored import (
 )
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Ends, Transactions
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
 from goqueue.replica.replicas import Replicas
@@ -47,12 +47,14 @@ LEDGER_OPTIONS = {
 class State:
     """Services are made first and loaded last, since a machine tells others what it finds in its ledger."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, aside: Aside, journeys: Journeys) -> None:
+    def __init__(
+        self, replicas: Replicas, clock: Clock, aside: Aside, journeys: Journeys, limits: PartitionLimits
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._aside = aside
         self._coordinators: list[Coordinator] = []
-        self._controller = Controller()
+        self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open("__metadata", 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
         self.groups = self._groups()
@@ -85,6 +87,7 @@ class State:
                     coordinator.load()
         self._name_cluster()
         self.topics.reconcile()
+        self.topics.work_aside(self._aside)
 
     def stop(self) -> None:
         for coordinator in self._coordinators:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from goqueue.broker.broker import Broker
+from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
@@ -85,7 +86,7 @@ class MemoryNode:
             self.replicas,
             self.clock,
             NODE_ID,
-            DEFAULT_PARTITIONS,
+            PartitionLimits(default=DEFAULT_PARTITIONS),
             creates_topics=True,
             compact=compactions.now,
             tracing=self.tracing,
