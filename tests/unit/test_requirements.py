@@ -18,11 +18,14 @@ CHOSEN_TOOLS = {
     "import-linter",
     "kio",
     "mypy",
+    "promql-parser",
     "pytest",
     "pytest-xdist",
+    "pyyaml",
     "ruff",
     "schemathesis",
     "setuptools",
+    "types-pyyaml",
 }
 
 

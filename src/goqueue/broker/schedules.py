@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.noting import Journeys, note_delay, note_due
+from goqueue.broker.second_places import SecondPlaces
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
@@ -95,6 +96,7 @@ class Schedules:
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
+        self.second_places = SecondPlaces()
         self.new_producer: NewProducer = lambda given: None
         self._image = Image()
         self._under_way: set[int] = set()
@@ -246,7 +248,8 @@ class Schedules:
         self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
         if next_offset > end_offset:  # else a crash came after it was published
-            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
+            if note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms):
+                self.second_places.add(replica, end_offset, next_offset - 1)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),

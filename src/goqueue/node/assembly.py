@@ -9,8 +9,11 @@ from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
+from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
+from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.members import Members
+from goqueue.broker.metrics.metrics import Metrics, MetricsOptions, Sources
 from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
@@ -48,6 +51,7 @@ from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.telemetry.meters import Meters
 
 PERSISTED = Step.PERSISTED
 GROUP_LEDGERS = 4
@@ -75,6 +79,7 @@ class Assembly:
         compact: Compact,
         aside: Aside = at_once,
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
+        metrics: MetricsOptions = MetricsOptions(),  # noqa: B008  likewise
     ) -> None:
         self._replicas = replicas
         self._clock = clock
@@ -82,6 +87,8 @@ class Assembly:
         self._coordinators: list[Coordinator] = []
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
+        self._meters = meters = Meters()
+        self.loop_watch = LoopWatch(clock, meters.loop_lag_s)
         replicas.on_open = self._opened
         controller = Controller()
         store = EmbeddedStore(controller, self._coordinator("__metadata", 0, controller, STORED_FACTS))
@@ -89,7 +96,7 @@ class Assembly:
         groups = self._groups()
         queues = Queues([self._delivery(number) for number in range(GROUP_LEDGERS)], topics, clock, journeys)
         schedules = Schedules(self._coordinator("__delays", 0, Delays(), DELAY_FACTS), topics, clock, journeys)
-        forgetting = Forgetting(journeys, memory.parents, memory.moved)
+        forgetting = Forgetting(journeys, memory.parents, memory.moved, meters, schedules.second_places)
         told = (groups, queues, schedules, forgetting)
         topics.on_change += [each.topics_changed for each in told]
         transactions = self._transactions(topics, groups, schedules)
@@ -99,7 +106,7 @@ class Assembly:
         topics.reconcile()
         dedup = Deduplication(topics, schedules, clock)
         dedup.start()
-        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup, journeys)
+        publisher = Publisher(topics, clock, transactions.verify, schedules, dedup, journeys, meters)
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
@@ -108,12 +115,17 @@ class Assembly:
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
         identity = Identity(node_id, controller.cluster_id)
         askable = Askable(queues, receiver, schedules, lag)
+        health = Health(topics, replicas, self._coordinators, self.loop_watch)
+        sources = Sources(
+            topics, replicas, groups, queues, schedules, transactions, publisher, journeys, meters, health, {}
+        )
+        traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
             clock=clock,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock, journeys),
+            fetcher=Fetcher(topics, clock, journeys, meters),
             groups=groups,
             lag=lag,
             transactions=transactions,
@@ -130,7 +142,9 @@ class Assembly:
             transaction_steps=TransactionSteps(transactions, topics, publisher, sender, clock),
             compact=compact,
             journeys=journeys,
-            tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
+            tracing=traced,
+            metrics=Metrics(sources, traced.identities, node_id, metrics),
+            health=health,
             default_partitions=default_partitions,
             creates_topics=creates_topics,
         )
@@ -180,7 +194,7 @@ class Assembly:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._coordinator("__groups", number, machine, GROUP_FACTS))
-        return Groups(coordinators, self._clock)
+        return Groups(coordinators, self._clock, self._meters)
 
     def _delivery(self, number: int) -> Coordinator:
         return self._coordinator("__deliveries", number, Deliveries(), DELIVERY_FACTS)
@@ -192,6 +206,7 @@ class Assembly:
         return Transactions(machine, coordinator, topics, self._clock, ends)
 
     def stop(self) -> None:
+        self.loop_watch.stop()
         self.broker.tracing.journal.stop()
         for coordinator in self._coordinators:
             coordinator.stop()

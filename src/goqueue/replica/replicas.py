@@ -26,10 +26,10 @@ class Replicas:
         sync_interval_ms: int,
         defer: Defer,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self.defaults = defaults
         """What a topic gets that does not say otherwise."""
-        self._disk_reserve_bytes = disk_reserve_bytes
+        self.disk_reserve_bytes = disk_reserve_bytes
         self._sync_interval_ms = sync_interval_ms
         self._defer = defer
         self._replicas: dict[PartitionName, Replica] = {}
@@ -53,7 +53,7 @@ class Replicas:
             return self._replicas.get(name)
         options = topic.options(self.defaults)
         try:
-            log = self._directory.open_log(topic.name, partition, self._log_options(options), now_ms)
+            log = self.directory.open_log(topic.name, partition, self._log_options(options), now_ms)
             replica = Replica(
                 log,
                 f"{topic.name}/{partition}",
@@ -82,12 +82,12 @@ class Replicas:
     def remove(self, topic: str, partition: int) -> None:
         replica = self._replicas.pop((topic, partition), None)
         self.failed.pop((topic, partition), None)
-        self._directory.delete_log(topic, partition)
+        self.directory.delete_log(topic, partition)
         if replica is not None:
             replica.abandoned()
 
     def maintain(self, now_ms: int) -> None:
-        self._directory.maintain(now_ms)
+        self.directory.maintain(now_ms)
         for replica in self._replicas.values():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
@@ -108,7 +108,7 @@ class Replicas:
                 replica.close()
             except GoQueueError as error:
                 events.error("copy not closed cleanly", copy=replica.name, reason=str(error))
-        self._directory.close()
+        self.directory.close()
 
     def _log_options(self, options: TopicOptions) -> LogOptions:
         return LogOptions(
@@ -119,7 +119,7 @@ class Replicas:
             segment_ms=options.segment_ms,
             retention_ms=options.retention_ms,
             retention_bytes=options.retention_bytes,
-            disk_reserve_bytes=self._disk_reserve_bytes,
+            disk_reserve_bytes=self.disk_reserve_bytes,
             sync_interval_ms=self._sync_interval_ms,
             dirty_ratio_min=options.min_cleanable_dirty_ratio,
             tombstone_ms=options.delete_retention_ms,

@@ -22,17 +22,22 @@ events = get_logger("storage")
 LogName = tuple[str, int]
 """Topic and partition."""
 
+OPEN, OTHER = "open", "other"
+OPERATIONS = (OPEN, "write", "sync", OTHER)
+
 
 class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
     def __init__(self, disk: Disk, committer: Committer, lock: Lock) -> None:
         self._disk = disk
-        self._committer = committer
+        self.committer = committer
         self._lock: Lock | None = lock
         self.logs: dict[LogName, Log] = {}
         self.report: list[RecoveryReport] = []
         """One for each log whose opening took more than a look."""
+        self.failures = dict.fromkeys(OPERATIONS, 0)
+        """What took logs out of service, by what they were about to do."""
 
     @classmethod
     def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
@@ -73,12 +78,20 @@ class DataDirectory:
             log = Log.open(self._disk, _log_path(topic, partition), options, now_ms)
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
+            self._failed(OPEN)
             raise
-        self._committer.add(log)
+        log.on_failure = self._failed
+        self.committer.add(log)
         self.logs[name] = log
         if log.report.needed_work:
             self.report.append(log.report)
         return log
+
+    def _failed(self, doing: str) -> None:
+        self.failures[doing if doing in OPERATIONS else OTHER] += 1
+
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes()
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Gone once the rename is durable; a crash while the files are removed is finished at the next start."""
@@ -93,7 +106,7 @@ class DataDirectory:
             raise LogPoisoned(f"{path} cannot be deleted: {error}") from error
         log = self.logs.pop((topic, partition), None)
         if log is not None:
-            self._committer.remove(log)
+            self.committer.remove(log)
             log.abandon()
         try:
             self._finish_deletion(parent, target)
@@ -136,7 +149,7 @@ class DataDirectory:
             return
         for log in self.logs.values():
             try:
-                self._committer.remove(log)
+                self.committer.remove(log)
                 log.close()
             except GoQueueError as error:
                 events.error("log not closed cleanly", log=log.directory, reason=str(error))
