@@ -18,7 +18,7 @@ OF_A_LOG = (
 )
 FAILED = "goqueue_broker_messages_failed_total"
 LOST = Code.KAFKA_STORAGE_ERROR.name
-ERRORS = (LOST, Code.INVALID_RECORD.name, Code.CORRUPT_MESSAGE.name, Code.MESSAGE_TOO_LARGE.name)
+ERRORS = (LOST, Code.INVALID_RECORD.name)
 """Kinds that every topic starts with at zero: of a series that begins with its first error, no rate is known."""
 BY_STEP = (
     (Step.ACKED, "goqueue_broker_messages_acked_total"),

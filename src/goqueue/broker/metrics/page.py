@@ -5,6 +5,8 @@ a thousand topics has tens of thousands.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -15,6 +17,8 @@ from goqueue.telemetry.histogram import Histogram
 from goqueue.telemetry.trace_ids import Spot
 
 NODE_ID = "node_id"
+LABELS = "\0"
+"""Where the labels go in a template."""
 TOTAL = "_total"
 OTHER = "_other"
 """Stands for all that are too many to have a series of their own."""
@@ -68,11 +72,13 @@ class Page:
 
     def observe(self, name: str, values: Values, histogram: Histogram) -> None:
         rows = self._histograms.setdefault(name, {})
-        if values in rows:
-            rows[values].add(histogram)
-        else:
-            rows[values] = copy = Histogram(histogram.bounds)
-            copy.add(histogram)
+        before = rows.get(values)
+        if before is not None:
+            both = Histogram(histogram.bounds)
+            both.add(before)
+            both.add(histogram)
+            histogram = both
+        rows[values] = histogram
 
     def number(self, name: str, values: Values = ()) -> float:
         return self._numbers.get(name, {}).get(values, 0)
@@ -115,12 +121,11 @@ class Page:
             names = self._labels(name)
             _head(lines, name, HISTOGRAM, BY_NAME[name].help)
             for values, histogram in histograms.items():
-                labels = _quoted(names, (*values, self._node_id))
-                for bound, count, example in _cumulated(histogram, identify):
-                    shown = _exemplar(example) if is_openmetrics and example is not None else ""
-                    lines.append(f'{name}_bucket{{le="{bound}",{labels}}} {count}{shown}\n')
-                lines.append(f"{name}_count{{{labels}}} {histogram.count}\n")
-                lines.append(f"{name}_sum{{{labels}}} {histogram.total}\n")
+                labels = known.get((names, values)) or _quoted(names, (*values, self._node_id))
+                if is_openmetrics and histogram.examples:
+                    lines.append(_with_examples(name, labels, histogram, identify))
+                else:
+                    lines.append(_plain(name, labels, histogram))
         return "".join(lines)
 
 
@@ -131,6 +136,27 @@ class Identify(Protocol):
 
 
 Bucket = tuple[str, int, Exemplar | None]
+
+
+def _plain(name: str, labels: str, histogram: Histogram) -> str:
+    """All lines at once: most of a page are buckets."""
+    counts = tuple(accumulate(histogram.counts))
+    template = _template(name, tuple(histogram.bounds)).replace(LABELS, labels.replace("%", "%%"))
+    return template % (*counts, counts[-1], histogram.total)
+
+
+@cache
+def _template(name: str, bounds: tuple[float, ...]) -> str:
+    buckets = "".join(f'{name}_bucket{{le="{bound}",{LABELS}}} %d\n' for bound in (*bounds, "+Inf"))
+    return f"{buckets}{name}_count{{{LABELS}}} %d\n{name}_sum{{{LABELS}}} %r\n"
+
+
+def _with_examples(name: str, labels: str, histogram: Histogram, identify: Identify) -> str:
+    buckets = "".join(
+        f'{name}_bucket{{le="{bound}",{labels}}} {count}{_exemplar(example) if example is not None else ""}\n'
+        for bound, count, example in _cumulated(histogram, identify)
+    )
+    return f"{buckets}{name}_count{{{labels}}} {histogram.count}\n{name}_sum{{{labels}}} {histogram.total}\n"
 
 
 def _cumulated(histogram: Histogram, identify: Identify) -> Iterator[Bucket]:
