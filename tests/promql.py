@@ -5,6 +5,7 @@ that what Prometheus would not take is not taken here; and where promtool is ins
 import operator
 import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import promql_parser as ql
@@ -63,9 +64,9 @@ class Samples:
 def _matches(matcher: Any, values: dict[str, str]) -> bool:
     value = values.get(matcher.name, "")
     if matcher.op == ql.MatchOp.Equal:
-        return value == matcher.value
+        return bool(value == matcher.value)
     assert matcher.op == ql.MatchOp.Re, "our queries use no other"
-    return re.fullmatch(matcher.value, value) is not None
+    return re.fullmatch(str(matcher.value), value) is not None
 
 
 def evaluate(query: Any, samples: Samples, at_s: float) -> Vector | float:
@@ -119,10 +120,10 @@ def _call(call: Any, samples: Samples, at_s: float) -> Vector:
 
 
 def _extrapolated(points: list[Point], at_s: float, window_s: float, *, is_counter: bool) -> float:
-    """How much it rose in the whole window, though the first and the last sample lie within it: as Prometheus has it."""
+    """How much it rose in the whole window, though its samples lie within it: as Prometheus guesses it."""
     rise = points[-1].value - points[0].value
     if is_counter:
-        rise += sum(before.value for before, after in zip(points, points[1:]) if after.value < before.value)
+        rise += sum(before.value for before, after in pairwise(points) if after.value < before.value)
     sampled_s = points[-1].at_s - points[0].at_s
     between_s = sampled_s / (len(points) - 1)
     to_start_s, to_end_s = points[0].at_s - (at_s - window_s), at_s - points[-1].at_s
@@ -165,21 +166,10 @@ def _aggregate(query: Any, vector: Vector) -> Vector:
     return {labels: AGGREGATE[str(query.op)](values) for labels, values in groups.items()}
 
 
-def _binary(query: Any, left: Vector | float, right: Vector | float) -> Vector | float:
+def _binary(query: Any, left: Vector | float, right: Vector | float) -> Vector:
     sign = str(query.op)
     if isinstance(left, dict) and isinstance(right, dict):
-        bare = {_without(labels, {NAME}): value for labels, value in right.items()}
-        if sign == "and":
-            return {labels: value for labels, value in left.items() if _without(labels, {NAME}) in bare}
-        if sign == "or":
-            known = {_without(labels, {NAME}) for labels in left}
-            return left | {labels: value for labels, value in right.items() if _without(labels, {NAME}) not in known}
-        pairs = [(labels, value, bare.get(_without(labels, {NAME}))) for labels, value in left.items()]
-        if sign in COMPARE:
-            return {labels: one for labels, one, other in pairs if other is not None and COMPARE[sign](one, other)}
-        return {
-            _without(labels, {NAME}): ARITHMETIC[sign](one, other) for labels, one, other in pairs if other is not None
-        }
+        return _of_two(sign, left, right)
     if isinstance(left, dict):
         assert isinstance(right, float)
         if sign in COMPARE:
@@ -187,6 +177,20 @@ def _binary(query: Any, left: Vector | float, right: Vector | float) -> Vector |
         return {_without(labels, {NAME}): ARITHMETIC[sign](value, right) for labels, value in left.items()}
     assert isinstance(right, dict)
     return {_without(labels, {NAME}): ARITHMETIC[sign](left, value) for labels, value in right.items()}
+
+
+def _of_two(sign: str, left: Vector, right: Vector) -> Vector:
+    """Those with the same labels belong together."""
+    bare = {_without(labels, {NAME}): value for labels, value in right.items()}
+    if sign == "and":
+        return {labels: value for labels, value in left.items() if _without(labels, {NAME}) in bare}
+    if sign == "or":
+        known = {_without(labels, {NAME}) for labels in left}
+        return left | {labels: value for labels, value in right.items() if _without(labels, {NAME}) not in known}
+    pairs = [(labels, value, bare.get(_without(labels, {NAME}))) for labels, value in left.items()]
+    if sign in COMPARE:
+        return {labels: one for labels, one, other in pairs if other is not None and COMPARE[sign](one, other)}
+    return {_without(labels, {NAME}): ARITHMETIC[sign](one, other) for labels, one, other in pairs if other is not None}
 
 
 def _without(labels: Labels, names: set[str]) -> Labels:

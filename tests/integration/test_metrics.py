@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as plain
 
 from goqueue.model.errors import GoQueueError
 from goqueue.testing import MemoryBroker
 from tests.integration.sqs_door import SqsDoor, client_of
+
+openmetrics: Any = openmetrics_parser.text_string_to_metric_families  # without types
 
 MESSAGES = 300
 TOPICS = ("orders", "bills")

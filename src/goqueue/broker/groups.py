@@ -1,8 +1,8 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
 import secrets
-from functools import partial
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 from zlib import crc32
 

@@ -247,9 +247,10 @@ class Schedules:
             return
         self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
-        if next_offset > end_offset:  # else a crash came after it was published
-            if note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms):
-                self.second_places.add(replica, end_offset, next_offset - 1)
+        # Without more, a crash came after it was published.
+        more = next_offset - end_offset
+        if more and note_due(self._journeys, job, end_offset, more, now_ms):
+            self.second_places.add(replica, end_offset, next_offset - 1)
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),

@@ -68,7 +68,7 @@ LEDGER_OPTIONS = {
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that a node is made of
         self,
         replicas: Replicas,
         clock: Clock,

@@ -155,12 +155,11 @@ class Node:
         async with asyncio.TaskGroup() as tasks:
             upkeep = tasks.create_task(self._keep_up())
             await stop.wait()
+            self._assembly.broker.health.is_stopping = True
             upkeep.cancel()
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
-        if self._assembly is not None:
-            self._assembly.broker.health.is_stopping = True
         doors = [door for door in (self._kafka, self._http) if door is not None]
         for door in doors:
             door.stop_reading()

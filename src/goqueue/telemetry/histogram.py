@@ -1,4 +1,4 @@
-"""How long things took, as counts by bucket: what Prometheus makes quantiles of. One costs a search among 13 numbers."""
+"""How long things took, as counts by bucket: what Prometheus makes quantiles of. It costs a search among 13 numbers."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

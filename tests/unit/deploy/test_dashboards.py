@@ -18,9 +18,9 @@ DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 VARIABLE = re.compile(r"\$__rate_interval|\$\w+")
 PROCESS = {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_max_fds"}
 """Of prometheus-client itself."""
+PARTS = ("_bucket", "_count", "_sum")
 KNOWN = {"up"} | PROCESS
-for metric in METRICS:
-    KNOWN |= {f"{metric.name}_{part}" for part in ("bucket", "count", "sum")} if metric.kind == HISTOGRAM else {metric.name}
+KNOWN |= {f"{each.name}{part}" for each in METRICS for part in (PARTS if each.kind == HISTOGRAM else ("",))}
 
 
 def panels(dashboard: dict[str, Any]) -> list[dict[str, Any]]:

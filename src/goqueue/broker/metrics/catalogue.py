@@ -63,9 +63,7 @@ METRICS = (
     Metric("goqueue_broker_messages_rejected_total", COUNTER, BY_BOTH, "Messages rejected by consumers for good."),
     Metric("goqueue_broker_leases_timed_out_total", COUNTER, BY_BOTH, "Messages not settled before their lease ended."),
     Metric("goqueue_broker_messages_expired_total", COUNTER, BY_BOTH, "Messages whose time to live ended unread."),
-    Metric(
-        "goqueue_broker_messages_dead_lettered_total", COUNTER, BY_BOTH, "Messages written to a dead letter topic."
-    ),
+    Metric("goqueue_broker_messages_dead_lettered_total", COUNTER, BY_BOTH, "Messages written to a dead letter topic."),
     Metric("goqueue_broker_messages_redriven_total", COUNTER, BY_BOTH, "Dead letters sent back to their topic."),
     # -- what waits
     Metric("goqueue_broker_delayed_messages_scheduled_total", COUNTER, BY_TOPIC, "Messages taken to wait for a time."),

@@ -54,9 +54,9 @@ def _read_progress(
         label = names.pair(place.topic, place.group_id)
         if has_partitions:
             label = names.shares.label((place.topic, place.group_id, str(place.partition)))
-        offset = max(offset, replica.start_offset)
-        add("goqueue_consumer_committed_offset", label, offset)
-        add("goqueue_consumer_lag_messages", label, max(0, replica.high_watermark - offset))
+        goes_on = max(offset, replica.start_offset)
+        add("goqueue_consumer_committed_offset", label, goes_on)
+        add("goqueue_consumer_lag_messages", label, max(0, replica.high_watermark - goes_on))
 
 
 def _read_commits(page: Page, sources: Sources, names: Names, groups: set[str]) -> None:

@@ -1,7 +1,7 @@
 """One answer to one scrape: the values by metric and labels, and their text.
 
-The text is what prometheus-client would write, and tests compare the two; but it takes 10 us for a line, and a node with
-a thousand topics has tens of thousands.
+The text is what prometheus-client would write, and tests compare the two; but it takes 10 us for a line, and a node
+with a thousand topics has tens of thousands.
 """
 
 from collections.abc import Iterator, Sequence
