@@ -17,6 +17,7 @@ from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
+from goqueue.node.metrics import metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
@@ -113,6 +114,7 @@ class Node:
             requests_per_second_max=settings.http_requests_per_second_max,
         )
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
+        watch_doors(broker, self._kafka, self._http)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         return Address(*kafka), Address(*await self._http.open(*settings.http))
 
@@ -143,14 +145,18 @@ class Node:
             compact=self._compactions.now,
             aside=self._aside,
             tracing=tracing_options(settings),
+            metrics=metrics_options(settings),
         )
         return self._assembly
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
+        assert self._assembly is not None
+        self._assembly.loop_watch.start()
         async with asyncio.TaskGroup() as tasks:
             upkeep = tasks.create_task(self._keep_up())
             await stop.wait()
+            self._assembly.broker.health.is_stopping = True
             upkeep.cancel()
 
     async def close(self) -> None:

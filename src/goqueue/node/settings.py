@@ -143,6 +143,14 @@ class Settings:
         "http://localhost:4318/v1/traces", HttpUrl(), "With trace_export otlp: the collector, OTLP over HTTP."
     )
 
+    metrics: Switch = _setting(Switch.ON, Choice(Switch), "Whether /metrics tells anything.")
+    metrics_partition_label: Switch = _setting(
+        Switch.OFF, Choice(Switch), "Whether offsets, sizes and lags are told of each partition, not of each topic."
+    )
+    metrics_series_max: int = _setting(
+        1000, Count(at_least=1), "Series of one metric; topics and groups beyond are summed up as _other."
+    )
+
     def topic_defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return TopicOptions(

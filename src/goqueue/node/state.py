@@ -33,6 +33,7 @@ from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
 LEDGER_OPTIONS = {
@@ -48,12 +49,19 @@ class State:
     """Services are made first and loaded last, since a machine tells others what it finds in its ledger."""
 
     def __init__(
-        self, replicas: Replicas, clock: Clock, aside: Aside, journeys: Journeys, limits: PartitionLimits
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        aside: Aside,
+        journeys: Journeys,
+        meters: Meters,
+        limits: PartitionLimits,
     ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._aside = aside
-        self._coordinators: list[Coordinator] = []
+        self._meters = meters
+        self.coordinators: list[Coordinator] = []
         self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open("__metadata", 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
@@ -82,7 +90,7 @@ class State:
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
         for name in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
-            for coordinator in self._coordinators:
+            for coordinator in self.coordinators:
                 if coordinator.name.rpartition("-")[0] == name:
                     coordinator.load()
         self._name_cluster()
@@ -90,7 +98,7 @@ class State:
         self.topics.work_aside(self._aside)
 
     def stop(self) -> None:
-        for coordinator in self._coordinators:
+        for coordinator in self.coordinators:
             coordinator.stop()
 
     def _name_cluster(self) -> None:
@@ -109,7 +117,7 @@ class State:
         kind = ledger.strip("_")
         stored = Ledger(replica, kind, facts, self._aside)
         coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)
-        self._coordinators.append(coordinator)
+        self.coordinators.append(coordinator)
         return coordinator
 
     def _groups(self) -> Groups:
@@ -117,7 +125,7 @@ class State:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._open("__groups", number, machine, GROUP_FACTS))
-        return Groups(coordinators, self._clock)
+        return Groups(coordinators, self._clock, self._meters)
 
     def _transactions(self) -> Transactions:
         machine = TransactionMachine()

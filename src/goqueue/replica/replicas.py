@@ -25,10 +25,10 @@ class Replicas:
         sync_interval_ms: int,
         defer: Defer,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self.defaults = defaults
         """What a topic gets that does not say otherwise."""
-        self._disk_reserve_bytes = disk_reserve_bytes
+        self.disk_reserve_bytes = disk_reserve_bytes
         self._sync_interval_ms = sync_interval_ms
         self._defer = defer
         self._replicas: dict[PartitionName, Replica] = {}
@@ -62,7 +62,7 @@ class Replicas:
         """Of missing ones: to be run, in whatever thread, and then to be adopted."""
         options = topic.options(self.defaults)
         log_options = self._log_options(options)
-        return Opening(self._directory, topic, partitions, options, log_options, self._defer, now_ms)
+        return Opening(self.directory, topic, partitions, options, log_options, self._defer, now_ms)
 
     def adopt(self, opening: Opening) -> None:
         """What was opened is in service from now on."""
@@ -72,7 +72,7 @@ class Replicas:
             if replica is None:
                 self.failed[name] = opening.failed.get(partition) or LogPoisoned(f"{name} was not opened")
                 continue
-            self._directory.adopt(*name, replica.log)
+            self.directory.adopt(*name, replica.log)
             self._replicas[name] = replica
             self.on_open(replica)
 
@@ -89,7 +89,7 @@ class Replicas:
     def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
         """Take copies out of service. Returns what removes their files, which any thread may do."""
         numbers = list(partitions)
-        remove = self._directory.retire(topic, numbers)
+        remove = self.directory.retire(topic, numbers)
         for number in numbers:
             self.failed.pop((topic, number), None)
             replica = self._replicas.pop((topic, number), None)
@@ -98,7 +98,7 @@ class Replicas:
         return remove
 
     def maintain(self, now_ms: int) -> None:
-        self._directory.maintain(now_ms)
+        self.directory.maintain(now_ms)
         for replica in self._replicas.values():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
@@ -119,7 +119,7 @@ class Replicas:
                 replica.close()
             except GoQueueError as error:
                 events.error("copy not closed cleanly", copy=replica.name, reason=str(error))
-        self._directory.close()
+        self.directory.close()
 
     def _log_options(self, options: TopicOptions) -> LogOptions:
         return LogOptions(
@@ -130,7 +130,7 @@ class Replicas:
             segment_ms=options.segment_ms,
             retention_ms=options.retention_ms,
             retention_bytes=options.retention_bytes,
-            disk_reserve_bytes=self._disk_reserve_bytes,
+            disk_reserve_bytes=self.disk_reserve_bytes,
             sync_interval_ms=self._sync_interval_ms,
             dirty_ratio_min=options.min_cleanable_dirty_ratio,
             tombstone_ms=options.delete_retention_ms,

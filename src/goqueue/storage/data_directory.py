@@ -23,17 +23,22 @@ events = get_logger("storage")
 LogName = tuple[str, int]
 """Topic and partition."""
 
+OPEN, OTHER = "open", "other"
+OPERATIONS = (OPEN, "write", "sync", OTHER)
+
 
 class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
     def __init__(self, disk: Disk, committer: Committer, lock: Lock) -> None:
         self._disk = disk
-        self._committer = committer
+        self.committer = committer
         self._lock: Lock | None = lock
         self.logs: dict[LogName, Log] = {}
         self.report: list[RecoveryReport] = []
         """One for each log whose opening took more than a look."""
+        self.failures = dict.fromkeys(OPERATIONS, 0)
+        """What took logs out of service, by what they were about to do."""
 
     @classmethod
     def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
@@ -96,14 +101,22 @@ class DataDirectory:
             return Log.open(self._disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
+            self._failed(OPEN)
             raise
 
     def adopt(self, topic: str, partition: int, log: Log) -> None:
         """It belongs to the owner's thread from now on, and its appends are synced."""
-        self._committer.add(log)
+        log.on_failure = self._failed
+        self.committer.add(log)
         self.logs[topic, partition] = log
         if log.report.needed_work:
             self.report.append(log.report)
+
+    def _failed(self, doing: str) -> None:
+        self.failures[doing if doing in OPERATIONS else OTHER] += 1
+
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes()
 
     def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
         """Take logs out of service. Returns what removes their files, which any thread may do; LogPoisoned if that
@@ -113,7 +126,7 @@ class DataDirectory:
         for number in numbers:
             log = self.logs.pop((topic, number), None)
             if log is not None:
-                self._committer.remove(log)
+                self.committer.remove(log)
                 log.abandon()
                 retired.append(log)
 
@@ -177,7 +190,7 @@ class DataDirectory:
             return
         for log in self.logs.values():
             try:
-                self._committer.remove(log)
+                self.committer.remove(log)
                 log.close()
             except GoQueueError as error:
                 events.error("log not closed cleanly", log=log.directory, reason=str(error))

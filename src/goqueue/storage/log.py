@@ -50,6 +50,8 @@ class Log:
         """Called when the first unsynced append is made: somebody must see to a sync."""
         self.on_synced: Callable[[Log], None] = lambda log: None
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
+        self.on_failure: Callable[[str], None] = lambda doing: None
+        """Called with what it was about to do when it was taken out of service."""
         self._dirty = False
         self._failure: GoQueueError | None = None
         self._epoch = self.state.epochs.latest
@@ -276,6 +278,7 @@ class Log:
         failure = LogPoisoned(f"{self.directory} is out of service, it could not {doing}: {error}")
         self._failure = failure
         events.error("log poisoned", log=self.directory, doing=doing, error=str(error), end_offset=self.end_offset)
+        self.on_failure(doing)
         self.on_synced(self)  # whoever waits for an acknowledgement must learn that none will come
         return failure
 

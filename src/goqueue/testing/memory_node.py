@@ -17,6 +17,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 from goqueue.testing.memory_disk import MemoryDisk
@@ -54,6 +55,10 @@ class PromptCommitter(Committer):
                 self._clock.call_after(self.sync_ms, self._commit)
             else:
                 self._clock.call_soon(self._commit)
+
+    def _run(self, pending: PendingSync) -> float:
+        pending.run()
+        return self.sync_ms / 1000
 
     def _commit(self) -> None:
         self._is_due = False
