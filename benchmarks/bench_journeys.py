@@ -10,7 +10,7 @@ from pathlib import Path
 
 from goqueue.cli.bench.broker import own_broker
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
+from goqueue.cli.progress import Progress
 from goqueue.cli.bench.report import Report
 from goqueue.cli.bench.throughput import bench_produce
 from goqueue.telemetry.journeys import Journeys, Step

@@ -325,10 +325,13 @@ class Admin(Face[AsyncAdmin]):
         super().__init__(inner)
 
     health = _waits(AsyncAdmin.health)
+    is_ready = _waits(AsyncAdmin.is_ready)
+    stats = _waits(AsyncAdmin.stats)
     version = _waits(AsyncAdmin.version)
     create_topic = _waits(AsyncAdmin.create_topic)
     topics = _waits(AsyncAdmin.topics)
     topic = _waits(AsyncAdmin.topic)
+    partitions = _waits(AsyncAdmin.partitions)
     set_options = _waits(AsyncAdmin.set_options)
     add_partitions = _waits(AsyncAdmin.add_partitions)
     delete_topic = _waits(AsyncAdmin.delete_topic)
@@ -340,6 +343,7 @@ class Admin(Face[AsyncAdmin]):
     lags = _waits(AsyncAdmin.lags)
     offsets = _waits(AsyncAdmin.offsets)
     reset_offsets = _waits(AsyncAdmin.reset_offsets)
+    dead_letter = _waits(AsyncAdmin.dead_letter)
     redrive = _waits(AsyncAdmin.redrive)
     purge_dead_letters = _waits(AsyncAdmin.purge_dead_letters)
     seek = _waits(AsyncAdmin.seek)
@@ -354,6 +358,16 @@ class Admin(Face[AsyncAdmin]):
     schedule = _waits(AsyncAdmin.schedule)
     schedules = _waits(AsyncAdmin.schedules)
     delete_schedule = _waits(AsyncAdmin.delete_schedule)
+    publish = _waits(AsyncAdmin.publish)
+    read = _waits(AsyncAdmin.read)
+    receive = _waits(AsyncAdmin.receive)
+    settle = _waits(AsyncAdmin.settle)
+    traces = _waits(AsyncAdmin.traces)
+    trace = _waits(AsyncAdmin.trace)
+    search_traces = _waits(AsyncAdmin.search_traces)
+    trace_stats = _waits(AsyncAdmin.trace_stats)
+    why = _waits(AsyncAdmin.why)
+    why_key = _waits(AsyncAdmin.why_key)
 
     def dead_letters(self, topic: str, **chosen: str | int) -> Iterator[DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""

@@ -11,7 +11,7 @@ import pytest
 
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import MIB, Process
-from goqueue.cli.bench.progress import Progress
+from goqueue.cli.progress import Progress
 from goqueue.cli.bench.report import LABELS, Figure, Report, quantiles, show
 
 
