@@ -10,9 +10,9 @@ from pathlib import Path
 
 from goqueue.cli.bench.broker import own_broker
 from goqueue.cli.bench.load import Load
-from goqueue.cli.progress import Progress
 from goqueue.cli.bench.report import Report
 from goqueue.cli.bench.throughput import bench_produce
+from goqueue.cli.progress import Progress
 from goqueue.telemetry.journeys import Journeys, Step
 
 BUILD = Path(__file__).parents[1] / "build"

@@ -109,6 +109,7 @@ class Contexts:
 def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
     told = client_environment()
     contexts = contexts or Contexts()
+    is_chosen = bool(getattr(given, "context", None))
     name = getattr(given, "context", None) or told.get("GOQUEUE_CONTEXT") or None
     if name is None and contexts.current in contexts.contexts:
         name = contexts.current
@@ -116,8 +117,10 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
     sources: dict[str, str] = {}
 
     def first(what: str, flag: object, variable: str, default: object) -> Any:
-        choices = (("flag", flag), (variable, told.get(variable) or None), (f"context {name}", context.get(what)))
-        for source, value in (*choices, ("default", default)):
+        choices = [(variable, told.get(variable) or None), (f"context {name}", context.get(what))]
+        if is_chosen:  # a context named by a flag is a flag, too
+            choices.reverse()
+        for source, value in (("flag", flag), *choices, ("default", default)):
             if value is not None or source == "default":
                 sources[what] = source
                 return value

@@ -18,9 +18,10 @@ _BEGINS_LIKE_A_NUMBER = re.compile(r"-[0-9]")
 def args_of(command: Command) -> tuple[Arg, ...]:
     """Its own, and those that it shares with others."""
     shared = GLOBAL_ARGS if command.is_remote else ()
-    own = {name for arg in command.args for name in arg.names}
+    args = (*command.args, *command.more_args())
+    own = {name for arg in args for name in arg.names}
     shown = (output_arg(command.outputs),) if command.outputs else ()
-    return (*command.args, *(arg for arg in (*shown, *shared) if own.isdisjoint(arg.names)))
+    return (*args, *(arg for arg in (*shown, *shared) if own.isdisjoint(arg.names)))
 
 
 def make_parser(arguments: Sequence[str]) -> ArgumentParser:

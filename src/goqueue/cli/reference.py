@@ -84,8 +84,8 @@ def _command(command: Command, level: str) -> Iterator[str]:
     yield f"{_sentence(command.summary)}\n"
     if command.about:
         yield f"{command.about}\n"
-    if command.args:
-        yield from _table(command.args)
+    if args := (*command.args, *command.more_args()):
+        yield from _table(args)
     if command.outputs not in ((), OUTPUTS):
         yield f"Shapes (`-o`): {', '.join(command.outputs)}.\n"
     if command.examples:

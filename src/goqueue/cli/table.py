@@ -46,6 +46,8 @@ class Command(NamedTuple):
     run: str
     """Module and function under goqueue.cli.run."""
     args: tuple[Arg, ...] = ()
+    more_args: Callable[[], tuple[Arg, ...]] = tuple
+    """Those that cost time to find out; asked for only where somebody looks."""
     about: str = ""
     """More, under the summary."""
     examples: tuple[str, ...] = ()

@@ -6,8 +6,6 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 
 from goqueue.model.errors import GoQueueError
-from goqueue.model.moments import parse_duration_ms, parse_moment_ms
-from goqueue.node.values import byte_size
 
 FOREVER = ("-1", "forever", "unlimited")
 UNLIMITED = -1
@@ -33,6 +31,8 @@ def duration_ms(text: str) -> int:
     """A number without a unit is refused: of hours, seconds and milliseconds each seems natural to somebody."""
     if text.isdigit() and text.strip("0"):
         raise ArgumentTypeError(f"{text!r}: say the unit too, such as {text}h, {text}s or {text}ms")
+    from goqueue.model.moments import parse_duration_ms
+
     try:
         return parse_duration_ms(text)
     except GoQueueError as error:
@@ -44,6 +44,8 @@ def retention_ms(text: str) -> int:
 
 
 def size_bytes(text: str) -> int:
+    from goqueue.node.values import byte_size
+
     kind = byte_size()
     try:
         return kind.parse(text)
@@ -56,6 +58,8 @@ def retention_bytes(text: str) -> int:
 
 
 def moment_ms(text: str) -> int:
+    from goqueue.model.moments import parse_moment_ms
+
     try:
         return parse_moment_ms(text, time.time_ns() // 1_000_000)
     except GoQueueError as error:

@@ -15,8 +15,7 @@ from goqueue.client.admin_queue import QueueAdmin
 from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http, word
-from goqueue.client.message import Duration, Moment
-from goqueue.client.options import duration_s
+from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.wire.rest import groups as rest_groups
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics

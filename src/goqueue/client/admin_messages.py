@@ -9,7 +9,7 @@ from goqueue.client.admin_part import AdminPart
 from goqueue.client.errors import ClientError, ConnectionLost
 from goqueue.client.events import Event
 from goqueue.client.http import word
-from goqueue.client.message import Duration, Moment
+from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import acks, groups, messages
 
 BREAKS_MAX = 5

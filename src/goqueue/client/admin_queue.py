@@ -6,7 +6,7 @@ from typing import Any, Literal
 from goqueue.client.admin_part import AdminPart
 from goqueue.client.errors import InvalidArgument
 from goqueue.client.http import word
-from goqueue.client.message import Duration, Moment
+from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import dead_letters as rest_letters
 from goqueue.wire.rest import delays, replays
 

@@ -2,7 +2,7 @@
 
 from goqueue.client.admin_part import AdminPart
 from goqueue.client.http import word
-from goqueue.client.message import Moment
+from goqueue.client.times import Moment
 from goqueue.wire.rest import traces as rest_traces
 
 

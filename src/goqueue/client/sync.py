@@ -23,6 +23,7 @@ from goqueue.client.message import Message, Receipt
 from goqueue.client.producer import Producer as AsyncProducer
 from goqueue.client.worker import Worker as AsyncWorker
 from goqueue.wire.rest.dead_letters import DeadLetter
+from goqueue.wire.rest.messages import MessageReply
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -371,10 +372,16 @@ class Admin(Face[AsyncAdmin]):
 
     def dead_letters(self, topic: str, **chosen: str | int) -> Iterator[DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
-        letters = aiter(self._inner.dead_letters(topic, **chosen))
+        return self._each(self._inner.dead_letters(topic, **chosen))
+
+    def follow(self, topic: str, **where: Any) -> Iterator[MessageReply]:
+        """Every message as it comes, without end; from where, as the async one takes it."""
+        return self._each(self._inner.follow(topic, **where))
+
+    def _each(self, items: AsyncIterator[T]) -> Iterator[T]:
         with suppress(StopAsyncIteration):
             while True:
-                yield self._portal.run(_next(letters))
+                yield self._portal.run(_next(items))
 
 
 async def _next(items: AsyncIterator[T]) -> T:

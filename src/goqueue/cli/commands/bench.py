@@ -12,10 +12,11 @@ from goqueue.cli.bench.arguments import (
 )
 from goqueue.cli.table import Arg, Command, flag
 from goqueue.cli.values import number
-from goqueue.node.values import AddressKind
 
 
 def _address(text: str) -> str:
+    from goqueue.node.values import AddressKind
+
     kind = AddressKind()
     try:
         return str(kind.parse(text))

@@ -1,10 +1,11 @@
 """Commands that run here, or are about this program: serve, config, doctor, version, completion, reference."""
 
 from goqueue.cli.table import Arg, Command, flag, place
-from goqueue.node.settings import CONFIG_VARIABLE, SPECS
 
 
 def _settings() -> tuple[Arg, ...]:
+    from goqueue.node.settings import SPECS
+
     found = []
     for spec in SPECS:
         default = f"default {spec.default}; " if spec.default else ""
@@ -22,10 +23,10 @@ FIRST = (
             flag(
                 "--config",
                 metavar="FILE",
-                help=f"TOML file with settings; flags and environment win ({CONFIG_VARIABLE})",
+                help="TOML file with settings; flags and environment win (GOQUEUE_CONFIG)",
             ),
-            *_settings(),
         ),
+        _settings,
         examples=("goqueue serve --data-dir data", "goqueue serve --http 0.0.0.0:8080 --kafka 0.0.0.0:9092"),
         outputs=(),
         is_remote=False,

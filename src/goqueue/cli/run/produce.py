@@ -41,6 +41,10 @@ WHERE_IT_WAS = frozenset(
 """What `goqueue consume -o json` writes beside the message itself."""
 
 
+class BadLine(Exception):
+    """A line that is not what it was said to be."""
+
+
 async def produce(call: Call) -> int:
     given = call.given
     told = [*given.message, *([given.value] if given.value not in (None, "-") else [])]
@@ -67,7 +71,12 @@ async def _send_lines(call: Call, sending: "Sending") -> None:
             for line in lines:
                 number += 1
                 read += len(line) + 1
-                message = _message(given, line, number)
+                try:
+                    message = _message(given, line, number)
+                except BadLine as error:
+                    await sending.send(batch)
+                    words = f"{error}\n  the {sending.sent} before it were published; go on behind it with: tail -n +{number + 1}"
+                    raise CommandFailed(words) from None
                 if message is None:
                     continue
                 batch.append(message)
@@ -147,8 +156,8 @@ def _message(given: Namespace, raw: bytes, number: int) -> dict[str, Any] | None
     parsed = None if given.text else _parsed(line)
     if parsed is None:
         if given.json:
-            words = "is no JSON object with the fields of a message"
-            raise CommandFailed(f"line {number} {words}: {cell(line.decode(errors='replace'))}", EXIT_USAGE)
+            shown = cell(line.decode(errors="replace"))
+            raise BadLine(f"line {number} is no JSON object with the fields of a message: {shown}")
         return _wishes(given) | _value(line)
     wishes = _wishes(given)
     headers = {**wishes.get("headers", {}), **(parsed.get("headers") or {})}
@@ -192,7 +201,7 @@ class Sending:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._sent = self._failed = 0
+        self.sent = self._failed = 0
         self._is_first = True
 
     async def send(self, batch: list[dict[str, Any]]) -> None:
@@ -209,7 +218,7 @@ class Sending:
                 value = cell(message.get("value") or message.get("value_base64"))
                 complain(f"goqueue: {value} was not published: {result.error}", EXIT_FAILED)
             return
-        self._sent += 1
+        self.sent += 1
         out = self._call.out
         topic = self._call.given.topic
         if not out.is_for_a_person:
@@ -218,16 +227,16 @@ class Sending:
                 out.line(json.dumps(shown, ensure_ascii=False))
             else:
                 out.data([shown])
-        elif self._sent <= 1 or self._call.given.message:
+        elif self.sent <= 1 or self._call.given.message:
             due = f", comes at {result.deliver_at}" if result.delayed else ""
             out.line(f"{topic}/{result.partition}/{result.offset}{due}")
 
     def end(self) -> int:
         self._call.progress.clear()
-        if self._call.out.is_for_a_person and self._sent > 1 and not self._call.given.message:
-            self._call.out.line(f"... {self._sent:,} messages published")
+        if self._call.out.is_for_a_person and self.sent > 1 and not self._call.given.message:
+            self._call.out.line(f"... {self.sent:,} messages published")
         if self._failed:
-            return complain(f"goqueue: {self._failed} of {self._failed + self._sent} were not published", EXIT_FAILED)
+            return complain(f"goqueue: {self._failed} of {self._failed + self.sent} were not published", EXIT_FAILED)
         return 0
 
 
