@@ -23,6 +23,7 @@ CHOSEN_TOOLS = {
     "ruff",
     "schemathesis",
     "setuptools",
+    "types-protobuf",
 }
 
 

@@ -16,12 +16,14 @@ from goqueue.broker.redrive import DeadLetters
 from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
 from goqueue.broker.tracing import Tracing
 from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
+from goqueue.broker.validation import Validation
 from goqueue.runtime.clock import Clock
 
 DEFAULT_PARTITIONS = 3
@@ -55,6 +57,8 @@ class Broker:
     reliabilities: Reliabilities
     moves: Moves
     replays: Replays
+    schemas: Schemas
+    validation: Validation
     transaction_steps: TransactionSteps
     compact: Compact
     journeys: Journeys

@@ -19,6 +19,7 @@ from goqueue.broker.replay import Replays
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
+from goqueue.broker.validation import Validation
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
@@ -55,17 +56,14 @@ class Assembly:
         forgetting = Forgetting(journeys, memory.parents, memory.moved)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
         state.load()
-        dedup = Deduplication(topics, schedules, clock)
-        dedup.start()
-        publisher = Publisher(topics, clock, state.transactions.verify, schedules, dedup, journeys)
+        publisher, dedup, validation = self._publishing(state)
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
-        identity = Identity(node_id, state.cluster_id)
-        askable = Askable(queues, receiver, schedules, lag)
+        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
         self.broker = Broker(
             identity=identity,
             clock=clock,
@@ -85,6 +83,8 @@ class Assembly:
             members=Members(groups, queues, topics, clock),
             reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            schemas=state.schemas,
+            validation=validation,
             transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock),
             compact=compact,
             journeys=journeys,
@@ -94,14 +94,23 @@ class Assembly:
         )
         dead_letter_writer.write_pending()
 
+    def _publishing(self, state: State) -> tuple[Publisher, Deduplication, Validation]:
+        dedup = Deduplication(state.topics, state.schedules, self._clock)
+        dedup.start()
+        verify = state.transactions.verify
+        publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys)
+        validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys)
+        state.schedules.check_record = validation.check_one
+        return publisher, dedup, validation
+
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place
         if topic.startswith(INTERNAL_PREFIX):
             return
         note, now_ms = self._journeys.note, self._clock.now_ms
 
-        def persisted(first: int, last: int) -> None:
-            note(now_ms(), PERSISTED, topic, partition, first, last)
+        def persisted(first: int, last: int, at_ms: int | None) -> None:
+            note(now_ms() if at_ms is None else at_ms, PERSISTED, topic, partition, first, last)
 
         replica.on_persisted = persisted
 

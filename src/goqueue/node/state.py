@@ -7,15 +7,18 @@ from goqueue.broker.groups import Groups
 from goqueue.broker.noting import Journeys
 from goqueue.broker.queues import Queues
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
     DELAY_FACTS,
     DELIVERY_FACTS,
     GROUP_FACTS,
+    SCHEMA_FACTS,
     TRANSACTION_FACTS,
     Delays,
     Deliveries,
     GroupsMachine,
+    SchemaMachine,
     TransactionMachine,
     consumer_kind,
     share_kind,
@@ -63,6 +66,7 @@ class State:
         self.schedules = Schedules(delays, self.topics, clock, journeys)
         self.transactions = self._transactions()
         self.schedules.new_producer = self.transactions.new_producer
+        self.schemas = Schemas(self._open("__schemas", 0, SchemaMachine(), SCHEMA_FACTS))
 
     @property
     def cluster_id(self) -> str:
@@ -75,7 +79,7 @@ class State:
 
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        for name in ("groups", "deliveries", "metadata", "delays", "transactions"):
+        for name in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
             for coordinator in self._coordinators:
                 if coordinator.name.rpartition("-")[0] == name:
                     coordinator.load()

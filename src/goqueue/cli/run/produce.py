@@ -75,7 +75,7 @@ async def _send_lines(call: Call, sending: "Sending") -> None:
                     message = _message(given, line, number)
                 except BadLine as error:
                     await sending.send(batch)
-                    words = f"{error}\n  the {sending.sent} before it were published; go on behind it with: tail -n +{number + 1}"
+                    words = f"{error}\n  the {sending.sent} before it were published; go on from line {number + 1}"
                     raise CommandFailed(words) from None
                 if message is None:
                     continue

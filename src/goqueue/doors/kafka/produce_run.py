@@ -95,7 +95,7 @@ class ProduceRun:
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = self._publisher.sees_no_wishes(self._read)
             self._read = None
-        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch, self._has_no_wishes):
+        if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
             return False
         share = self._shares.get(route)
         if share is None:

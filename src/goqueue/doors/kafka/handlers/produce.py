@@ -5,8 +5,9 @@ from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
+from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.wire.kafka.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -105,6 +106,8 @@ def _append(
     except GoQueueError as error:
         result.error_code = code_of(error)
         result.error_message = str(error)
+        if isinstance(error, SchemaMismatch):
+            result.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.faults.items()]
         return
     result.base_offset = appended.base_offset
     result.log_append_time_ms = appended.append_time
