@@ -12,6 +12,7 @@ import httpx
 
 from goqueue.client.admin_messages import MessageAdmin
 from goqueue.client.admin_queue import QueueAdmin
+from goqueue.client.admin_schemas import SchemaAdmin
 from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http, word
@@ -22,7 +23,7 @@ from goqueue.wire.rest import topics as rest_topics
 from goqueue.wire.rest.admin import PartitionsAdded
 
 
-class Admin(QueueAdmin, MessageAdmin, TraceAdmin):
+class Admin(QueueAdmin, MessageAdmin, TraceAdmin, SchemaAdmin):
     """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
 
     def __init__(

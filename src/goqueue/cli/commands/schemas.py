@@ -1,6 +1,7 @@
 """Commands about the schema registry."""
 
 from goqueue.cli.table import Command, flag, place
+from goqueue.cli.values import number
 
 _SUBJECT = place("subject", "name of the subject, such as orders-value")
 _TYPE = flag(
@@ -43,7 +44,7 @@ SCHEMAS = (
         (
             place("subject", "name of the subject; with --id none", is_optional=True),
             flag("--version", metavar="N", default="latest", help="a version (default latest)", dest="schema_version"),
-            flag("--id", metavar="ID", help="a schema by its id"),
+            flag("--id", metavar="ID", kind=number(), help="a schema by its id"),
         ),
         examples=("goqueue schema get orders-value --version 2", "goqueue schema get --id 7"),
     ),
@@ -55,7 +56,7 @@ SCHEMAS = (
             _SUBJECT,
             _FILE,
             _TYPE,
-            flag("--version", metavar="N", default="latest", help="against it (default latest)", dest="schema_version"),
+            flag("--version", metavar="N", help="only against this one, or latest", dest="schema_version"),
         ),
         about="Ends with 4 if it is not compatible.",
         examples=("goqueue schema check orders-value -f order.avsc",),

@@ -87,6 +87,12 @@ def _schedules() -> ModuleType:
     return schedules
 
 
+def _schemas() -> ModuleType:
+    from goqueue.cli.run import schemas
+
+    return schemas
+
+
 def _serve() -> ModuleType:
     from goqueue.cli.run import serve
 
@@ -124,6 +130,7 @@ _LOADERS: dict[str, Callable[[], ModuleType]] = {
     "produce": _produce,
     "replay": _replay,
     "schedules": _schedules,
+    "schemas": _schemas,
     "serve": _serve,
     "topics": _topics,
     "traces": _traces,
