@@ -1,6 +1,7 @@
 """The part of `Admin` that handles messages themselves, over HTTP, for tools. Programs use Producer and Worker."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
@@ -78,7 +79,7 @@ class MessageAdmin(AdminPart):
         start: Literal["earliest", "latest"] | None = None,
         offset: int | None = None,
         from_time: Moment | None = None,
-    ) -> AsyncIterator[messages.MessageReply]:
+    ) -> AsyncGenerator[messages.MessageReply, None]:
         """Every message as it comes, without end. After a break it goes on where it was."""
         seen: str | None = None
         breaks = 0
@@ -87,13 +88,14 @@ class MessageAdmin(AdminPart):
             if seen is not None:
                 query = {"partition": partition, "last_event_id": seen}
             try:
-                async for event in self._http.events(f"/topics/{word(topic)}/follow", query):
-                    breaks = 0
-                    seen = event.id or seen
-                    if event.name == "message":
-                        yield msgspec.json.decode(event.data, type=messages.MessageReply)
-                    elif event.name == "end":
-                        raise ClientError(_reason(event))
+                async with aclosing(self._http.events(f"/topics/{word(topic)}/follow", query)) as events:
+                    async for event in events:
+                        breaks = 0
+                        seen = event.id or seen
+                        if event.name == "message":
+                            yield msgspec.json.decode(event.data, type=messages.MessageReply)
+                        elif event.name == "end":
+                            raise ClientError(_reason(event))
             except ConnectionLost:
                 breaks += 1
                 # Without an id nobody knows what was missed: from the end we cannot go on.

@@ -1,6 +1,6 @@
 """Server-sent events, as they come in lines."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
 
 from goqueue.client.errors import ClientError
@@ -15,7 +15,7 @@ class Event(NamedTuple):
     """Where to go on after this one; empty: not said."""
 
 
-async def events_of(lines: AsyncIterator[str]) -> AsyncIterator[Event]:
+async def events_of(lines: AsyncIterator[str]) -> AsyncGenerator[Event, None]:
     """An event that brings only an id is one too: it says where to go on."""
     name, data, id_ = "", "", ""
     async for line in lines:

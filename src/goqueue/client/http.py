@@ -1,6 +1,7 @@
 """Questions over HTTP: asked again where that is safe, and answered with a type or an error."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -84,7 +85,7 @@ class Http:
                     raise
             await self.pause(attempt)
 
-    async def events(self, path: str, query: Mapping[str, Any]) -> AsyncIterator[Event]:
+    async def events(self, path: str, query: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """What comes, until somebody ends it. A broker that is silent for long is lost: it speaks now and then."""
         timeout = httpx.Timeout(self._client.timeout.connect, read=EVENTS_SILENCE_S)
         try:
@@ -92,8 +93,9 @@ class Http:
                 if not response.is_success:
                     await response.aread()
                     raise _refusal(response)
-                async for event in events_of(response.aiter_lines()):
-                    yield event
+                async with aclosing(events_of(response.aiter_lines())) as events:
+                    async for event in events:
+                        yield event
         except httpx.HTTPError as error:
             raise ConnectionLost(f"cannot follow {self._server}: {str(error) or type(error).__name__}") from error
         raise ConnectionLost(f"{self._server} ended the connection")

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any, Literal
 
 from goqueue.cli.call import Call
@@ -124,13 +124,14 @@ async def _from_log(call: Call, showing: Showing) -> None:
     followed = call.admin.follow(
         given.topic, partition=given.partition, start=start, offset=given.offset, from_time=given.from_time
     )
-    async for message in followed:
-        if given.to_time is not None and _moment_ms(message) >= given.to_time:
-            break
-        showing.show(message)
-        call.out.flush()
-        if not showing.left:
-            break
+    async with aclosing(followed) as messages:
+        async for message in messages:
+            if given.to_time is not None and _moment_ms(message) >= given.to_time:
+                break
+            showing.show(message)
+            call.out.flush()
+            if not showing.left:
+                break
 
 
 async def _what_is_there(call: Call, showing: Showing) -> None:
