@@ -13,8 +13,8 @@ from goqueue.client.http import word
 from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import acks, groups, messages
 
-BREAKS_MAX = 5
-"""In a row, of a connection that follows a topic, before we give up."""
+BREAKS_MAX = 60
+"""In a row, of a connection that follows a topic, before we give up: about two minutes."""
 
 
 class MessageAdmin(AdminPart):
@@ -80,7 +80,7 @@ class MessageAdmin(AdminPart):
         offset: int | None = None,
         from_time: Moment | None = None,
     ) -> AsyncGenerator[messages.MessageReply, None]:
-        """Every message as it comes, without end. After a break it goes on where it was."""
+        """Every message as it comes, without end. Once one has come, it goes on where it was after a break."""
         seen: str | None = None
         breaks = 0
         while True:
@@ -98,8 +98,8 @@ class MessageAdmin(AdminPart):
                             raise ClientError(_reason(event))
             except ConnectionLost:
                 breaks += 1
-                # Without an id nobody knows what was missed: from the end we cannot go on.
-                if breaks == BREAKS_MAX or (seen is None and start != "earliest" and offset is None):
+                # Before the first message nobody knows what was missed, or whether there is a broker at all.
+                if breaks == BREAKS_MAX or seen is None:
                     raise
             await self._http.pause(breaks)
 

@@ -84,8 +84,9 @@ async def _send_lines(call: Call, sending: "Sending") -> None:
                 if len(batch) == BATCH_MESSAGES_MAX or size > BATCH_BYTES_MAX:
                     await sending.send(batch)
                     batch, size = [], 0
-                    call.progress.show("produce", min(read, total), total) if total else None
             await sending.send(batch)
+            if total:
+                call.progress.show("produce", min(read, total), total)
     finally:
         if file != sys.stdin.fileno():
             os.close(file)
