@@ -42,6 +42,7 @@ PREFIX = "GOQUEUE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
 """Read by client commands, which may share their environment with a node."""
+COLOUR_VARIABLE = "NO_COLOR"
 
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """Kubernetes puts such variables into every container beside a service called goqueue."""
@@ -256,3 +257,8 @@ def _did_you_mean(wrong: str, prefix: str = "") -> str:
     if not guesses:
         return ""
     return f", did you mean {_BY_NAME[guesses[0]].variable if prefix else guesses[0]}?"
+
+
+def client_environment() -> dict[str, str]:
+    """What the environment says to client commands."""
+    return {name: os.environ[name] for name in (*CLIENT_VARIABLES, COLOUR_VARIABLE) if name in os.environ}
