@@ -136,11 +136,11 @@ class Calls:
         raise AssertionError("the last attempt returns or raises")
 
     def stream(self, name: str, request: Message) -> "aio.UnaryStreamCall[Any, Any]":
-        call: "aio.UnaryStreamCall[Any, Any]" = self._multi("unary_stream", METHODS[name])(request)
+        call: aio.UnaryStreamCall[Any, Any] = self._multi("unary_stream", METHODS[name])(request)
         return call
 
     def both_ways(self, name: str, requests: AsyncIterable[Message]) -> "aio.StreamStreamCall[Any, Any]":
-        call: "aio.StreamStreamCall[Any, Any]" = self._multi("stream_stream", METHODS[name])(requests)
+        call: aio.StreamStreamCall[Any, Any] = self._multi("stream_stream", METHODS[name])(requests)
         return call
 
     def _multi(self, kind: str, method: MethodDescriptor) -> Any:

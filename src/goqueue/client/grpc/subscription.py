@@ -16,7 +16,7 @@ class GrpcSubscription:
     def __init__(self, calls: Calls, request: consume_pb2.SubscribeRequest) -> None:
         self._calls = calls
         self._request = request
-        self._call: "aio.UnaryStreamCall[Any, Any] | None" = None
+        self._call: aio.UnaryStreamCall[Any, Any] | None = None
         self.member_id = ""
         self.generation = 0
         self.assigned: list[tuple[str, int]] = []

@@ -32,6 +32,10 @@ class Health:
         await out.write(self._response(status=SERVING if self._knows(request.service) else SERVICE_UNKNOWN))
         await asyncio.get_running_loop().create_future()
 
+    async def list(self, _request: Any) -> Any:
+        serving = health_pb2.HealthCheckResponse(status=SERVING)
+        return health_pb2.HealthListResponse(statuses=dict.fromkeys(("", *self._services), serving))
+
     def _knows(self, service: str) -> bool:
         return not service or service in self._services
 
