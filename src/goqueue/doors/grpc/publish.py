@@ -60,6 +60,8 @@ def publish_all(call: Call, requests: Sequence[Publishing], on_published: OnPubl
             if request.ack_mode not in common_pb2.AckMode.values():
                 raise GrpcError(f"there is no ack_mode {request.ack_mode}")
             call.topic(request.topic)
+            if message.partition is not None:
+                call.partition(request.topic, message.partition)
             if request.HasField("producer_id"):
                 waiting += 1
                 _publish_as(call, request, message, _keeping(answers, number, request, now_ms, done))
