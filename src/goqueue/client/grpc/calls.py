@@ -157,7 +157,9 @@ def error_of(failure: aio.AioRpcError) -> ClientError:
     if told is not None:
         return GrpcRefused(status, told)
     words = failure.details() or status.name
-    if status is grpc.StatusCode.UNAVAILABLE:
+    # grpc's own words for a stream that the other side had ended when we wrote to it.
+    is_ended = status is grpc.StatusCode.INTERNAL and words == "Internal error from Core"
+    if status is grpc.StatusCode.UNAVAILABLE or is_ended:
         return ConnectionLost(words)
     if status is grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimedOut(words)
