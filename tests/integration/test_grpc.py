@@ -11,6 +11,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from goqueue.client.errors import ConnectionLost
 from goqueue.client.grpc import GrpcClient, GrpcRefused
 from goqueue.client.grpc.client import new_request
+from goqueue.wire.grpc.common_pb2 import Message
+from goqueue.wire.grpc.consume_pb2 import ConsumeResponse
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
 from goqueue.wire.grpc.topic_pb2 import DescribeTopicRequest, ListTopicsRequest
 from tests.integration.conftest import CreateTopic
@@ -101,11 +103,13 @@ def test_a_stop_with_open_streams_is_told_and_takes_no_longer_than_it_may(
     run(again)
 
 
-async def _messages(reading: "asyncio.Future[object]", events: AsyncIterator[object]) -> list[object]:
-    event: object = await reading
-    while not event.HasField("messages"):  # type: ignore[attr-defined]
+async def _messages(
+    reading: "asyncio.Future[ConsumeResponse]", events: AsyncIterator[ConsumeResponse]
+) -> list[Message]:
+    event = await reading
+    while not event.HasField("messages"):
         event = await anext(events)
-    return list(event.messages.messages)  # type: ignore[attr-defined]
+    return list(event.messages.messages)
 
 
 def test_a_crash_breaks_streams_and_loses_nothing_that_was_answered(own_node: Node, make_topic: CreateTopic) -> None:

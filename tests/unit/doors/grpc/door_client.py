@@ -76,6 +76,6 @@ def served(test: Callable[[Door], Awaitable[None]]) -> Callable[[], None]:
 async def next_of(events: AsyncIterator[ConsumeResponse], kind: str) -> Any:
     """The next event of one kind; others are passed over."""
     async for event in events:
-        if event.HasField(kind):  # type: ignore[arg-type]
+        if event.HasField(kind):
             return getattr(event, kind)
     raise AssertionError(f"the stream ended without {kind}")

@@ -78,7 +78,7 @@ async def test_offsets_are_reset_by_every_strategy(door: Door) -> None:
             {"offsets": [offset_pb2.OffsetCommit(topic="orders", offset=2)]},
         ),
     ):
-        request = offset_pb2.ResetOffsetsRequest(group_id="g", strategy=strategy, **fields)  # type: ignore[arg-type]
+        request = offset_pb2.ResetOffsetsRequest(group_id="g", strategy=strategy, **fields)
         (result,) = (await door.ask(request)).results
         seen.append((result.old_offset, result.new_offset))
     assert seen == [(3, 0), (0, 5), (0, 5), (5, 0), (0, 2)]

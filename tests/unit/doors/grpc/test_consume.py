@@ -1,9 +1,12 @@
 """Reading as a stream: from anywhere, as it comes, and no further when nobody waits."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 
+from goqueue.client.grpc.calls import error_of
 from goqueue.client.grpc.client import duration_of, timestamp_of
 from goqueue.wire.grpc import consume_pb2 as pb
 from goqueue.wire.grpc.topic_pb2 import DeleteTopicRequest
@@ -16,9 +19,11 @@ INVALID, NOT_FOUND = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
 async def test_a_start_by_timestamp_begins_there(door: Door) -> None:
     await door.topic()
     await door.client.publish("orders", b"before")
-    await asyncio.wait(
-        [asyncio.ensure_future(door.b.ask(lambda done: door.b.broker.clock.call_after(20, lambda: done(None))))]
-    )
+
+    def pause(done: Callable[[None], None]) -> None:
+        door.b.broker.clock.call_after(20, lambda: done(None))
+
+    await door.b.ask(pause)
     moment_ms = door.b.now_ms
     await door.client.publish("orders", b"after")
     assert [each.value for each in await door.read(start=moment_ms)] == [b"after"]
@@ -31,16 +36,18 @@ async def test_starts_by_offset_and_latest(door: Door) -> None:
     await door.topic(partitions=2)
     for number in range(4):
         await door.client.publish("orders", b"%d" % number, partition=1)
-    by_offset = {"start_position": pb.CONSUME_START_POSITION_OFFSET, "start_offset": 2, "partitions": [1]}
+    by_offset: dict[str, Any] = {
+        "start_position": pb.CONSUME_START_POSITION_OFFSET,
+        "start_offset": 2,
+        "partitions": [1],
+    }
     assert [each.value for each in await door.read(**by_offset)] == [b"2", b"3"]
     assert await door.read(start="latest") == []
-    beyond = pb.ConsumeRequest(topic="orders", **(by_offset | {"start_offset": 9}))  # type: ignore[arg-type]
+    beyond = pb.ConsumeRequest(topic="orders", **(by_offset | {"start_offset": 9}))
     await door.refused(_all(door, beyond), grpc.StatusCode.OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE")
 
 
 async def _all(door: Door, request: pb.ConsumeRequest) -> list[pb.ConsumeResponse]:
-    from goqueue.client.grpc.calls import error_of
-
     try:
         return [each async for each in door.client._calls.stream("Consume", request)]
     except grpc.aio.AioRpcError as failure:

@@ -61,7 +61,7 @@ async def test_a_delay_keeps_the_priority(door: Door) -> None:
     assert await door.read() == []
     async with door.client.subscribe("workers", ["orders"]) as subscription:
         events = subscription.events()
-        found = []
+        found: list[tuple[bytes, int]] = []
         while len(found) < 2:
             batch = await next_of(events, "messages")
             found += [(each.value, each.priority) for each in batch.messages]

@@ -1,13 +1,15 @@
 """A member of a group over one stream: receipts, flow control, rebalances, and nothing left behind when it ends."""
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
 
 from goqueue.client.errors import ClientError
 from goqueue.client.grpc import GrpcRefused
-from goqueue.wire.grpc import ack_pb2, consume_pb2
+from goqueue.client.grpc.calls import METHODS
+from goqueue.wire.grpc import ack_pb2, common_pb2, consume_pb2
 from goqueue.wire.grpc.group_pb2 import DescribeGroupRequest
 from goqueue.wire.grpc.offset_pb2 import CommitOffsetsRequest, FetchOffsetsRequest, OffsetCommit
 from tests.unit.doors.grpc.door_client import Door, next_of, served
@@ -56,7 +58,7 @@ async def test_a_subscription_reads_all_its_topics(door: Door) -> None:
 async def test_the_assignment_tells_the_member_id_and_the_stream_keeps_it_alive(door: Door) -> None:
     """Longer than its session, with nothing to do and while it may get no more."""
     await door.topic()
-    fields = {"session": "1s", "heartbeat": "100ms", "consumer_id": "me", "max_messages": 1}
+    fields: dict[str, Any] = {"session": "1s", "heartbeat": "100ms", "consumer_id": "me", "max_messages": 1}
     async with door.client.subscribe("workers", ["orders"], **fields) as subscription:
         events = subscription.events()
         assignment = await next_of(events, "assignment")
@@ -77,7 +79,8 @@ async def test_no_more_than_max_messages_are_unacknowledged(door: Door) -> None:
     await door.topic(partitions=2)
     for partition in (0, 1):
         await fill(door, "orders", 5, partition)
-    held, seen = [], set()
+    held: list[common_pb2.Message] = []
+    seen: set[bytes] = set()
     async with door.client.subscribe("workers", ["orders"], max_messages=3, heartbeat="100ms") as subscription:
         events = subscription.events()
         async for event in events:
@@ -153,19 +156,13 @@ async def test_a_deadline_ends_the_stream_and_gives_back_what_it_holds(door: Doo
     await door.topic()
     await fill(door, "orders", 1)
     request = consume_pb2.SubscribeRequest(group_id="workers", topics=["orders"])
-    call = door.client._calls._multi("unary_stream", _method("Subscribe"))(request, timeout=1)
+    call = door.client._calls._multi("unary_stream", METHODS["Subscribe"])(request, timeout=1)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         async for _ in call:
             pass
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     async with door.client.subscribe("workers", ["orders"]) as second:
         assert [each.offset for each in (await next_of(second.events(), "messages")).messages] == [0]
-
-
-def _method(name: str) -> object:
-    from goqueue.client.grpc.calls import METHODS
-
-    return METHODS[name]
 
 
 @served
@@ -206,7 +203,7 @@ async def test_offsets_are_acknowledged_and_committed_as_the_member(door: Door) 
     async with door.client.subscribe("workers", ["orders"]) as subscription:
         batch = await next_of(subscription.events(), "messages")
         assert len(batch.messages) == 6
-        me = {"group_id": "workers", "member_id": subscription.member_id}
+        me: dict[str, Any] = {"group_id": "workers", "member_id": subscription.member_id}
         await door.ask(ack_pb2.AckRequest(topic="orders", offset=0, **me))
         told = await door.ask(ack_pb2.NackRequest(topic="orders", offset=5, **me))
         assert told.HasField("next_visible_at")
@@ -230,7 +227,7 @@ async def test_offsets_are_acknowledged_and_committed_as_the_member(door: Door) 
 @served
 async def test_bad_subscriptions_are_refused(door: Door) -> None:
     await door.topic()
-    for group_id, topics, fields, code in (
+    bad: list[tuple[str, list[str], dict[str, Any], str]] = [
         ("", ["orders"], {}, "INVALID_ARGUMENT"),
         ("workers", [], {}, "INVALID_ARGUMENT"),
         ("workers", ["none"], {}, "TOPIC_NOT_FOUND"),
@@ -239,8 +236,9 @@ async def test_bad_subscriptions_are_refused(door: Door) -> None:
         ("workers", ["orders"], {"max_messages": -3}, "INVALID_ARGUMENT"),
         ("workers", ["orders"], {"start_position": 2}, "INVALID_ARGUMENT"),
         ("w" * 300, ["orders"], {}, "INVALID_ARGUMENT"),
-    ):
-        async with door.client.subscribe(group_id, topics, **fields) as subscription:  # type: ignore[arg-type]
+    ]
+    for group_id, topics, fields, code in bad:
+        async with door.client.subscribe(group_id, topics, **fields) as subscription:
             with pytest.raises(ClientError) as caught:
                 await next_of(subscription.events(), "messages")
         assert isinstance(caught.value, GrpcRefused)
