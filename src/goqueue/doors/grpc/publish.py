@@ -18,6 +18,7 @@ from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc import publish_pb2 as pb
 
 UNANSWERED_MAX = 1000
+UNANSWERED_BYTES_MAX = 16 * 1024 * 1024
 """Of one stream: who sends faster than the disk takes must wait."""
 BATCH_MAX = 10_000
 SEQUENCE_MAX = 2**31 - 1
@@ -150,6 +151,7 @@ class _Stream:
         self._out = out
         self._answers: deque[pb.PublishStreamResponse] = deque()
         self._unanswered = 0
+        self._unanswered_bytes = 0
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -181,11 +183,15 @@ class _Stream:
                 await self._news.wait()
                 continue
             await self._out.write(self._answers.popleft())
+            self._room.set()
 
     async def _read(self) -> None:
         async for request in self._requests:
             self._take(request)
-            while self._unanswered + len(self._answers) >= UNANSWERED_MAX:
+            while (
+                self._unanswered + len(self._answers) >= UNANSWERED_MAX
+                or self._unanswered_bytes >= UNANSWERED_BYTES_MAX
+            ):
                 self._room.clear()
                 await self._room.wait()
 
@@ -196,10 +202,13 @@ class _Stream:
             self._answer(pb.PublishStreamResponse(correlation_id=request.correlation_id, error=error))
             return
         self._unanswered += 1
+        size = request.ByteSize()
+        self._unanswered_bytes += size
         wanted: Sequence[Publishing] = batch or [request]
 
         def published(answers: list[Any]) -> None:
             self._unanswered -= 1
+            self._unanswered_bytes -= size
             made = _batch_answer(answers, batch) if batch else _answer(answers[0], request.topic)
             made.correlation_id = request.correlation_id
             self._answer(made)

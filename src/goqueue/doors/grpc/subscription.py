@@ -21,6 +21,7 @@ from goqueue.wire.grpc import consume_pb2 as pb
 TOPICS_MAX = 100
 LEASE_MS_MAX = 12 * 3_600_000
 BEAT_MS_MIN = 10
+PAUSE_MS = 1000
 OVERHEAD_BYTES = 512
 """Of a leased message: its place, its time, its trace and its receipt."""
 
@@ -123,6 +124,9 @@ class Subscription:
             return
         if polled.found:
             await self._deliver(polled.found, out)
+            if all(each.error is not None for each in polled.found) and not self._has_moved:
+                self._news.clear()
+                await self._rest(min(beat_ms, PAUSE_MS))  # what is out of service is not asked again and again
         elif not self._has_moved:
             now = timestamp_of(self._call.now_ms)
             await out.write(pb.ConsumeResponse(heartbeat=pb.Heartbeat(timestamp=now)))
@@ -177,29 +181,37 @@ class Subscription:
 
     async def _wait_for_room(self, beat_ms: int) -> Polled | None:
         """It shows that it lives all the same."""
-        broker = self._call.broker
+        queues = self._call.broker.queues
+
+        def freed() -> None:
+            if queues.held_by(self._group_id, self._who.member_id) < self._messages_max:
+                self._news.set()
+
+        queues.watch(self._group_id, freed)
+        try:
+            is_time = await self._rest(beat_ms)
+        finally:
+            queues.unwatch(self._group_id, freed)
+        if not is_time:
+            return None
+        _: object = await self._call.ask(lambda done: self._call.broker.members.beat(self._who, done))
+        return Polled(self._generation, [])
+
+    async def _rest(self, rest_ms: int) -> bool:
+        """Until there are news, or so long: then True."""
         is_time = False
 
-        def beat() -> None:
+        def wake() -> None:
             nonlocal is_time
             is_time = True
             self._news.set()
 
-        def freed() -> None:
-            if broker.queues.held_by(self._group_id, self._who.member_id) < self._messages_max:
-                self._news.set()
-
-        timer = broker.clock.call_after(beat_ms, beat)
-        broker.queues.watch(self._group_id, freed)
+        timer = self._call.broker.clock.call_after(rest_ms, wake)
         try:
             await self._news.wait()
         finally:
             timer.cancel()
-            broker.queues.unwatch(self._group_id, freed)
-        if not is_time:
-            return None
-        _: object = await self._call.ask(lambda done: broker.members.beat(self._who, done))
-        return Polled(self._generation, [])
+        return is_time
 
     async def _deliver(self, found: Sequence[LeasedPlace], out: Writing) -> None:
         for leased in found:

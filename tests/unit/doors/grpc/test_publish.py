@@ -7,9 +7,12 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from goqueue.client.errors import TimedOut
+from goqueue.client.grpc import GrpcClient
 from goqueue.client.grpc.client import new_request
 from goqueue.wire.grpc.common_pb2 import ACK_MODE_ALL, ACK_MODE_LEADER, ACK_MODE_NONE
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
+from goqueue.wire.grpc.topic_pb2 import ListTopicsRequest
 from goqueue.wire.grpc.transaction_pb2 import InitProducerRequest
 from tests.unit.doors.grpc.door_client import Door, next_of, served
 
@@ -166,5 +169,42 @@ async def test_a_stream_reads_no_further_than_it_can_answer(door: Door) -> None:
         before = sent
         await asyncio.wait([task], timeout=0.5)
     assert sent < 10_000
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@served
+async def test_a_deadline_ends_a_call_that_waits_for_the_disk(door: Door) -> None:
+    await door.topic()
+    door.b.slow_disk("1h")
+    async with GrpcClient(door.address, timeout_s=0.3) as client:
+        with pytest.raises(TimedOut):
+            await client.publish("orders", b"x")
+    assert (await door.ask(ListTopicsRequest())).names == ["orders"]
+
+
+@served
+async def test_large_batches_are_not_taken_without_end(door: Door) -> None:
+    """So many bytes may be unanswered; then the client waits."""
+    await door.topic()
+    door.b.slow_disk("1h")
+    sent = 0
+
+    async def batches() -> AsyncIterator[list[PublishRequest]]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 1
+            yield [new_request("orders", bytes(500_000))] * 2
+
+    async def drain() -> None:
+        async for _ in door.client.publish_stream(batches()):
+            pytest.fail("nothing is durable yet")
+
+    task = asyncio.ensure_future(drain())
+    before = -1
+    while before != sent or sent < 16:
+        before = sent
+        await asyncio.wait([task], timeout=0.5)
+    assert sent < 100
     task.cancel()
     await asyncio.wait([task])

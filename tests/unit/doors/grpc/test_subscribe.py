@@ -1,14 +1,18 @@
 """A member of a group over one stream: receipts, flow control, rebalances, and nothing left behind when it ends."""
 
 import asyncio
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import pytest
 
+from goqueue.broker.settle import Verdict, Wanted
 from goqueue.client.errors import ClientError
 from goqueue.client.grpc import GrpcRefused
 from goqueue.client.grpc.calls import METHODS
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import ack_pb2, common_pb2, consume_pb2
 from goqueue.wire.grpc.group_pb2 import DescribeGroupRequest
 from goqueue.wire.grpc.offset_pb2 import CommitOffsetsRequest, FetchOffsetsRequest, OffsetCommit
@@ -243,3 +247,38 @@ async def test_bad_subscriptions_are_refused(door: Door) -> None:
                 await next_of(subscription.events(), "messages")
         assert isinstance(caught.value, GrpcRefused)
         assert caught.value.code == code, (group_id, topics, fields, caught.value)
+
+
+@served
+async def test_a_partition_out_of_service_is_told_now_and_then_and_not_without_pause(door: Door) -> None:
+    await door.topic()
+    async with door.client.subscribe("workers", ["orders"], heartbeat="200ms") as subscription:
+        events = subscription.events()
+        await next_of(events, "heartbeat")
+        topics, replica = door.b.broker.topics, door.b.broker.topics.replica
+
+        def broken(topic: str, partition: int) -> NoReturn:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, "the disk is gone")
+
+        topics.replica = broken  # type: ignore[method-assign]
+        began = asyncio.get_running_loop().time()
+        for _ in range(4):
+            error = await next_of(events, "error")
+            assert error.code == common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE
+        assert asyncio.get_running_loop().time() - began > 0.5
+        topics.replica = replica  # type: ignore[method-assign]
+        await fill(door, "orders", 1)
+        assert len((await next_of(events, "messages")).messages) == 1
+
+
+@served
+async def test_an_acknowledgement_through_another_door_makes_room_too(door: Door) -> None:
+    await door.topic()
+    await fill(door, "orders", 2)
+    async with door.client.subscribe("workers", ["orders"], max_messages=1, heartbeat="20s") as subscription:
+        events = subscription.events()
+        (first,) = (await next_of(events, "messages")).messages
+        verdicts: list[Verdict | GoQueueError] = []
+        door.b.broker.settler.settle([Wanted(first.receipt_handle)], verdicts.extend)
+        (second,) = (await next_of(events, "messages")).messages
+        assert (first.offset, second.offset, verdicts) == (0, 1, [Verdict.DONE])
