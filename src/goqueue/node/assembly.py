@@ -61,19 +61,16 @@ class Assembly:
         replicas.on_open = self._opened
         self._state = state = State(replicas, clock, aside, journeys, meters, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
-        forgetting = Forgetting(journeys, memory.parents, memory.moved, meters, schedules.second_places)
-        topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
-        state.load()
+        self._load(memory)
         publisher, dedup, validation = self._publishing(state)
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
+        letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
-        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
         identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
-        health = Health(topics, replicas, state.coordinators, self.loop_watch)
-        sources = self._sources(replicas, publisher, health)
+        health, sources = self._watched(replicas, publisher)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
@@ -92,7 +89,7 @@ class Assembly:
             dead_letters=letters,
             moves=moves,
             members=Members(groups, queues, topics, clock),
-            reliabilities=Reliabilities(queues, dead_letter_writer),
+            reliabilities=Reliabilities(queues, letter_writer),
             replays=Replays(queues, groups, topics, clock),
             schemas=state.schemas,
             validation=validation,
@@ -105,11 +102,21 @@ class Assembly:
             default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
-        dead_letter_writer.write_pending()
+        letter_writer.write_pending()
 
-    def _sources(self, replicas: Replicas, publisher: Publisher, health: Health) -> Sources:
+    def _load(self, memory: Memory) -> None:
         state = self._state
-        return Sources(
+        forgetting = Forgetting(
+            self._journeys, memory.parents, memory.moved, self._meters, state.schedules.second_places
+        )
+        told = (state.groups, state.queues, state.schedules, forgetting)
+        state.topics.on_change += [each.topics_changed for each in told]
+        state.load()
+
+    def _watched(self, replicas: Replicas, publisher: Publisher) -> tuple[Health, Sources]:
+        state = self._state
+        health = Health(state.topics, replicas, state.coordinators, self.loop_watch)
+        return health, Sources(
             state.topics,
             replicas,
             state.groups,
