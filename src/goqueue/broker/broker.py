@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from goqueue.broker.compact import Compact
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
+from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
+from goqueue.broker.metrics.metrics import Metrics
 from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Journeys
 from goqueue.broker.publish import Publisher
@@ -63,6 +65,8 @@ class Broker:
     compact: Compact
     journeys: Journeys
     tracing: Tracing
+    metrics: Metrics
+    health: Health
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -76,18 +76,26 @@ def dead_letters_of(topics: Topics, topic: str) -> str:
     return named if named and named != topic else dead_letter_topic(topic)
 
 
-def make_dead_letter_topic(topics: Topics, source: Topic, on_reply: Callable[[Any], None]) -> None:
-    """What the source took must fit, with all that is said about it. Replies with a GoQueueError if there is none."""
+def make_dead_letter_topic(
+    topics: Topics, source: Topic, on_reply: Callable[[Any], None], partitions: int | None = None
+) -> None:
+    """What the source took must fit, with all that is said about it. One partition has to do where the node cannot have
+    as many as the source. Replies with a GoQueueError if there is none.
+    """
     bytes_max = max(source.options(topics.defaults).max_message_bytes, topics.defaults.max_message_bytes) + ABOUT_BYTES
     options = {"max.message.bytes": str(bytes_max)}
+    count = source.partitions if partitions is None else partitions
 
     def created(reply: Any) -> None:
-        if not isinstance(reply, GoQueueError) and reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
-            reply = GoQueueError(reply.message)
-        on_reply(reply)
+        if isinstance(reply, GoQueueError) or reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+            on_reply(reply)
+        elif reply.code is Code.INVALID_PARTITIONS and count > 1:
+            make_dead_letter_topic(topics, source, on_reply, partitions=1)
+        else:
+            on_reply(GoQueueError(reply.message))
 
     name = dead_letters_of(topics, source.name)
-    topics.submit(CreateTopic(name, secrets.token_bytes(16), source.partitions, options), created)
+    topics.submit(CreateTopic(name, secrets.token_bytes(16), count, options), created)
 
 
 class DeadLetterWriter:

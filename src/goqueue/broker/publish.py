@@ -9,7 +9,7 @@ from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
 from goqueue.broker.schedules import Delayed, Schedules
-from goqueue.broker.topics import Topics
+from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.ranges import merge, subtract
@@ -21,6 +21,9 @@ from goqueue.records.rewrite import rebuild_batch
 from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.histogram import SLOW_S, Example
+from goqueue.telemetry.meters import NO_TOPIC, Meters
+from goqueue.telemetry.trace_ids import Spot
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
 
@@ -61,6 +64,7 @@ class Publisher:
         schedules: Schedules,
         dedup: Deduplication,
         journeys: Journeys,
+        meters: Meters,
     ) -> None:
         self._topics = topics
         self._clock = clock
@@ -70,6 +74,7 @@ class Publisher:
         self._journeys = journeys
         self._to_note: dict[Replica, list[int]] = {}
         """What was received and is not noted yet: from where, to where, since when."""
+        self._meters = meters
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -89,6 +94,18 @@ class Publisher:
         """So many records were turned away for good, here or by whoever asked for `try_publish`."""
         replica = self._topics.find_replica(topic, partition)
         note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
+        self._meters.refused(topic if topic in self._topics.image.topics else NO_TOPIC, code_of(error).name, count)
+
+    def now_s(self) -> float:
+        """For `acknowledged`: when a request was taken up."""
+        return self._clock.monotonic_s()
+
+    def acknowledged(self, topic: str, partition: int, offset: int, started_s: float, requests: int = 1) -> None:
+        """So many requests that were taken up then are answered now. `offset`: of one of their records."""
+        seconds = self._clock.monotonic_s() - started_s
+        self._meters.published(topic, seconds, requests)
+        if seconds > SLOW_S and self._journeys.is_sampled(offset):
+            self._meters.keep_example(Example(Spot(topic, partition, offset), seconds, self._clock.now_ms()))
 
     def try_publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
         """As `publish`, for who tries again with less if it is refused."""
@@ -164,6 +181,7 @@ class Publisher:
             for batch, result in zip(batches, results, strict=True):
                 if isinstance(result, GoQueueError):
                     note_refused(self._journeys, replica, "", batch.record_count, result, now_ms)
+                    self._meters.refused(replica.place[0], code_of(result).name, batch.record_count)
         self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
@@ -217,6 +235,9 @@ class Publisher:
             self._schedules.not_held(place)
             delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
         if (delayed or looked.twins) and replica.end_offset > end_offset:
+            for place_of_twin in looked.twins:
+                taken = appended.base_offset + place_of_twin - batch.base_offset
+                self._schedules.second_places.add(replica, taken, taken)
             self._received_but(replica, appended, batch.base_offset, looked.twins)
         keeper: Keeper = replica
         if delayed:

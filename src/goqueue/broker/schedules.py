@@ -12,6 +12,7 @@ from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body
 from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.noting import Journeys, note_delay, note_due
+from goqueue.broker.second_places import SecondPlaces
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
@@ -99,6 +100,7 @@ class Schedules:
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
+        self.second_places = SecondPlaces()
         self.new_producer: NewProducer = lambda given: None
         self.check_record: CheckRecord = lambda topic, options, value, headers: None
         self._image = Image()
@@ -250,8 +252,11 @@ class Schedules:
             return
         self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
-        if next_offset > end_offset:  # else a crash came after it was published
-            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
+        # Without more, a crash came after it was published.
+        more = next_offset - end_offset
+        if more and note_due(self._journeys, job, end_offset, more, now_ms):
+            self.second_places.add(replica, end_offset, next_offset - 1)
+        if more:
             replica.tell_persisted()
         replica.when_reached(
             next_offset,

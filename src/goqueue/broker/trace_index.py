@@ -20,9 +20,9 @@ from goqueue.telemetry.parents import Parents
 from goqueue.telemetry.trace_ids import TRACEPARENT, Spot, TraceParent, parse_traceparent
 
 PIECE_BYTES = 64 * 1024
-SEARCHED_PER_S = 2 * 1024 * 1024
-"""Bytes that are searched whatever they hold: two milliseconds of a second."""
-MORE_PER_S = 14 * 1024 * 1024
+SEARCHED_PER_S = 1024 * 1024
+"""Bytes that are searched whatever they hold: a millisecond or two of a second."""
+MORE_PER_S = 15 * 1024 * 1024
 """Bytes on top of that, of partitions in which traces were found lately. Of the others only one piece in many is looked
 at, to see whether that has changed.
 """

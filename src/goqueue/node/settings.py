@@ -80,6 +80,11 @@ class Settings:
     )
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
+    partitions_max: int = _setting(
+        1000,
+        Count(at_least=1, at_most=10_000),
+        "Most partitions that a topic may have. A node also keeps all of them within its limit on open files.",
+    )
     auto_create_topics: Switch = _setting(
         Switch.ON, Choice(Switch), "Whether a topic that a client asks for is made if there is none."
     )
@@ -137,6 +142,14 @@ class Settings:
     trace_files: int = _setting(5, Count(at_least=1), "Files of spans that are kept, with the one written to.")
     trace_otlp_endpoint: str = _setting(
         "http://localhost:4318/v1/traces", HttpUrl(), "With trace_export otlp: the collector, OTLP over HTTP."
+    )
+
+    metrics: Switch = _setting(Switch.ON, Choice(Switch), "Whether /metrics tells anything.")
+    metrics_partition_label: Switch = _setting(
+        Switch.OFF, Choice(Switch), "Whether offsets, sizes and lags are told of each partition, not of each topic."
+    )
+    metrics_series_max: int = _setting(
+        1000, Count(at_least=1), "Series of one metric; topics and groups beyond are summed up as _other."
     )
 
     def topic_defaults(self) -> TopicOptions:
@@ -229,7 +242,12 @@ def read_settings(
     reader.read(((_BY_NAME[name], raw) for name, raw in flags.items()), lambda spec: spec.flag)
     if reader.problems:
         raise InvalidSettings("\n".join(reader.problems))
-    return Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    settings = Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    if settings.default_partitions > settings.partitions_max:
+        raise InvalidSettings(
+            f"default_partitions = {settings.default_partitions}: more than partitions_max = {settings.partitions_max}"
+        )
+    return settings
 
 
 def _did_you_mean(wrong: str, prefix: str = "") -> str:

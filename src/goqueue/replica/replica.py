@@ -320,6 +320,7 @@ class Replica:
 
     def abandoned(self) -> None:
         """The log was deleted: nobody need wait any longer."""
+        self.log.on_synced = lambda log: None
         self._wake()
 
     def close(self) -> None:

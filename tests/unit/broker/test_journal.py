@@ -210,7 +210,7 @@ def test_a_busy_partition_without_traces_is_only_probed_until_one_is_found() -> 
         node.commit()
         node.broker.tracing.journal.catch_up()
 
-    busy(20)
+    busy(10)
     assert index.skipped == 0
     busy(200)
     assert index.skipped > 0

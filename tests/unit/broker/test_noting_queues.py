@@ -136,7 +136,7 @@ def test_a_dead_letter_that_a_full_disk_kept_back_is_counted_once() -> None:
     node = queue_node()
     node.create("orders.dlq")
     node.put("orders", b"a")
-    node.disk.faults.add("write", errno.ENOSPC, prefix="logs/orders.dlq", forever=True)
+    node.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/orders.dlq", forever=True)
     with capture_logs():
         node.settle(node.receive(), How.REJECT)
         node.pass_ms(3000)

@@ -41,6 +41,7 @@ class HttpApp:
         self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
         self._id = secrets.token_hex(4).encode()
         self._requests = 0
+        self._meters = broker.metrics.meters
         self._for_browsers: App = CORSMiddleware(
             self._route,
             allow_origins=["*"],
@@ -73,6 +74,7 @@ class HttpApp:
             nonlocal is_started
             if message["type"] == "http.response.start":
                 is_started = True
+                self._meters.answered(message["status"])
                 message["headers"].append((b"x-request-id", given))
             await send(message)
 
