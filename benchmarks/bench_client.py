@@ -19,7 +19,7 @@ from confluent_kafka import Producer as ConfluentProducer
 from goqueue.cli.bench.broker import own_broker
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
+from goqueue.cli.progress import Progress
 from goqueue.client import Consumer, Producer
 
 BUILD = Path(__file__).parents[1] / "build"

@@ -10,9 +10,9 @@ from pathlib import Path
 from goqueue.cli.bench.broker import Broker, own_broker
 from goqueue.cli.bench.latency import bench_latency
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
 from goqueue.cli.bench.report import LABELS, Figure, Report
 from goqueue.cli.bench.throughput import bench_consume, bench_produce
+from goqueue.cli.progress import Progress
 
 BUILD = Path(__file__).parents[1] / "build"
 TURNS = 3

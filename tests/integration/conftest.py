@@ -12,6 +12,7 @@ import pytest
 from tests.integration.aiokafka_client import AioKafka
 from tests.integration.clients import Client
 from tests.integration.confluent_client import Confluent
+from tests.integration.goqueue_command import Command
 from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.process import Node
 from tests.integration.sqs_door import SqsDoor, client_of
@@ -29,6 +30,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     running = Node(tmp_path_factory.mktemp("node")).start()
     yield running
     running.clean_up()
+
+
+@pytest.fixture
+def goqueue(node: Node, tmp_path: Path) -> Command:
+    """The command, with the shared node as its server."""
+    return Command(tmp_path, node.url)
 
 
 @pytest.fixture

@@ -259,3 +259,14 @@ def test_a_broker_that_dies_meanwhile_is_told(tmp_path: Path) -> None:
     assert errors.startswith("goqueue: the broker was lost: ")
     assert len(errors.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_queue_is_measured_and_left_as_it_was(own_node: Node) -> None:
+    found = measure("queue", "--kafka", own_node.address, "--messages", "2000", "--partitions", "2")
+    assert found["counts"] == {"stored": 2000, "acknowledged": 2000}
+    assert set(found["figures"]) == {"messages_per_s", "mib_per_s", "client_cpu_us_per_message"}
+    assert bench_topics(own_node.address) == []
+    listed = subprocess.run(
+        [GOQUEUE, "group", "list", "--server", own_node.url, "-o", "json"], capture_output=True, check=True
+    )
+    assert json.loads(listed.stdout) == []

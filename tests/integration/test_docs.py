@@ -7,7 +7,18 @@ from tests.integration.confluent_client import Confluent
 from tests.integration.process import Node
 from tests.integration.topics import end_offsets
 
-PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "kafka.md"
+SCHEMAS = DOCS / "schemas.md"
+
+
+def test_the_examples_of_the_schema_page_hold(own_node: Node) -> None:
+    examples = re.findall(r"```python\n(.*?)```", SCHEMAS.read_text("utf-8"), re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        placed = example.replace("127.0.0.1:9092", own_node.address).replace("http://127.0.0.1:8080", own_node.url)
+        assert placed != example
+        exec(compile(placed, str(SCHEMAS), "exec"), {})
 
 
 def test_the_example_of_the_kafka_page_publishes_its_message(own_node: Node) -> None:

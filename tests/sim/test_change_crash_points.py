@@ -117,7 +117,7 @@ def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> Non
     committer.run_once()
     trace.promise("made")
     made_at = trace.disk.op_count
-    directory.delete_log("made", 3)
+    directory.retire("made", [3])()
     trace.promise("deleted")
     directory.open_log("made", 3, SMALL, 0)
     trace.promise("made again")
@@ -134,6 +134,43 @@ def test_a_crash_while_a_log_is_made_or_deleted_leaves_it_whole_or_gone() -> Non
                     "made again": [EMPTY],
                 }[trace.last_promise(upto)]
                 assert found in allowed
+            except (AssertionError, GoQueueError):
+                print(label, *trace.disk.trace()[:upto], sep="\n")
+                raise
+
+
+def test_a_crash_while_many_logs_are_made_or_deleted_leaves_each_whole_or_gone() -> None:
+    """As topics do it: their directories together, each with its first epoch; and all removed at once."""
+    trace = Trace()
+    committer = Committer(lambda call: call(), lambda: 0)
+    directory = DataDirectory.open(trace.disk, committer=committer)
+    since = trace.disk.op_count
+    made = directory.make_directories("made", range(3))
+    assert made == {0, 1, 2}
+    for number in made:
+        log = directory.load_log("made", number, SMALL, 0, first_epoch=0, has_directory=True)
+        assert log.is_new
+        directory.adopt("made", number, log)
+        log.append([batch(b"%d" % number)], 0, 0)
+    committer.run_once()
+    trace.promise("made")
+    made_at = trace.disk.op_count
+    directory.retire("made", range(3))()
+    trace.promise("deleted")
+    whole = [[(0, b"%d" % number)] for number in range(3)]
+    for upto in range(since, trace.disk.op_count + 1):
+        for label, image in images(trace.disk, upto):
+            try:
+                found = reopened(image)
+                promised = trace.last_promise(upto)
+                for number in range(3):
+                    log_found = found.get(("made", number))
+                    if promised is None:
+                        assert log_found in (None, [], whole[number])
+                    elif promised == "made":
+                        assert log_found == whole[number] or (upto > made_at and log_found is None)
+                    else:
+                        assert log_found is None
             except (AssertionError, GoQueueError):
                 print(label, *trace.disk.trace()[:upto], sep="\n")
                 raise

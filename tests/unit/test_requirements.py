@@ -18,11 +18,15 @@ CHOSEN_TOOLS = {
     "import-linter",
     "kio",
     "mypy",
+    "promql-parser",
     "pytest",
     "pytest-xdist",
+    "pyyaml",
     "ruff",
     "schemathesis",
     "setuptools",
+    "types-protobuf",
+    "types-pyyaml",
 }
 
 

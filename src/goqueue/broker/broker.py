@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from goqueue.broker.compact import Compact
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
+from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
 from goqueue.broker.members import Members
+from goqueue.broker.metrics.metrics import Metrics
 from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Journeys
 from goqueue.broker.publish import Publisher
@@ -16,12 +18,14 @@ from goqueue.broker.redrive import DeadLetters
 from goqueue.broker.reliability import Reliabilities
 from goqueue.broker.replay import Replays
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.topics import Topics
 from goqueue.broker.tracing import Tracing
 from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.transactions import Transactions
+from goqueue.broker.validation import Validation
 from goqueue.runtime.clock import Clock
 
 DEFAULT_PARTITIONS = 3
@@ -55,10 +59,14 @@ class Broker:
     reliabilities: Reliabilities
     moves: Moves
     replays: Replays
+    schemas: Schemas
+    validation: Validation
     transaction_steps: TransactionSteps
     compact: Compact
     journeys: Journeys
     tracing: Tracing
+    metrics: Metrics
+    health: Health
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -7,7 +7,7 @@ died.
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 from zlib import crc32
@@ -76,6 +76,28 @@ def dead_letters_of(topics: Topics, topic: str) -> str:
     return named if named and named != topic else dead_letter_topic(topic)
 
 
+def make_dead_letter_topic(
+    topics: Topics, source: Topic, on_reply: Callable[[Any], None], partitions: int | None = None
+) -> None:
+    """What the source took must fit, with all that is said about it. One partition has to do where the node cannot have
+    as many as the source. Replies with a GoQueueError if there is none.
+    """
+    bytes_max = max(source.options(topics.defaults).max_message_bytes, topics.defaults.max_message_bytes) + ABOUT_BYTES
+    options = {"max.message.bytes": str(bytes_max)}
+    count = source.partitions if partitions is None else partitions
+
+    def created(reply: Any) -> None:
+        if isinstance(reply, GoQueueError) or reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+            on_reply(reply)
+        elif reply.code is Code.INVALID_PARTITIONS and count > 1:
+            make_dead_letter_topic(topics, source, on_reply, partitions=1)
+        else:
+            on_reply(GoQueueError(reply.message))
+
+    name = dead_letters_of(topics, source.name)
+    topics.submit(CreateTopic(name, secrets.token_bytes(16), count, options), created)
+
+
 class DeadLetterWriter:
     """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
 
@@ -112,30 +134,22 @@ class DeadLetterWriter:
             source = self._topics.image.topics.get(place.topic)
             name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
-                self._create(name, source, place)
+                self._create(source, place)
                 return
             self._publish(place, name, letters)
         except GoQueueError as error:
             self.publish_errors += 1
             self._failed(place, error)
 
-    def _create(self, name: str, source: Topic, place: Place) -> None:
-        """What the source took must fit, with all that is said about it."""
-        defaults = self._topics.defaults
-        bytes_max = max(source.options(defaults).max_message_bytes, defaults.max_message_bytes) + ABOUT_BYTES
-        options = {"max.message.bytes": str(bytes_max)}
-
+    def _create(self, source: Topic, place: Place) -> None:
         def created(reply: Any) -> None:
             if isinstance(reply, GoQueueError):
                 self.create_errors += 1
                 self._failed(place, reply)
-            elif reply.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
-                self.create_errors += 1
-                self._failed(place, GoQueueError(reply.message))
             else:
                 self._clock.call_soon(lambda: self._again(place))
 
-        self._topics.submit(CreateTopic(name, secrets.token_bytes(16), source.partitions, options), created)
+        make_dead_letter_topic(self._topics, source, created)
 
     def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
         partition = place.partition % self._topics.image.topics[name].partitions
@@ -215,9 +229,14 @@ class DeadLetterWriter:
         self._write(place)
 
 
+def letter_headers(headers: Iterable[tuple[str, bytes | None]]) -> Headers:
+    """Those of its record. One that has expired must not expire again, before anybody has looked at it."""
+    return [(RENAMED.get(name, name), value) for name, value in without_delay(headers)]
+
+
 def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:
     """Its timestamp is the time of its death, so that retention of the dead letters counts from then."""
-    headers: Headers = [(RENAMED.get(name, name), value) for name, value in without_delay(record.headers)]
+    headers = letter_headers(record.headers)
     about: dict[str, str | int] = {
         TOPIC: place.topic,
         PARTITION: place.partition,

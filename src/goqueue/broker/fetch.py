@@ -12,6 +12,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.replica.replica import Replica, Slice
 from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.meters import Meters
 
 NO_EPOCH = -1
 _NONE: Final = Code.NONE  # looking up enum members costs
@@ -53,17 +54,20 @@ OnGot = Callable[[list[Got]], None]
 
 
 class Fetcher:
-    def __init__(self, topics: Topics, clock: Clock, journeys: Journeys) -> None:
+    def __init__(self, topics: Topics, clock: Clock, journeys: Journeys, meters: Meters) -> None:
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
+        self._meters = meters
 
     def fetch(self, wants: Sequence[Want], limits: Limits, on_got: OnGot) -> "ParkedFetch | None":
         """Answer at once, or later: then what is returned can be cancelled."""
+        started_s = self._clock.monotonic_s()
         got = self.gather(wants, limits)
         if limits.max_wait_ms <= 0 or is_enough(got, limits):
             self.note(wants, got, limits)
             on_got(got)
+            self.measure(wants, got, started_s)
             return None
         return ParkedFetch(self, self._topics, self._clock, wants, limits, got, on_got)
 
@@ -76,6 +80,17 @@ class Fetcher:
                 now_ms = now_ms or self._clock.now_ms()
                 first, last = max(want.offset, piece.first_offset), piece.next_offset - 1
                 self._journeys.note(now_ms, _FETCHED, want.topic, want.partition, first, last, "", limits.consumer)
+
+    def measure(self, wants: Sequence[Want], got: Sequence[Got], started_s: float) -> None:
+        """That it was sent: once for each topic of which there was something."""
+        sizes: dict[str, int] = {}
+        for want, one in zip(wants, got):
+            if one.size:
+                sizes[want.topic] = sizes.get(want.topic, 0) + one.size
+        if sizes:
+            seconds = self._clock.monotonic_s() - started_s
+            for topic, size in sizes.items():
+                self._meters.fetched(topic, seconds, size)
 
     def gather(self, wants: Sequence[Want], limits: Limits, known: Sequence[Got | None] = ()) -> list[Got]:
         """`known`: what was got before, where it would be the same again."""
@@ -137,7 +152,7 @@ def is_enough(got: Sequence[Got], limits: Limits) -> bool:
 class ParkedFetch:
     """A read that waits: an entry in the partitions it watches and one timer, no task."""
 
-    __slots__ = ("_fetcher", "_got", "_limits", "_on_got", "_replicas", "_timer", "_wants")
+    __slots__ = ("_clock", "_fetcher", "_got", "_limits", "_on_got", "_replicas", "_timer", "_wants")
 
     def __init__(
         self,
@@ -150,6 +165,7 @@ class ParkedFetch:
         on_got: OnGot,
     ) -> None:
         self._fetcher = fetcher
+        self._clock = clock
         self._wants = wants
         self._limits = limits
         self._got = got
@@ -179,11 +195,13 @@ class ParkedFetch:
     def _finish(self, got: list[Got] | None = None) -> None:
         if self._timer is None:
             return
+        started_s = self._clock.monotonic_s()
         self.cancel()
         if got is None:
             got = self._gather()
         self._fetcher.note(self._wants, got, self._limits)
         self._on_got(got)
+        self._fetcher.measure(self._wants, got, started_s)
 
     def cancel(self) -> None:
         """Its connection is gone."""

@@ -1,7 +1,8 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -9,11 +10,14 @@ from goqueue.machines import consumer_group_facts as consumer_commands
 from goqueue.machines import group_commands as commands
 from goqueue.machines import share_group_facts as share_commands
 from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.machines.group_offsets import OffsetCommitted
+from goqueue.machines.groups import Groups as GroupsMachine
 from goqueue.machines.machine import Fact
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.meters import Meters
 
 RETRY_MS = 1000
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
@@ -27,15 +31,16 @@ class HasGroup(Protocol):
 
 
 class Groups:
-    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock, meters: Meters) -> None:
         self._coordinators = coordinators
+        self._meters = meters
         self._clock = clock
         self._topics: Mapping[str, Topic] = {}
         self._watchers: dict[str, dict[Callable[[], None], None]] = {}
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
         for coordinator in coordinators:
-            coordinator.after_apply = self._applied
+            coordinator.after_apply = partial(self._applied, coordinator)
 
     def watch(self, group_id: str, call: Callable[[], None]) -> None:
         """`call` whenever who has what in a consumer group changes, never from within a command."""
@@ -47,8 +52,12 @@ class Groups:
         if not watching:
             self._watchers.pop(group_id, None)
 
-    def _applied(self, facts: Iterable[Fact]) -> None:
+    def _applied(self, coordinator: Coordinator, facts: Iterable[Fact]) -> None:
         for fact in facts:
+            if isinstance(fact, OffsetCommitted):
+                if coordinator.is_loaded:
+                    self._meters.committed(fact.topic, fact.group_id)
+                continue
             if isinstance(fact, consumer_commands.ConsumerMemberGone):
                 self._clock.call_soon(lambda fact=fact: self._tell_gone(fact))  # type: ignore[misc]
             elif not isinstance(fact, _CHANGES_GROUP):
@@ -129,6 +138,12 @@ class Groups:
 
         self.submit(commands.DescribeGroup(group_id), described)
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
+
+    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
+        """Every group, and what it has committed."""
+        for coordinator in self._coordinators:
+            assert isinstance(coordinator.machine, GroupsMachine)
+            yield from coordinator.machine.measured()
 
     @property
     def partitions(self) -> int:

@@ -1,26 +1,46 @@
-"""Who says when a batch with delayed records may be acknowledged: its replica, and the ledger of the delays."""
+"""An acknowledgement that waits for more than a log: for records that are kept elsewhere."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from goqueue.model.errors import GoQueueError
-from goqueue.replica.replica import Replica
+
+
+class Keeping(Protocol):
+    """A replica, or what stands before one."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def failure(self) -> GoQueueError | None: ...
+
+    def when_reached(self, offset: int, call: Callable[[], None], /) -> None: ...
 
 
 class Held:
-    """A replica to whoever waits for an acknowledgement of a batch with delayed records: it also waits for these."""
+    """A replica to whoever waits for an acknowledgement of a batch of which records are kept elsewhere: it also waits
+    for these.
+    """
 
-    def __init__(self, replica: Replica, base_offset: int) -> None:
+    def __init__(self, replica: Keeping, base_offset: int) -> None:
         self._replica = replica
         self._base_offset = base_offset
         self._is_settled = False
         self._error: GoQueueError | None = None
         self._waiting: list[Callable[[], None]] = []
+        self.when_settled: Callable[[], None] = lambda: None
+        """Called once, if all went well."""
 
     def settled(self, reply: Any) -> None:
         self._is_settled = True
         if isinstance(reply, GoQueueError):
             self._error = reply
+        else:
+            self.when_settled()
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             call()

@@ -108,16 +108,17 @@ def _alike(scheduled: Sequence[Scheduled]) -> Iterator[tuple[int, int]]:
         begin = number
 
 
-def note_due(journeys: Journeys, job: FiringJob, first_offset: int, count: int, now_ms: int) -> None:
+def note_due(journeys: Journeys, job: FiringJob, first_offset: int, count: int, now_ms: int) -> bool:
     """The last `count` records of a job were published at `first_offset` and behind it; the others had been before.
-    `detail` is where the first of a range is now. A run of a recurring schedule was nowhere before.
+    `detail` is where the first of a range is now. False: a run of a recurring schedule, which was nowhere before.
     """
     offsets = job.records.offsets[len(job.records) - count :]
     if RECURRING in offsets:
         journeys.note(now_ms, Step.RECEIVED, job.topic, job.partition, first_offset, first_offset + count - 1)
-        return
+        return False
     for first, last, offset in runs_of(zip(offsets, range(first_offset, first_offset + count))):
         journeys.note(now_ms, Step.DUE, job.topic, job.partition, first, last, detail=str(offset))
+    return True
 
 
 def runs_of(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:

@@ -1,7 +1,7 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
-from collections.abc import Callable, Container, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
 from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
@@ -9,9 +9,10 @@ from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
 from goqueue.broker.schedules import Delayed, Schedules
-from goqueue.broker.topics import Topics
+from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.ranges import merge, subtract
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACTIONAL_BIT, Batch, check_batch
 from goqueue.records.control import build_kept_free
@@ -20,9 +21,14 @@ from goqueue.records.rewrite import rebuild_batch
 from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.histogram import SLOW_S, Example
+from goqueue.telemetry.meters import NO_TOPIC, Meters
+from goqueue.telemetry.trace_ids import Spot
 
 __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
 
+TOGETHER_MS = 5
+"""What is received in one partition within that time is one range."""
 _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
@@ -31,9 +37,25 @@ Keeper: TypeAlias = Replica | Held | Twinned
 
 
 NONE = Looked({}, {})
+OFF = "off"
+
+
+class Gate(Protocol):
+    """What looks at every record, on topics that ask for it."""
+
+    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Any]]:
+        """The part of a batch that may be appended, and what is wrong with the rest."""
+
+    def bury(
+        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Any], place: tuple[str, int]
+    ) -> Held:
+        """Keep the rest elsewhere."""
 
 
 class Publisher:
+    gate: Gate
+    """Set before the first batch comes."""
+
     def __init__(
         self,
         topics: Topics,
@@ -42,6 +64,7 @@ class Publisher:
         schedules: Schedules,
         dedup: Deduplication,
         journeys: Journeys,
+        meters: Meters,
     ) -> None:
         self._topics = topics
         self._clock = clock
@@ -49,6 +72,9 @@ class Publisher:
         self._schedules = schedules
         self._dedup = dedup
         self._journeys = journeys
+        self._to_note: dict[Replica, list[int]] = {}
+        """What was received and is not noted yet: from where, to where, since when."""
+        self._meters = meters
         self.acknowledgements = Acknowledgements(clock)
         self.batches = 0
         self.bytes = 0
@@ -68,14 +94,29 @@ class Publisher:
         """So many records were turned away for good, here or by whoever asked for `try_publish`."""
         replica = self._topics.find_replica(topic, partition)
         note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
+        self._meters.refused(topic if topic in self._topics.image.topics else NO_TOPIC, code_of(error).name, count)
+
+    def now_s(self) -> float:
+        """For `acknowledged`: when a request was taken up."""
+        return self._clock.monotonic_s()
+
+    def acknowledged(self, topic: str, partition: int, offset: int, started_s: float, requests: int = 1) -> None:
+        """So many requests that were taken up then are answered now. `offset`: of one of their records."""
+        seconds = self._clock.monotonic_s() - started_s
+        self._meters.published(topic, seconds, requests)
+        if seconds > SLOW_S and self._journeys.is_sampled(offset):
+            self._meters.keep_example(Example(Spot(topic, partition, offset), seconds, self._clock.now_ms()))
 
     def try_publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
         """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
         batch = self.admit(replica, topic, partition, data)
+        faults: list[Any] = []
+        if replica.options.schema_validation != OFF:
+            batch, faults = self.gate.check(replica, topic, batch)
         batches_before = replica.appended_batches
         keeper: Keeper = replica
-        if self.has_wishes(replica, topic, partition, batch):
+        if not batch.is_control and self.has_wishes(replica, topic, partition, batch):
             keeper, appended = self._grant(replica, batch, topic, partition)
         else:
             appended = replica.append(batch, self._clock.now_ms())
@@ -83,9 +124,18 @@ class Publisher:
             self.batches += 1
             self.bytes += len(data)
             if keeper is replica:  # else it was noted before what waits was
-                first, next_offset, _ = appended
-                self._journeys.note(self._clock.now_ms(), _RECEIVED, topic, partition, first, next_offset - 1)
+                self._received(replica, appended.base_offset, appended.next_offset, self._clock.now_ms())
+        if faults:
+            keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
+
+    def must_open(
+        self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
+    ) -> bool:
+        """Whether `batch` cannot simply be appended: somebody has to look at its records first."""
+        return replica.options.schema_validation != OFF or self.has_wishes(
+            replica, topic, partition, batch, has_none_in_plain
+        )
 
     def sees_no_wishes(self, data: memoryview) -> bool:
         """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
@@ -126,15 +176,43 @@ class Publisher:
         results = replica.append_all(batches, now_ms)
         appended = replica.appended_batches - batches_before
         if appended:
-            topic, partition = replica.place
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, first, replica.end_offset - 1)
+            self._received(replica, first, replica.end_offset, now_ms)
         if appended < len(batches):  # some were here already, or turned away
             for batch, result in zip(batches, results, strict=True):
                 if isinstance(result, GoQueueError):
                     note_refused(self._journeys, replica, "", batch.record_count, result, now_ms)
+                    self._meters.refused(replica.place[0], code_of(result).name, batch.record_count)
         self.batches += appended
         self.bytes += replica.appended_bytes - bytes_before
         return results
+
+    def _received(self, replica: Replica, first: int, next_offset: int, now_ms: int) -> None:
+        """Noted before anything else is, or a few milliseconds later: what comes together is one range."""
+        received = self._to_note.get(replica)
+        if received is not None and received[1] == first and now_ms - received[2] < TOGETHER_MS:
+            received[1] = next_offset
+            return
+        if received is not None:
+            self.note_received()
+        self._to_note[replica] = [first, next_offset, now_ms]
+        self._journeys.before_note = self.note_received
+        if self._journeys.on_news is not None:
+            self._journeys.tell_news()
+
+    def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
+        """Noted now, before what is known of those that wait; without those that came before."""
+        shift = appended.base_offset - base_offset
+        again = merge((offset + shift, offset + shift) for offset in twins)
+        for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
+            self._received(replica, first, last + 1, self._clock.now_ms())
+        self.note_received()
+
+    def note_received(self) -> None:
+        self._journeys.before_note = None
+        to_note, self._to_note = self._to_note, {}
+        for replica, (first, next_offset, at_ms) in to_note.items():
+            self._journeys.note(at_ms, _RECEIVED, *replica.place, first, next_offset - 1)
+            replica.tell_persisted(at_ms)
 
     def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
@@ -157,7 +235,10 @@ class Publisher:
             self._schedules.not_held(place)
             delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
         if (delayed or looked.twins) and replica.end_offset > end_offset:
-            self._journeys.note(now_ms, _RECEIVED, topic, partition, appended.base_offset, appended.next_offset - 1)
+            for place_of_twin in looked.twins:
+                taken = appended.base_offset + place_of_twin - batch.base_offset
+                self._schedules.second_places.add(replica, taken, taken)
+            self._received_but(replica, appended, batch.base_offset, looked.twins)
         keeper: Keeper = replica
         if delayed:
             keeper = self._schedules.hold(replica, batch, appended, delayed, place)

@@ -300,6 +300,11 @@ class Queues:
                 dying += measure.dead
         return total, Measured(leased, waiting, dying)
 
+    def measured(self) -> Iterator[tuple[Place, Measure]]:
+        """Every place of every group as it is known now, without another look at any log."""
+        for group in self._groups:
+            yield from group.machine.measured()
+
     def groups(self) -> Iterator[str]:
         for group in self._groups:
             yield from group.machine.groups()

@@ -12,6 +12,7 @@ from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body
 from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.noting import Journeys, note_delay, note_due
+from goqueue.broker.second_places import SecondPlaces
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
 from goqueue.machines.delay_commands import (
@@ -61,6 +62,9 @@ events = get_logger("broker")
 NewProducer = Callable[[Callable[[int, int], None]], None]
 """Asks for a producer id of our own; called back with id and epoch, or never if there is none to be had now."""
 
+CheckRecord = Callable[[str, TopicOptions, bytes | None, Sequence[tuple[str, bytes | None]]], None]
+"""Raises one of our errors if such a record may not be published."""
+
 
 class Delayed(NamedTuple):
     record: DecodedRecord
@@ -96,7 +100,9 @@ class Schedules:
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
+        self.second_places = SecondPlaces()
         self.new_producer: NewProducer = lambda given: None
+        self.check_record: CheckRecord = lambda topic, options, value, headers: None
         self._image = Image()
         self._under_way: set[int] = set()
         self._appended: set[int] = set()
@@ -246,8 +252,12 @@ class Schedules:
             return
         self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
         self._appended.add(job.number)
-        if next_offset > end_offset:  # else a crash came after it was published
-            note_due(self._journeys, job, end_offset, next_offset - end_offset, now_ms)
+        # Without more, a crash came after it was published.
+        more = next_offset - end_offset
+        if more and note_due(self._journeys, job, end_offset, more, now_ms):
+            self.second_places.add(replica, end_offset, next_offset - 1)
+        if more:
+            replica.tell_persisted()
         replica.when_reached(
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
@@ -351,7 +361,9 @@ class Schedules:
         body = Body(now_ms, wanted.key, wanted.value, without_delay(wanted.headers))
         try:
             read_wishes(wanted.headers, now_ms)
-            check_fits(body, self._topics.replica(wanted.topic, partition).log.options.batch_bytes_max)
+            replica = self._topics.replica(wanted.topic, partition)
+            check_fits(body, replica.log.options.batch_bytes_max)
+            self.check_record(wanted.topic, replica.options, wanted.value, wanted.headers)
         except GoQueueError as error:
             on_reply(error)
             return

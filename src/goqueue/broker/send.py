@@ -85,6 +85,7 @@ class Sender:
         partitioner: Partitioner = Partitioner.MURMUR3,
     ) -> None:
         """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
+        started_s = self._publisher.now_s()
         sent: list[Sent] = [Sent(-1, -1)] * len(messages)
         by_partition: dict[int, list[int]] = {}
         try:
@@ -111,6 +112,9 @@ class Sender:
                 for number, first in twins.items():
                     if isinstance(first, int):
                         sent[number] = sent[first]
+                stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
+                if stored is not None:
+                    self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
                 on_sent(sent)
 
         for partition, numbers in by_partition.items():

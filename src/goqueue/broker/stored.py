@@ -10,6 +10,8 @@ from goqueue.machines.delivery_facts import DELIVERY_FACTS
 from goqueue.machines.group_offsets import OffsetCommitted, OffsetPending
 from goqueue.machines.groups import Groups as GroupsMachine
 from goqueue.machines.machine import Fact
+from goqueue.machines.schema_facts import SCHEMA_FACTS
+from goqueue.machines.schemas import SchemaMachine
 from goqueue.machines.share_group_kind import share_kind
 from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_facts import ProducerIdsReserved, TransactionChanged
@@ -19,10 +21,12 @@ __all__ = [
     "DELAY_FACTS",
     "DELIVERY_FACTS",
     "GROUP_FACTS",
+    "SCHEMA_FACTS",
     "TRANSACTION_FACTS",
     "Delays",
     "Deliveries",
     "GroupsMachine",
+    "SchemaMachine",
     "TransactionMachine",
     "consumer_kind",
     "share_kind",

@@ -1,8 +1,10 @@
 """Topics as the broker serves them: what the metadata says, brought about on this node's disk."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Protocol
 
+from goqueue.broker.topic_jobs import Steps, TopicJobs
 from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, Result, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
@@ -18,6 +20,7 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic, TopicOptions
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
@@ -52,14 +55,27 @@ class MetadataStore(Protocol):
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
 
 
+PARTITIONS_PER_STEP = 32
+"""Made at once, aside: so many that they share a sync, so few that others get their turn."""
+
+
 class Topics:
-    """Invariant: once a change is answered, every partition of the image is open here (or known to have failed)."""
+    """Invariant: once a change is answered, every partition of the image is open here (or known to have failed), and
+    nobody sees one before."""
 
     def __init__(self, store: MetadataStore, replicas: Replicas, clock: Clock) -> None:
         self._store = store
         self._replicas = replicas
         self._clock = clock
         self._seen = Image()
+        self._ready: dict[str, Topic] = {}
+        """As they can be used here: a topic that gets more partitions stays as it was until it has them."""
+        self._removed: set[bytes] = set()
+        """Ids of topics that the store calls deleting still: this node has done, or could not do, its part."""
+        self._jobs = TopicJobs(self.reconcile)
+        self._unanswered: dict[str, list[Callable[[], None]]] = {}
+        """By the topic whose job they wait for."""
+        self._is_reconciling = self._is_due = False
         self.on_change: list[Callable[[Image], None]] = []
         store.on_change = self.reconcile
 
@@ -72,40 +88,93 @@ class Topics:
         """What a topic gets that does not say otherwise."""
         return self._replicas.defaults
 
+    def work_aside(self, aside: Aside) -> None:
+        """From now on; what a start finds is opened at once, since nobody is served before."""
+        self._jobs.aside = aside
+
     def reconcile(self) -> None:
-        """Make the disk agree with the image. Called at the start and after every change."""
-        image = self._store.image
-        if image is self._seen:
+        """Make the disk agree with the image. Called at the start, after every change and when a job is over."""
+        self._is_due = True
+        if self._is_reconciling:
             return
-        now_ms = self._clock.now_ms()
-        for stored in self._store.deleting:
-            self._remove(stored.name, stored.partitions)
-        for topic in image.topics.values():
-            before = self._seen.topics.get(topic.name)
-            if before is not topic:
-                self._open(topic, before, now_ms)
+        self._is_reconciling = True
+        try:
+            while self._is_due:
+                self._is_due = False
+                self._begin_jobs()
+                if not self._is_due:  # else a job is over already, and there may be more to show
+                    self._show()
+                    self._answer()
+        finally:
+            self._is_reconciling = False
+
+    def _begin_jobs(self) -> None:
+        deleting = self._store.deleting
+        self._removed &= {stored.topic_id for stored in deleting}
+        for stored in deleting:
+            if stored.name not in self._jobs and stored.topic_id not in self._removed:
+                self._ready.pop(stored.name, None)
+                self._jobs.begin(stored.name, self._remove(stored.name, stored.topic_id, stored.partitions))
+        for topic in self._store.image.topics.values():
+            if self._ready.get(topic.name) is topic or topic.name in self._jobs:
+                continue
+            if missing := self._replicas.missing(topic, range(topic.partitions)):
+                self._jobs.begin(topic.name, self._open(topic, missing))
+            else:
+                self._replicas.set_options(topic)
+                self._ready[topic.name] = topic
+
+    def _remove(self, name: str, topic_id: bytes, partitions: int) -> Steps:
+        error = yield self._replicas.retire(name, range(partitions))
+        self._removed.add(topic_id)
+        if error is None:
+            self._store.removed(name)
+        else:  # its name stays taken, and the next start tries again
+            events.error("topic not removed", topic=name, reason=str(error))
+
+    def _open(self, topic: Topic, missing: list[int]) -> Steps:
+        """In service all together; a crash in between is made up for by the next start."""
+        openings = []
+        for first in range(0, len(missing), PARTITIONS_PER_STEP):
+            some = missing[first : first + PARTITIONS_PER_STEP]
+            opening = self._replicas.opening(topic, some, self._clock.now_ms())
+            error = yield opening.run
+            if error is not None:
+                events.error("partitions not opened", topic=topic.name, first=some[0], reason=str(error))
+            wanted = self._store.image.topics.get(topic.name)
+            if wanted is None or wanted.id != topic.id:
+                return  # deleted meanwhile
+            openings.append(opening)
+        for opening in openings:
+            self._replicas.adopt(opening)
+
+    def _show(self) -> None:
+        image = self._store.image
+        if any(self._ready.get(topic.name) is not topic for topic in image.topics.values()):
+            ready = {name: self._ready[name] for name in image.topics if name in self._ready}
+            image = Image(image.revision, MappingProxyType(ready))
+        if image.revision == self._seen.revision and image.topics == self._seen.topics:
+            return
         self._seen = image
         for call in self.on_change:
             call(image)
 
-    def _remove(self, name: str, partitions: int) -> None:
-        try:
-            for partition in range(partitions):
-                self._replicas.remove(name, partition)
-        except (OSError, GoQueueError) as error:  # its name stays taken, and the next start tries again
-            events.error("topic not removed", topic=name, reason=str(error))
-        else:
-            self._store.removed(name)
-
-    def _open(self, topic: Topic, before: Topic | None, now_ms: int) -> None:
-        for partition in range(topic.partitions):
-            self._replicas.open(topic, partition, now_ms)
-        if before is not None and before.overrides != topic.overrides:
-            self._replicas.set_options(topic)
-
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
-        """Commands of the controller machine."""
-        self._store.submit(command, on_reply)
+        """Commands of the controller machine. Whoever is told that a topic is there, or gone, can rely on it."""
+
+        def replied(reply: Any) -> None:
+            waits = isinstance(reply, Result) and reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS)
+            if waits and command.name in self._jobs:
+                self._unanswered.setdefault(command.name, []).append(lambda: on_reply(reply))
+            else:
+                on_reply(reply)
+
+        self._store.submit(command, replied)
+
+    def _answer(self) -> None:
+        for name in [name for name in self._unanswered if name not in self._jobs]:
+            for call in self._unanswered.pop(name, ()):
+                call()
 
     def replica(self, topic: str, partition: int) -> Replica:
         """Refused: there is none, or it is out of service."""

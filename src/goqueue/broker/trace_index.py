@@ -2,66 +2,100 @@
 name, as bytes, and only batches that hold it are opened.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay_commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
-from goqueue.model.ranges import Range, merge
+from goqueue.model.ranges import Range
 from goqueue.records.batch import CODEC_MASK, Batch, split
 from goqueue.records.decode import decode
-from goqueue.replica.replica import Replica
+from goqueue.replica.replica import Replica, Slice
+from goqueue.runtime.clock import Clock
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.moved import Moved
 from goqueue.telemetry.parents import Parents
 from goqueue.telemetry.trace_ids import TRACEPARENT, Spot, TraceParent, parse_traceparent
 
-PIECE_BYTES = 256 * 1024
-BYTES_MAX = 16 * 1024 * 1024
-"""Searched in one turn: about ten milliseconds."""
+PIECE_BYTES = 64 * 1024
+SEARCHED_PER_S = 1024 * 1024
+"""Bytes that are searched whatever they hold: a millisecond or two of a second."""
+MORE_PER_S = 15 * 1024 * 1024
+"""Bytes on top of that, of partitions in which traces were found lately. Of the others only one piece in many is looked
+at, to see whether that has changed.
+"""
+PROBE_EVERY = 64
+READ_COST = 32 * 1024
+"""Finding a place in a log costs as much as searching so many bytes."""
+LATELY = 256
+"""Pieces."""
+SECOND_MS = 1000
 COMPRESSED_COST = 16
 """A byte that must be decompressed counts as so many."""
 
 WAITING_MAX = 1000
 """Delayed records that are looked at in one turn; the others have their trace when they are due."""
 
+_RECEIVED, _SCHEDULED, _DUE = Step.RECEIVED, Step.SCHEDULED, Step.DUE
 _NAME = TRACEPARENT.encode()
 
 
+class Allowance:
+    """So many bytes in a second, and no more at once."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._left = float(per_second)
+        self._at_ms = 0
+
+    def fill(self, now_ms: int) -> None:
+        passed_ms = min(max(0, now_ms - self._at_ms), SECOND_MS)
+        self._left = min(self._per_second, self._left + passed_ms * self._per_second / SECOND_MS)
+        self._at_ms = now_ms
+
+    @property
+    def is_there(self) -> bool:
+        return self._left > 0
+
+    def take(self, size: int) -> None:
+        self._left -= size
+
+
 class TraceIndex:
-    def __init__(self, topics: Topics, schedules: Schedules, parents: Parents, moved: Moved) -> None:
+    def __init__(self, topics: Topics, schedules: Schedules, parents: Parents, moved: Moved, clock: Clock) -> None:
         self._topics = topics
         self._schedules = schedules
+        self._clock = clock
+        self._any, self._more = Allowance(SEARCHED_PER_S), Allowance(MORE_PER_S)
+        self._pieces = 0
+        self._found_at: dict[tuple[str, int], int] = {}
+        """By partition: how many pieces had come when a trace was found in it."""
         self._parents = parents
         self._moved = moved
         self.skipped = 0
         """Records that were too many to be looked at."""
 
-    def look(self, notes: Iterable[Note]) -> list[tuple[Spot, TraceParent]]:
+    def look(self, notes: Sequence[Note]) -> list[tuple[Spot, TraceParent]]:
         """What these notes say was received now: those that came with a trace."""
+        # In comprehensions: most notes are of no interest here, and there may be many.
+        scheduled = [note for note in notes if note[1] is _SCHEDULED]
         received: dict[tuple[str, int], list[Range]] = {}
-        scheduled: list[Note] = []
-        for note in notes:
-            place = note.topic, note.partition
-            if note.step is Step.RECEIVED:
-                received.setdefault(place, []).append((note.first, note.last))
-            elif note.step is Step.SCHEDULED:
-                scheduled.append(note)
-            elif note.step is Step.DUE and note.topic:
+        for note in [note for note in notes if note[1] is _RECEIVED]:
+            _add(received, note, note.first)
+        for note in [note for note in notes if note[1] is _DUE]:
+            if note.topic:
                 self._moved.add(note)
-                first = int(note.detail)
-                received.setdefault(place, []).append((first, first + note.last - note.first))
+                _add(received, note, int(note.detail))
+        self._any.fill(self._clock.now_ms())
+        self._more.fill(self._clock.now_ms())
         found: list[tuple[Spot, TraceParent]] = []
-        budget = BYTES_MAX
         for place, ranges in received.items():
             replica = self._topics.find_replica(*place)
-            for first, last in merge(ranges):
-                if budget <= 0:
-                    self.skipped += last + 1 - first
-                elif replica is not None:
-                    budget -= self._search(replica, first, last, budget, found)
+            if replica is not None:
+                for first, last in ranges:
+                    self._search(replica, first, last, found)
         found += self._waiting(scheduled)
         for spot, parent in found:
             self._parents.add(spot, parent)
@@ -84,23 +118,47 @@ class TraceIndex:
         for spot, parent in parents:
             self._parents.add(spot, parent)
 
-    def _search(
-        self, replica: Replica, first: int, last: int, budget: int, found: list[tuple[Spot, TraceParent]]
-    ) -> int:
-        """How much it cost."""
-        cost = 0
+    def _search(self, replica: Replica, first: int, last: int, found: list[tuple[Spot, TraceParent]]) -> None:
+        offset, width = max(first, replica.start_offset), 1
         try:
-            for batches, size in _mentioning(replica, first, last):
-                cost += size
-                for batch in batches:
-                    cost += batch.size * (COMPRESSED_COST if batch.attributes & CODEC_MASK else 1)
-                    found += self._parents_of(replica, batch)
-                if cost > budget:
-                    self.skipped += max(0, last + 1 - first)  # at most: some of it was looked at
-                    break
+            while offset <= last:
+                if not self._may_look(replica.place):
+                    # About as many as a piece holds. They are not even read.
+                    following = min(last + 1, offset + width)
+                    self.skipped += following - offset
+                    offset = following
+                    continue
+                piece = replica.read(offset, PIECE_BYTES, last + 1) or replica.read(offset, 1, replica.end_offset)
+                if piece is None:
+                    return
+                self._look_into(replica, piece, found)
+                offset, width = piece.next_offset, max(1, piece.next_offset - offset)
         except GoQueueError:
             pass  # whoever reads it is told; here it costs a trace
-        return max(cost, 1)
+
+    def _may_look(self, place: tuple[str, int]) -> bool:
+        self._pieces += 1
+        if self._any.is_there:
+            return True
+        is_likely = self._pieces - self._found_at.get(place, -LATELY) < LATELY
+        return self._more.is_there and (is_likely or self._pieces % PROBE_EVERY == 0)
+
+    def _look_into(self, replica: Replica, piece: Slice, found: list[tuple[Spot, TraceParent]]) -> None:
+        allowance = self._any if self._any.is_there else self._more
+        allowance.take(piece.length + READ_COST)
+        data = piece.read()
+        is_mentioned = _NAME in data
+        for batch in split(memoryview(data)):
+            is_compressed = batch.attributes & CODEC_MASK != 0
+            if not is_compressed and not is_mentioned:
+                return  # the others of its producer are most likely alike
+            if is_compressed:
+                self._more.take(batch.size * COMPRESSED_COST)
+            if not batch.is_control and (is_compressed or _NAME in bytes(batch.data)):
+                before = len(found)
+                found += self._parents_of(replica, batch)
+                if len(found) > before:
+                    self._found_at[replica.place] = self._pieces
 
     def _parents_of(self, replica: Replica, batch: Batch) -> Iterator[tuple[Spot, TraceParent]]:
         topic, partition = replica.place
@@ -119,21 +177,13 @@ def parent_of(headers: Iterable[tuple[str, bytes | None]]) -> TraceParent | None
     return parse_traceparent(value)
 
 
-def _mentioning(replica: Replica, first: int, last: int) -> Iterator[tuple[list[Batch], int]]:
-    """Batches in which the header may be, piece by piece, and the size of each piece."""
-    offset = max(first, replica.start_offset)
-    while offset <= last:
-        piece = replica.read(offset, PIECE_BYTES, last + 1) or replica.read(offset, 1, replica.end_offset)
-        if piece is None:
-            return
-        data = memoryview(piece.read())
-        is_mentioned = _NAME in data.obj  # type: ignore[operator]
-        batches: list[Batch] = []
-        for batch in split(data):
-            is_compressed = batch.attributes & CODEC_MASK != 0
-            if not is_compressed and not is_mentioned:
-                break  # the others of its producer are most likely alike
-            if not batch.is_control and (is_compressed or _NAME in bytes(batch.data)):
-                batches.append(batch)
-        yield batches, piece.length
-        offset = piece.next_offset
+def _add(received: dict[tuple[str, int], list[Range]], note: Note, first: int) -> None:
+    """Neighbours as one; they come in order."""
+    last = first + note[5] - note[4]
+    ranges = received.get(note[2:4])
+    if ranges is None:
+        received[note[2], note[3]] = [(first, last)]
+    elif ranges[-1][1] == first - 1:
+        ranges[-1] = ranges[-1][0], last
+    else:
+        ranges.append((first, last))

@@ -253,7 +253,7 @@ class TransactionSteps:
         transactional: bool,
     ) -> GoQueueError | None:
         topic, partition = place
-        now_ms = self._clock.now_ms()
+        now_ms, started_s = self._clock.now_ms(), self._publisher.now_s()
         try:
             expected = self._topics.replica(*place).producers.next_sequence(producer.producer_id, producer.epoch)
             if sequence is not None and sequence > expected:
@@ -274,7 +274,13 @@ class TransactionSteps:
         except GoQueueError as error:
             return error
         placed = Placed(partition, appended.base_offset, sequence is not None and sequence < expected)
-        keeper.when_reached(appended.next_offset, lambda: on_placed(keeper.failure or placed))
+
+        def reached() -> None:
+            if keeper.failure is None:
+                self._publisher.acknowledged(topic, partition, placed.offset, started_s)
+            on_placed(keeper.failure or placed)
+
+        keeper.when_reached(appended.next_offset, reached)
         return None
 
     def end(self, producer: Producer, *, commit: bool, on_ended: Callable[[GoQueueError | None], None]) -> None:

@@ -141,7 +141,7 @@ class Why:
         ]
         for lag in lags:
             for one in lag.partitions:
-                if (one.topic, one.partition) == spot[:2]:
+                if (one.topic, one.partition) == spot[:2] and (one.queue is None or one.committed is not None):
                     owner = "" if one.owner is None else one.owner.client_id or one.owner.member_id
                     answers.append(_of_stream(lag.group_id, one.committed, spot.offset, owner))
         if not answers:

@@ -10,18 +10,20 @@ from typing import Any, Self
 
 import httpx
 
+from goqueue.client.admin_messages import MessageAdmin
 from goqueue.client.admin_queue import QueueAdmin
+from goqueue.client.admin_schemas import SchemaAdmin
+from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http, word
-from goqueue.client.message import Duration, Moment
-from goqueue.client.options import duration_s
+from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.wire.rest import groups as rest_groups
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics
 from goqueue.wire.rest.admin import PartitionsAdded
 
 
-class Admin(QueueAdmin):
+class Admin(QueueAdmin, MessageAdmin, TraceAdmin, SchemaAdmin):
     """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
 
     def __init__(
@@ -65,6 +67,14 @@ class Admin(QueueAdmin):
         """Raises if a partition is out of service."""
         return await self._http.ask(infrastructure.Probe, "GET", "/healthz")
 
+    async def is_ready(self) -> infrastructure.Probe:
+        """With what was checked, and what the node is. Raises if it shall get no clients now."""
+        return await self._http.ask(infrastructure.Probe, "GET", "/readyz", query={"verbose": "true"})
+
+    async def stats(self) -> infrastructure.Stats:
+        """What is in the node, topic by topic."""
+        return await self._http.ask(infrastructure.Stats, "GET", "/stats")
+
     async def version(self) -> str:
         return (await self._http.ask(infrastructure.Version, "GET", "/version")).version
 
@@ -82,6 +92,10 @@ class Admin(QueueAdmin):
 
     async def topic(self, name: str) -> rest_topics.TopicDetails:
         return await self._http.ask(rest_topics.TopicDetails, "GET", f"/topics/{word(name)}")
+
+    async def partitions(self, topic: str) -> list[rest_topics.Partition]:
+        """Where the partitions of a topic are."""
+        return (await self._http.ask(rest_topics.Partitions, "GET", f"/topics/{word(topic)}/partitions")).partitions
 
     async def set_options(self, /, topic: str, **options: str | int | None) -> rest_topics.TopicDetails:
         """None takes an option back to its default."""

@@ -1,11 +1,12 @@
 """The part of `Admin` that looks after queues: dead letters, replays, forks, delays and schedules."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from goqueue.client.admin_part import AdminPart
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.http import Http, word
-from goqueue.client.message import Duration, Moment
+from goqueue.client.http import word
+from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import dead_letters as rest_letters
 from goqueue.wire.rest import delays, replays
 
@@ -17,10 +18,7 @@ LOOK_S = 1.0
 """Between two looks at one that takes longer."""
 
 
-class QueueAdmin:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
+class QueueAdmin(AdminPart):
     # -- dead letters
 
     async def dead_letters(self, /, topic: str, **chosen: str | int) -> AsyncIterator[rest_letters.DeadLetter]:
@@ -35,6 +33,11 @@ class QueueAdmin:
                 return
             cursor = page.next
 
+    async def dead_letter(self, topic: str, partition: int, offset: int) -> rest_letters.DeadLetter:
+        """One, by its place among the dead letters."""
+        path = f"/topics/{word(topic)}/dlq/{partition}/{offset}"
+        return await self._http.ask(rest_letters.DeadLetter, "GET", path)
+
     async def redrive(
         self,
         topic: str,
@@ -44,6 +47,7 @@ class QueueAdmin:
         rate: int = 0,
         redrives_max: int = 3,
         dry_run: bool = False,
+        on_progress: Callable[[rest_letters.RedriveReply], None] | None = None,
     ) -> rest_letters.RedriveReply:
         """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`."""
         path = f"/topics/{word(topic)}/dlq/redrive"
@@ -53,10 +57,13 @@ class QueueAdmin:
             "rate": rate,
             "redrives_max": redrives_max,
             "dry_run": dry_run,
-            "wait": f"{round(WAIT_S)}s",
+            # Who wants to know how far it is does not want to wait for the first answer.
+            "wait": f"{round(WAIT_S)}s" if on_progress is None else "200ms",
         }
         report = await self._http.ask(rest_letters.RedriveReply, "POST", path, body, wait_s=WAIT_S)
         while report.state in RUNNING:
+            if on_progress is not None:
+                on_progress(report)
             await self._http.sleep(LOOK_S)
             report = await self._http.ask(rest_letters.RedriveReply, "GET", path)
         return report

@@ -21,10 +21,11 @@ from goqueue.client.fetcher import Fetcher, FetchOptions
 from goqueue.client.handover import Handover, HandoverOptions, OnChange
 from goqueue.client.inbox import Inbox
 from goqueue.client.membership import Hooks, Membership, Subscription
-from goqueue.client.message import Duration, Message, Moment
+from goqueue.client.message import Message
 from goqueue.client.offsets import NAMED, GroupOffsets, offsets_at, timestamp_of
-from goqueue.client.options import MIB, between, duration_s, one_of
+from goqueue.client.options import MIB, between, one_of
 from goqueue.client.tasks import Tasks
+from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import check_topic_name

@@ -11,8 +11,8 @@ from goqueue.client.cluster import Cluster
 from goqueue.client.errors import ClientError
 from goqueue.client.fetcher import Fetcher
 from goqueue.client.inbox import Inbox
-from goqueue.client.message import Moment
 from goqueue.client.offsets import GroupOffsets, offsets_at, timestamp_of
+from goqueue.client.times import Moment
 from goqueue.telemetry.logs import get_logger
 
 OnChange = Callable[[set[Place]], Awaitable[None] | None]

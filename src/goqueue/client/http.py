@@ -1,6 +1,7 @@
 """Questions over HTTP: asked again where that is safe, and answered with a type or an error."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -10,12 +11,15 @@ import msgspec
 
 from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
+from goqueue.client.events import Event, events_of
 from goqueue.wire.rest.common import ErrorReply
 
 SAFE = frozenset(("GET", "PUT", "DELETE"))
 """To be sent twice is to be sent once."""
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
+EVENTS_SILENCE_S = 60.0
+"""Four times what a broker waits before it says that it is still there."""
 
 T = TypeVar("T")
 
@@ -79,7 +83,25 @@ class Http:
                 attempt += 1
                 if not error.retriable or not is_safe or attempt == self._attempts_max:
                     raise
-            await self.sleep(self._backoff.pause_s(attempt, self._dice))
+            await self.pause(attempt)
+
+    async def events(self, path: str, query: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
+        """What comes, until somebody ends it. A broker that is silent for long is lost: it speaks now and then."""
+        timeout = httpx.Timeout(self._client.timeout.connect, read=EVENTS_SILENCE_S)
+        try:
+            async with self._client.stream("GET", path, params=said(query), timeout=timeout) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _refusal(response)
+                async with aclosing(events_of(response.aiter_lines())) as events:
+                    async for event in events:
+                        yield event
+        except httpx.HTTPError as error:
+            raise ConnectionLost(f"cannot follow {self._server}: {str(error) or type(error).__name__}") from error
+        raise ConnectionLost(f"{self._server} ended the connection")
+
+    async def pause(self, attempt: int) -> None:
+        await self.sleep(self._backoff.pause_s(attempt, self._dice))
 
     async def sleep(self, delay_s: float) -> None:
         if self._clock is None:

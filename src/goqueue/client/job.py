@@ -5,8 +5,9 @@ from typing import Any
 
 from goqueue.client.errors import InvalidArgument
 from goqueue.client.lease_session import ACCEPT, REJECT, RELEASE, RENEW, LeaseSession, Settlement
-from goqueue.client.message import Duration, Message
+from goqueue.client.message import Message
 from goqueue.client.share_member import TopicIdPartition
+from goqueue.client.times import Duration
 from goqueue.model.moments import parse_duration_ms
 from goqueue.wire.kafka.messages.share_groups import NO_DELAY
 from goqueue.wire.kafka.notation import INT32_MAX

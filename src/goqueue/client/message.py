@@ -6,15 +6,12 @@ from typing import Any, TypeAlias, TypedDict
 import msgspec
 
 from goqueue.client.errors import InvalidArgument
+from goqueue.client.times import Duration, Moment
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms, shown
 from goqueue.records.native import Headers
 from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PREFIX, PRIORITY, lane_and_expiry, parse_lane
 
-Duration: TypeAlias = str | int
-"""As people write it: "30s", "3 days"; a number is milliseconds."""
-Moment: TypeAlias = str | int
-"""RFC 3339, milliseconds since 1970, "now", or relative to now: "-10m", "+2h"."""
 HeadersGiven: TypeAlias = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 
 NO_HEADERS: Headers = []

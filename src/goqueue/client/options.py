@@ -3,9 +3,7 @@
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.message import Duration
-from goqueue.model.errors import InvalidMoment
-from goqueue.model.moments import parse_duration_ms, shown
+from goqueue.model.moments import shown
 from goqueue.records.batch import Codec
 from goqueue.records.partitioners import Partitioner
 
@@ -35,13 +33,6 @@ def between(name: str, value: Any, lowest: int, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         raise InvalidArgument(f"{name} is {shown(value)}, but must be a whole number from {lowest} to {highest}")
     return int(value)
-
-
-def duration_s(name: str, value: Duration) -> float:
-    try:
-        return parse_duration_ms(value) / 1000
-    except InvalidMoment as error:
-        raise InvalidArgument(f"{name}: {error}") from None
 
 
 def one_of(name: str, value: Any, allowed: dict[str, T]) -> T:

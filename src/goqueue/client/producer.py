@@ -21,9 +21,7 @@ from goqueue.client.identity import Identity
 from goqueue.client.message import (
     NO_HEADERS,
     NORMAL,
-    Duration,
     HeadersGiven,
-    Moment,
     NewMessage,
     Receipt,
     add_wishes,
@@ -40,12 +38,12 @@ from goqueue.client.options import (
     PartitionerName,
     ProducerOptions,
     between,
-    duration_s,
     one_of,
 )
 from goqueue.client.room import Room
 from goqueue.client.routes import Route
 from goqueue.client.sender import Sender, SenderOptions
+from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
 from goqueue.records.build import NewRecord

@@ -6,202 +6,36 @@
 Any thread may call. Callbacks (`on_assigned`, `on_revoked`) run in the loop's thread, and must not call back.
 """
 
-import asyncio
-import concurrent.futures
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial, wraps
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from goqueue.client.admin import Admin as AsyncAdmin
 from goqueue.client.consumer import Consumer as AsyncConsumer
 from goqueue.client.errors import Closed
+from goqueue.client.faces import Face, Portal, calls, posts, takes, waits
 from goqueue.client.job import Job as AsyncJob
-from goqueue.client.message import Message, Receipt
+from goqueue.client.message import Message
 from goqueue.client.producer import Producer as AsyncProducer
 from goqueue.client.worker import Worker as AsyncWorker
 from goqueue.wire.rest.dead_letters import DeadLetter
+from goqueue.wire.rest.messages import MessageReply
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Inner(Protocol):
-    async def start(self) -> Any: ...
-
-    async def close(self) -> None: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-I = TypeVar("I", bound=Inner)  # noqa: E741  the inner one
-
-
-class Portal:
-    """An event loop in a thread, and a way in. It exists from `start` to `stop`."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._is_stopped = False
-
-    def start(self) -> None:
-        with self._lock:
-            if self._loop is None and not self._is_stopped:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
-                self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for it; whoever is interrupted while waiting cancels it."""
-        with self._lock:
-            if self._loop is None:
-                work.close()
-                raise Closed("closed" if self._is_stopped else "not started: use with")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def call(self, method: Callable[[], T]) -> T:
-        """What is not async must run in the loop's thread too."""
-
-        async def work() -> T:
-            return method()
-
-        return self.run(work())
-
-    def stop(self) -> None:
-        """A second time is fine."""
-        with self._lock:
-            self._is_stopped = True
-            loop, self._loop = self._loop, None
-        if loop is not None and self._thread is not None:
-            asyncio.run_coroutine_threadsafe(_end_others(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-            loop.close()
-
-
-class Face(Generic[I]):
-    """What the sync classes have in common."""
-
-    def __init__(self, inner: I) -> None:
-        self._inner = inner
-        self._portal = Portal(f"goqueue {type(inner).__name__.lower()}")
-
-    def start(self) -> Self:
-        """Until a server has answered; `with` does it."""
-        self._portal.start()
-        try:
-            self._portal.run(self._inner.start())
-        except BaseException:
-            self._portal.stop()
-            raise
-        return self
-
-    def close(self) -> None:
-        try:
-            self._portal.run(self._inner.close())
-        except Closed:
-            return
-        finally:
-            self._portal.stop()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._portal.run(self._inner.__aexit__(kind, error, trace))
-        except Closed:
-            return
-        finally:
-            self._portal.stop()
-
-
-def _takes(inner: Callable[P, I]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """An `__init__` that takes what the async class takes."""
-
-    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        @wraps(init)
-        def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            init(self, inner(*args, **kwargs))
-
-        return call
-
-    return decorate
-
-
-def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    """An async method as one that waits."""
-
-    @wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self._portal.run(method(self._inner, *args, **kwargs))
-        return result
-
-    return call
-
-
-def _calls(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """A plain method, called in the loop's thread."""
-
-    @wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self._portal.call(partial(method, self._inner, *args, **kwargs))
-        return result
-
-    return call
-
-
-def _posts(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, "asyncio.Future[Receipt]"]],
-) -> Callable[Concatenate[Any, P], "concurrent.futures.Future[Receipt]"]:
-    """`post`: its future is one that a thread can wait for."""
-
-    @wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> "concurrent.futures.Future[Receipt]":
-        outer: concurrent.futures.Future[Receipt] = concurrent.futures.Future()
-
-        def copy(inner: "asyncio.Future[Receipt]") -> None:
-            if inner.cancelled():
-                outer.cancel()
-            elif (error := inner.exception()) is not None:
-                outer.set_exception(error)
-            else:
-                outer.set_result(inner.result())
-
-        async def work() -> None:
-            (await method(self._inner, *args, **kwargs)).add_done_callback(copy)
-
-        self._portal.run(work())
-        return outer
-
-    return call
 
 
 class Producer(Face[AsyncProducer]):
     __doc__ = AsyncProducer.__doc__
 
-    @_takes(AsyncProducer)
+    @takes(AsyncProducer)
     def __init__(self, inner: AsyncProducer) -> None:
         super().__init__(inner)
 
-    send = _waits(AsyncProducer.send)
-    send_many = _waits(AsyncProducer.send_many)
-    post = _posts(AsyncProducer.post)
-    flush = _waits(AsyncProducer.flush)
+    send = waits(AsyncProducer.send)
+    send_many = waits(AsyncProducer.send_many)
+    post = posts(AsyncProducer.post)
+    flush = waits(AsyncProducer.flush)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -215,26 +49,26 @@ class Producer(Face[AsyncProducer]):
             raise
         self._portal.run(_entered(partial(inner.__aexit__, None, None, None)))
 
-    send_offsets = _waits(AsyncProducer.send_offsets)
+    send_offsets = waits(AsyncProducer.send_offsets)
 
 
 class Consumer(Face[AsyncConsumer]):
     __doc__ = AsyncConsumer.__doc__
 
-    @_takes(AsyncConsumer)
+    @takes(AsyncConsumer)
     def __init__(self, inner: AsyncConsumer) -> None:
         super().__init__(inner)
 
-    poll = _waits(AsyncConsumer.poll)
-    commit = _waits(AsyncConsumer.commit)
-    committed = _waits(AsyncConsumer.committed)
-    seek = _waits(AsyncConsumer.seek)
-    seek_to_time = _waits(AsyncConsumer.seek_to_time)
-    pause = _calls(AsyncConsumer.pause)
-    resume = _calls(AsyncConsumer.resume)
-    position = _calls(AsyncConsumer.position)
-    lag = _calls(AsyncConsumer.lag)
-    consumed = _calls(AsyncConsumer.consumed)
+    poll = waits(AsyncConsumer.poll)
+    commit = waits(AsyncConsumer.commit)
+    committed = waits(AsyncConsumer.committed)
+    seek = waits(AsyncConsumer.seek)
+    seek_to_time = waits(AsyncConsumer.seek_to_time)
+    pause = calls(AsyncConsumer.pause)
+    resume = calls(AsyncConsumer.resume)
+    position = calls(AsyncConsumer.position)
+    lag = calls(AsyncConsumer.lag)
+    consumed = calls(AsyncConsumer.consumed)
 
     @property
     def assignment(self) -> set[tuple[str, int]]:
@@ -276,16 +110,16 @@ class Job:
     def is_settled(self) -> bool:
         return self._inner.is_settled
 
-    ack = _waits(AsyncJob.ack)
-    nack = _waits(AsyncJob.nack)
-    reject = _waits(AsyncJob.reject)
-    extend = _waits(AsyncJob.extend)
+    ack = waits(AsyncJob.ack)
+    nack = waits(AsyncJob.nack)
+    reject = waits(AsyncJob.reject)
+    extend = waits(AsyncJob.extend)
 
 
 class Worker(Face[AsyncWorker]):
     __doc__ = AsyncWorker.__doc__
 
-    @_takes(AsyncWorker)
+    @takes(AsyncWorker)
     def __init__(self, inner: AsyncWorker) -> None:
         super().__init__(inner)
 
@@ -320,60 +154,81 @@ class Worker(Face[AsyncWorker]):
 class Admin(Face[AsyncAdmin]):
     __doc__ = AsyncAdmin.__doc__
 
-    @_takes(AsyncAdmin)
+    @takes(AsyncAdmin)
     def __init__(self, inner: AsyncAdmin) -> None:
         super().__init__(inner)
 
-    health = _waits(AsyncAdmin.health)
-    version = _waits(AsyncAdmin.version)
-    create_topic = _waits(AsyncAdmin.create_topic)
-    topics = _waits(AsyncAdmin.topics)
-    topic = _waits(AsyncAdmin.topic)
-    set_options = _waits(AsyncAdmin.set_options)
-    add_partitions = _waits(AsyncAdmin.add_partitions)
-    delete_topic = _waits(AsyncAdmin.delete_topic)
-    groups = _waits(AsyncAdmin.groups)
-    group = _waits(AsyncAdmin.group)
-    delete_group = _waits(AsyncAdmin.delete_group)
-    set_group_options = _waits(AsyncAdmin.set_group_options)
-    lag = _waits(AsyncAdmin.lag)
-    lags = _waits(AsyncAdmin.lags)
-    offsets = _waits(AsyncAdmin.offsets)
-    reset_offsets = _waits(AsyncAdmin.reset_offsets)
-    redrive = _waits(AsyncAdmin.redrive)
-    purge_dead_letters = _waits(AsyncAdmin.purge_dead_letters)
-    seek = _waits(AsyncAdmin.seek)
-    replay = _waits(AsyncAdmin.replay)
-    fork = _waits(AsyncAdmin.fork)
-    compare = _waits(AsyncAdmin.compare)
-    promote = _waits(AsyncAdmin.promote)
-    drop_fork = _waits(AsyncAdmin.drop_fork)
-    delayed = _waits(AsyncAdmin.delayed)
-    cancel = _waits(AsyncAdmin.cancel)
-    reschedule = _waits(AsyncAdmin.reschedule)
-    schedule = _waits(AsyncAdmin.schedule)
-    schedules = _waits(AsyncAdmin.schedules)
-    delete_schedule = _waits(AsyncAdmin.delete_schedule)
+    health = waits(AsyncAdmin.health)
+    is_ready = waits(AsyncAdmin.is_ready)
+    stats = waits(AsyncAdmin.stats)
+    version = waits(AsyncAdmin.version)
+    create_topic = waits(AsyncAdmin.create_topic)
+    topics = waits(AsyncAdmin.topics)
+    topic = waits(AsyncAdmin.topic)
+    partitions = waits(AsyncAdmin.partitions)
+    set_options = waits(AsyncAdmin.set_options)
+    add_partitions = waits(AsyncAdmin.add_partitions)
+    delete_topic = waits(AsyncAdmin.delete_topic)
+    groups = waits(AsyncAdmin.groups)
+    group = waits(AsyncAdmin.group)
+    delete_group = waits(AsyncAdmin.delete_group)
+    set_group_options = waits(AsyncAdmin.set_group_options)
+    lag = waits(AsyncAdmin.lag)
+    lags = waits(AsyncAdmin.lags)
+    offsets = waits(AsyncAdmin.offsets)
+    reset_offsets = waits(AsyncAdmin.reset_offsets)
+    dead_letter = waits(AsyncAdmin.dead_letter)
+    redrive = waits(AsyncAdmin.redrive)
+    purge_dead_letters = waits(AsyncAdmin.purge_dead_letters)
+    seek = waits(AsyncAdmin.seek)
+    replay = waits(AsyncAdmin.replay)
+    fork = waits(AsyncAdmin.fork)
+    compare = waits(AsyncAdmin.compare)
+    promote = waits(AsyncAdmin.promote)
+    drop_fork = waits(AsyncAdmin.drop_fork)
+    delayed = waits(AsyncAdmin.delayed)
+    cancel = waits(AsyncAdmin.cancel)
+    reschedule = waits(AsyncAdmin.reschedule)
+    schedule = waits(AsyncAdmin.schedule)
+    schedules = waits(AsyncAdmin.schedules)
+    delete_schedule = waits(AsyncAdmin.delete_schedule)
+    publish = waits(AsyncAdmin.publish)
+    read = waits(AsyncAdmin.read)
+    receive = waits(AsyncAdmin.receive)
+    settle = waits(AsyncAdmin.settle)
+    traces = waits(AsyncAdmin.traces)
+    trace = waits(AsyncAdmin.trace)
+    search_traces = waits(AsyncAdmin.search_traces)
+    trace_stats = waits(AsyncAdmin.trace_stats)
+    why = waits(AsyncAdmin.why)
+    why_key = waits(AsyncAdmin.why_key)
+    subjects = waits(AsyncAdmin.subjects)
+    schema_versions = waits(AsyncAdmin.schema_versions)
+    schemas = waits(AsyncAdmin.schemas)
+    register_schema = waits(AsyncAdmin.register_schema)
+    schema = waits(AsyncAdmin.schema)
+    schema_by_id = waits(AsyncAdmin.schema_by_id)
+    check_schema = waits(AsyncAdmin.check_schema)
+    delete_schema = waits(AsyncAdmin.delete_schema)
+    compatibility = waits(AsyncAdmin.compatibility)
+    set_compatibility = waits(AsyncAdmin.set_compatibility)
 
     def dead_letters(self, topic: str, **chosen: str | int) -> Iterator[DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
-        letters = aiter(self._inner.dead_letters(topic, **chosen))
+        return self._each(self._inner.dead_letters(topic, **chosen))
+
+    def follow(self, topic: str, **where: Any) -> Iterator[MessageReply]:
+        """Every message as it comes, without end; from where, as the async one takes it."""
+        return self._each(self._inner.follow(topic, **where))
+
+    def _each(self, items: AsyncIterator[T]) -> Iterator[T]:
         with suppress(StopAsyncIteration):
             while True:
-                yield self._portal.run(_next(letters))
+                yield self._portal.run(_next(items))
 
 
 async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
-
-
-async def _end_others() -> None:
-    """Nobody is left waiting in another thread."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    if others:
-        await asyncio.wait(others)
 
 
 async def _entered(enter: Callable[[], Any]) -> Any:

@@ -26,8 +26,8 @@ from goqueue.client.cluster import Cluster
 from goqueue.client.errors import ClientError, InvalidArgument, Reject, RetryLater
 from goqueue.client.job import Job
 from goqueue.client.jobs import JobOptions, Jobs
-from goqueue.client.message import Duration
-from goqueue.client.options import between, duration_s
+from goqueue.client.options import between
+from goqueue.client.times import Duration, duration_s
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
 from goqueue.model.names import check_topic_name

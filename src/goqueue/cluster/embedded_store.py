@@ -3,11 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.machines.controller import STORED_FACTS, Controller, NameCluster, TopicRemoved, TopicStored
+from goqueue.machines.controller import (
+    STORED_FACTS,
+    Controller,
+    NameCluster,
+    PartitionLimits,
+    TopicRemoved,
+    TopicStored,
+)
 from goqueue.model.topics import Image
 from goqueue.runtime.coordinator import Coordinator, OnReply
 
-__all__ = ["STORED_FACTS", "Controller", "EmbeddedStore", "NameCluster"]
+__all__ = ["STORED_FACTS", "Controller", "EmbeddedStore", "NameCluster", "PartitionLimits"]
 
 
 class EmbeddedStore:

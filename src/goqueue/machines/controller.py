@@ -5,6 +5,7 @@ stays taken.
 
 from collections.abc import Iterator
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +15,25 @@ from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name
 from goqueue.model.topics import INTERNAL_PREFIX, LABELS, OPTION_NAMES, Image, Topic, parse_option
 
-PARTITIONS_MAX = 10_000
+
+class PartitionLimits(NamedTuple):
+    """How many partitions there may be. What was made under other limits stays."""
+
+    per_topic: int = 1_000
+    in_all: int = 100_000
+    default: int = 3
+    """Of a topic that does not say how many."""
+
+    def refusal(self, wanted: int, others: int) -> str:
+        """Why a topic cannot have `wanted` partitions beside the `others` of all other topics; empty: it can."""
+        if not 1 <= wanted <= self.per_topic:
+            return f"{wanted} partitions; a topic may have 1 to {self.per_topic} (partitions_max)"
+        if wanted + others > self.in_all:
+            return (
+                f"{wanted} partitions beside the {others} of other topics; this node may have {self.in_all}, "
+                "by its limit on open files"
+            )
+        return ""
 
 
 class NameCluster(msgspec.Struct, frozen=True):
@@ -93,7 +112,8 @@ STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed)
 
 
 class Controller:
-    def __init__(self) -> None:
+    def __init__(self, limits: PartitionLimits = PartitionLimits()) -> None:  # noqa: B008  a tuple
+        self._limits = limits
         self.cluster_id = ""
         self.secret = b""
         self._topics: dict[str, TopicStored] = {}
@@ -151,10 +171,8 @@ class Controller:
             return Result(Code.INVALID_TOPIC_EXCEPTION, f"names that begin with {INTERNAL_PREFIX} are ours")
         if command.name in self._topics:
             return Result(Code.TOPIC_ALREADY_EXISTS, f"topic {command.name!r} already exists")
-        if not 1 <= command.partitions <= PARTITIONS_MAX:
-            return Result(
-                Code.INVALID_PARTITIONS, f"{command.partitions} partitions; 1 to {PARTITIONS_MAX} are possible"
-            )
+        if refusal := self._limits.refusal(command.partitions, self._partitions()):
+            return Result(Code.INVALID_PARTITIONS, refusal)
         return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
 
     def _delete(self, command: DeleteTopic) -> TopicStored | Result:
@@ -165,7 +183,9 @@ class Controller:
         found = self._find(command.name)
         if isinstance(found, Result):
             return found
-        if not found.partitions < command.partitions <= PARTITIONS_MAX:
+        if refusal := self._limits.refusal(command.partitions, self._partitions() - found.partitions):
+            return Result(Code.INVALID_PARTITIONS, refusal)
+        if command.partitions <= found.partitions:
             message = (
                 f"{command.name} has {found.partitions} partitions and cannot have {command.partitions}: only more"
             )
@@ -189,6 +209,10 @@ class Controller:
                 return Result(Code.INVALID_CONFIG, str(error))
             overrides[name] = text or ""
         return msgspec.structs.replace(found, overrides=overrides)
+
+    def _partitions(self) -> int:
+        """Of all topics; those of one that is being deleted are still open."""
+        return sum(topic.partitions for topic in self._topics.values())
 
     def _find(self, name: str) -> TopicStored | Result:
         topic = self._topics.get(name)

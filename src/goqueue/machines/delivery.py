@@ -190,6 +190,10 @@ class Deliveries:
     def measures(self) -> Iterator[Measure]:
         return (delivery.measure() for delivery in self._state.places.values())
 
+    def measured(self) -> Iterator[tuple[Place, Measure]]:
+        """Every place that groups deliver from."""
+        return ((place, each.measure()) for place, each in self._state.places.items() if each.topic_id is not None)
+
     def held_lease(self, number: int) -> HeldLease | None:
         """None: nothing of it is leased any more."""
         return self._state.leases.get(number)

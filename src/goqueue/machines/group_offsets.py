@@ -126,6 +126,9 @@ class GroupOffsets:
         for pending in self._pending_of.values():
             yield from pending.values()
 
+    def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
+        return self._committed.get(group_id, {})
+
     def group_ids(self) -> set[str]:
         return self._committed.keys() | self._pending.keys()
 

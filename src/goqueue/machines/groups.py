@@ -1,6 +1,6 @@
 """All groups and their offsets as one machine: a group decides for itself, what concerns any kind is settled here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -25,6 +25,7 @@ from goqueue.machines.group_commands import (
     ListReply,
     ResetOffsets,
     TopicDeleted,
+    TopicPartition,
     TopicsChanged,
     key_parts,
 )
@@ -290,6 +291,12 @@ class Groups:
         found += (ClassicGroup(group_id, self._options).listed() for group_id in sorted(without_group))
         wanted = [each for each in found if _is_wanted(each, states, types)]
         return [], ListReply(tuple(map(self._with_topics, wanted) if command.with_topics else wanted))
+
+    def measured(self) -> Iterator[tuple[ListedGroup, Mapping[TopicPartition, OffsetCommitted]]]:
+        """Every group, and what it has committed."""
+        _, listed = self._list(ListGroups(), 0)
+        for group in listed.groups:
+            yield group, self._offsets.committed(group.group_id)
 
     def _with_topics(self, listed: ListedGroup) -> ListedGroup:
         group = self._groups.get(listed.group_id)

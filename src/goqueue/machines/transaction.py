@@ -145,6 +145,9 @@ class TransactionMachine:
             and (longer_than_ms < 0 or (each.partitions + each.groups and now_ms - each.start_ms > longer_than_ms))
         ]
 
+    def count(self, states: Collection[str]) -> int:
+        return sum(each.state in states for each in self._transactions.values())
+
     def next_deadline_ms(self) -> int | None:
         return self._deadlines.earliest_ms()
 

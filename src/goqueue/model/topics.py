@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name
+from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
 DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = -1
@@ -28,6 +29,10 @@ class TopicOptions:
     segment_bytes: int = 64 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
     durability: str = "disk"
+    schema_validation: str = "off"
+    """What happens to records that do not fit their schema."""
+    schema_subject: str = "{topic}-value"
+    """Whose schemas these are. Where nobody chose, and there is no such subject, it is the one called {topic}."""
     # What queue groups do with this topic.
     lease_ms: int = 30_000
     attempts_max: int = 4
@@ -60,6 +65,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "expired_messages": ("dead-letter", "drop"),
     "wishes": ("plain", "all", "off"),
     "dedup_scope": ("topic", "key"),
+    "schema_validation": ("off", "reject", "dead-letter"),
 }
 LOWEST: Mapping[str, float] = {
     "max_message_bytes": 1,
@@ -120,6 +126,12 @@ def _check_weights(name: str, text: str) -> str:
     return text
 
 
+def _check_subject(name: str, text: str) -> str:
+    if not 0 < len(text) <= SUBJECT_CHARS_MAX or not text.isprintable():
+        raise InvalidOption(f"{name} is {text[:40]!r}, but must be 1 to {SUBJECT_CHARS_MAX} characters to be seen")
+    return text
+
+
 def _check_topic(name: str, text: str) -> str:
     if text:
         try:
@@ -137,7 +149,7 @@ def _check_label(name: str, text: str) -> str:
     return text
 
 
-_CHECKS = {"lane_weights": _check_weights, "dead_letter_topic": _check_topic}
+_CHECKS = {"lane_weights": _check_weights, "dead_letter_topic": _check_topic, "schema_subject": _check_subject}
 
 
 @dataclass(frozen=True)

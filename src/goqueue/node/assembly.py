@@ -7,8 +7,11 @@ from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.dedup import Deduplication
 from goqueue.broker.fetch import Fetcher
+from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
+from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.members import Members
+from goqueue.broker.metrics.metrics import Metrics, MetricsOptions, Sources
 from goqueue.broker.moves import Moves
 from goqueue.broker.noting import Forgetting, Step
 from goqueue.broker.publish import Publisher
@@ -19,6 +22,8 @@ from goqueue.broker.replay import Replays
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
+from goqueue.broker.validation import Validation
+from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
@@ -26,6 +31,7 @@ from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.meters import Meters
 
 PERSISTED = Step.PERSISTED
 BOOT_BITS = 32
@@ -34,44 +40,47 @@ BOOT_BITS = 32
 class Assembly:
     """`broker` is ready when this is made. `stop` before the replicas are closed."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that a node is made of
         self,
         replicas: Replicas,
         clock: Clock,
         node_id: int,
-        default_partitions: int,
+        partitions: PartitionLimits,
         *,
         creates_topics: bool,
         compact: Compact,
         aside: Aside = at_once,
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
+        metrics: MetricsOptions = MetricsOptions(),  # noqa: B008  likewise
     ) -> None:
         self._clock = clock
         memory = Memory(tracing.sampling)
         self._journeys = journeys = memory.journeys
+        self._meters = meters = Meters()
+        self.loop_watch = LoopWatch(clock, meters.loop_lag_s)
         replicas.on_open = self._opened
-        self._state = state = State(replicas, clock, aside, journeys)
+        self._state = state = State(replicas, clock, aside, journeys, meters, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
-        forgetting = Forgetting(journeys, memory.parents, memory.moved)
+        forgetting = Forgetting(journeys, memory.parents, memory.moved, meters, schedules.second_places)
         topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
         state.load()
-        dedup = Deduplication(topics, schedules, clock)
-        dedup.start()
-        publisher = Publisher(topics, clock, state.transactions.verify, schedules, dedup, journeys)
+        publisher, dedup, validation = self._publishing(state)
         sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
         letters = DeadLetters(queues, topics, sender, clock, journeys)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
         dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
-        identity = Identity(node_id, state.cluster_id)
-        askable = Askable(queues, receiver, schedules, lag)
+        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
+        health = Health(topics, replicas, state.coordinators, self.loop_watch)
+        sources = self._sources(replicas, publisher, health)
+        traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
             clock=clock,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock, journeys),
+            fetcher=Fetcher(topics, clock, journeys, meters),
             groups=groups,
             lag=lag,
             transactions=state.transactions,
@@ -85,14 +94,43 @@ class Assembly:
             members=Members(groups, queues, topics, clock),
             reliabilities=Reliabilities(queues, dead_letter_writer),
             replays=Replays(queues, groups, topics, clock),
+            schemas=state.schemas,
+            validation=validation,
             transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock),
             compact=compact,
             journeys=journeys,
-            tracing=build_tracing(tracing, memory, topics, replicas, clock, identity, askable),
-            default_partitions=default_partitions,
+            tracing=traced,
+            metrics=Metrics(sources, traced.identities, node_id, metrics),
+            health=health,
+            default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
         dead_letter_writer.write_pending()
+
+    def _sources(self, replicas: Replicas, publisher: Publisher, health: Health) -> Sources:
+        state = self._state
+        return Sources(
+            state.topics,
+            replicas,
+            state.groups,
+            state.queues,
+            state.schedules,
+            state.transactions,
+            publisher,
+            self._journeys,
+            self._meters,
+            health,
+            {},
+        )
+
+    def _publishing(self, state: State) -> tuple[Publisher, Deduplication, Validation]:
+        dedup = Deduplication(state.topics, state.schedules, self._clock)
+        dedup.start()
+        verify = state.transactions.verify
+        publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
+        validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys)
+        state.schedules.check_record = validation.check_one
+        return publisher, dedup, validation
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place
@@ -100,11 +138,12 @@ class Assembly:
             return
         note, now_ms = self._journeys.note, self._clock.now_ms
 
-        def persisted(first: int, last: int) -> None:
-            note(now_ms(), PERSISTED, topic, partition, first, last)
+        def persisted(first: int, last: int, at_ms: int | None) -> None:
+            note(now_ms() if at_ms is None else at_ms, PERSISTED, topic, partition, first, last)
 
         replica.on_persisted = persisted
 
     def stop(self) -> None:
+        self.loop_watch.stop()
         self.broker.tracing.journal.stop()
         self._state.stop()

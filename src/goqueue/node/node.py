@@ -1,8 +1,8 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and the snapshots,
-which are written aside.
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and what is done
+aside: snapshots are written, and new partitions made.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
+from goqueue.node.metrics import metrics_options, watch_doors
+from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
@@ -115,6 +117,7 @@ class Node:
         )
         limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
+        watch_doors(broker, self._kafka, self._http)
         self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         http = await self._http.open(*settings.http)
@@ -142,19 +145,23 @@ class Node:
             self._replicas,
             self._clock,
             settings.node_id,
-            settings.default_partitions,
+            partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
             aside=self._aside,
             tracing=tracing_options(settings),
+            metrics=metrics_options(settings),
         )
         return self._assembly
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
+        assert self._assembly is not None
+        self._assembly.loop_watch.start()
         async with asyncio.TaskGroup() as tasks:
             upkeep = tasks.create_task(self._keep_up())
             await stop.wait()
+            self._assembly.broker.health.is_stopping = True
             upkeep.cancel()
 
     async def close(self) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import os
-import resource
 import signal
 import sys
 from contextlib import suppress
@@ -16,6 +15,7 @@ import uvloop
 
 from goqueue.model.errors import GoQueueError
 from goqueue.node.node import Node, Opened
+from goqueue.node.open_files import raise_open_files_limit
 from goqueue.node.settings import Settings
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
@@ -116,13 +116,3 @@ def write_ready_file(path: Path, facts: dict[str, object]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(facts) + "\n", "utf-8")
     draft.replace(path)
-
-
-def raise_open_files_limit() -> None:
-    """Every segment is an open file, and the usual soft limit of 1024 is for programs that use select."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError) as error:
-            events.warning("cannot raise the limit on open files", soft=soft, hard=hard, exc_info=error)

@@ -42,6 +42,7 @@ PREFIX = "GOQUEUE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
 """Read by client commands, which may share their environment with a node."""
+COLOUR_VARIABLE = "NO_COLOR"
 
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """Kubernetes puts such variables into every container beside a service called goqueue."""
@@ -86,6 +87,11 @@ class Settings:
     grpc_streams_max: int = _setting(100, Count(at_least=1), "Calls that one gRPC connection may have open at once.")
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
+    partitions_max: int = _setting(
+        1000,
+        Count(at_least=1, at_most=10_000),
+        "Most partitions that a topic may have. A node also keeps all of them within its limit on open files.",
+    )
     auto_create_topics: Switch = _setting(
         Switch.ON, Choice(Switch), "Whether a topic that a client asks for is made if there is none."
     )
@@ -143,6 +149,14 @@ class Settings:
     trace_files: int = _setting(5, Count(at_least=1), "Files of spans that are kept, with the one written to.")
     trace_otlp_endpoint: str = _setting(
         "http://localhost:4318/v1/traces", HttpUrl(), "With trace_export otlp: the collector, OTLP over HTTP."
+    )
+
+    metrics: Switch = _setting(Switch.ON, Choice(Switch), "Whether /metrics tells anything.")
+    metrics_partition_label: Switch = _setting(
+        Switch.OFF, Choice(Switch), "Whether offsets, sizes and lags are told of each partition, not of each topic."
+    )
+    metrics_series_max: int = _setting(
+        1000, Count(at_least=1), "Series of one metric; topics and groups beyond are summed up as _other."
     )
 
     def topic_defaults(self) -> TopicOptions:
@@ -235,7 +249,12 @@ def read_settings(
     reader.read(((_BY_NAME[name], raw) for name, raw in flags.items()), lambda spec: spec.flag)
     if reader.problems:
         raise InvalidSettings("\n".join(reader.problems))
-    return Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    settings = Settings(**reader.values)  # type: ignore[arg-type]  # each value was made by its field's kind
+    if settings.default_partitions > settings.partitions_max:
+        raise InvalidSettings(
+            f"default_partitions = {settings.default_partitions}: more than partitions_max = {settings.partitions_max}"
+        )
+    return settings
 
 
 def _did_you_mean(wrong: str, prefix: str = "") -> str:
@@ -245,3 +264,8 @@ def _did_you_mean(wrong: str, prefix: str = "") -> str:
     if not guesses:
         return ""
     return f", did you mean {_BY_NAME[guesses[0]].variable if prefix else guesses[0]}?"
+
+
+def client_environment() -> dict[str, str]:
+    """What the environment says to client commands."""
+    return {name: os.environ[name] for name in (*CLIENT_VARIABLES, COLOUR_VARIABLE) if name in os.environ}

@@ -7,22 +7,25 @@ from goqueue.broker.groups import Groups
 from goqueue.broker.noting import Journeys
 from goqueue.broker.queues import Queues
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
     DELAY_FACTS,
     DELIVERY_FACTS,
     GROUP_FACTS,
+    SCHEMA_FACTS,
     TRANSACTION_FACTS,
     Delays,
     Deliveries,
     GroupsMachine,
+    SchemaMachine,
     TransactionMachine,
     consumer_kind,
     share_kind,
 )
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Ends, Transactions
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.model.topics import Topic
 from goqueue.replica.replicas import Replicas
@@ -30,6 +33,7 @@ from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
 LEDGER_OPTIONS = {
@@ -44,12 +48,21 @@ LEDGER_OPTIONS = {
 class State:
     """Services are made first and loaded last, since a machine tells others what it finds in its ledger."""
 
-    def __init__(self, replicas: Replicas, clock: Clock, aside: Aside, journeys: Journeys) -> None:
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        aside: Aside,
+        journeys: Journeys,
+        meters: Meters,
+        limits: PartitionLimits,
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._aside = aside
-        self._coordinators: list[Coordinator] = []
-        self._controller = Controller()
+        self._meters = meters
+        self.coordinators: list[Coordinator] = []
+        self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open("__metadata", 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
         self.groups = self._groups()
@@ -63,6 +76,7 @@ class State:
         self.schedules = Schedules(delays, self.topics, clock, journeys)
         self.transactions = self._transactions()
         self.schedules.new_producer = self.transactions.new_producer
+        self.schemas = Schemas(self._open("__schemas", 0, SchemaMachine(), SCHEMA_FACTS))
 
     @property
     def cluster_id(self) -> str:
@@ -75,15 +89,16 @@ class State:
 
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        for name in ("groups", "deliveries", "metadata", "delays", "transactions"):
-            for coordinator in self._coordinators:
+        for name in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
+            for coordinator in self.coordinators:
                 if coordinator.name.rpartition("-")[0] == name:
                     coordinator.load()
         self._name_cluster()
         self.topics.reconcile()
+        self.topics.work_aside(self._aside)
 
     def stop(self) -> None:
-        for coordinator in self._coordinators:
+        for coordinator in self.coordinators:
             coordinator.stop()
 
     def _name_cluster(self) -> None:
@@ -102,7 +117,7 @@ class State:
         kind = ledger.strip("_")
         stored = Ledger(replica, kind, facts, self._aside)
         coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)
-        self._coordinators.append(coordinator)
+        self.coordinators.append(coordinator)
         return coordinator
 
     def _groups(self) -> Groups:
@@ -110,7 +125,7 @@ class State:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._open("__groups", number, machine, GROUP_FACTS))
-        return Groups(coordinators, self._clock)
+        return Groups(coordinators, self._clock, self._meters)
 
     def _transactions(self) -> Transactions:
         machine = TransactionMachine()

@@ -76,7 +76,7 @@ def build_tracing(
         return None if topic is None else topic.id
 
     identities = Identities(lambda name: topic_id(name) or UNKNOWN_TOPIC, memory.parents, memory.moved)
-    index = TraceIndex(topics, askable.schedules, memory.parents, memory.moved)
+    index = TraceIndex(topics, askable.schedules, memory.parents, memory.moved, clock)
     exporting = None
     if options.make_sink is not None:
         exporting = Exporting(SpanMaker(memory.journeys, identities), options.make_sink(identity))

@@ -133,15 +133,17 @@ class Count:
     """A whole number of things."""
 
     at_least: int = 0
+    at_most: int | None = None
     metavar: str = "NUMBER"
 
     @property
     def expected(self) -> str:
-        return f"a whole number (at least {self.at_least})"
+        limits = f"at least {self.at_least}" if self.at_most is None else f"{self.at_least} to {self.at_most}"
+        return f"a whole number ({limits})"
 
     def parse(self, raw: object) -> int:
         value = raw if type(raw) is int else int(str(raw))
-        if value < self.at_least:
+        if value < self.at_least or (self.at_most is not None and value > self.at_most):
             raise ValueError(value)
         return value
 

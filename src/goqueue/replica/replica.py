@@ -32,8 +32,8 @@ _new_tuple = tuple.__new__
 
 Defer = Callable[[Callable[[], None]], object]
 """Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
-OnPersisted = Callable[[int, int], None]
-"""First and last offset."""
+OnPersisted = Callable[[int, int, int | None], None]
+"""First and last offset, and when: None means now."""
 
 
 class Appended(NamedTuple):
@@ -73,7 +73,7 @@ class Replica:
         self._told_offset = self.high_watermark
         self._markers: deque[int] = deque()
         """Offsets of markers that are not persisted yet."""
-        log.on_synced = lambda log: self._rose()
+        log.on_synced = lambda log: self._synced()
         self._recover(now_ms)
 
     def _recover(self, now_ms: int) -> None:
@@ -213,7 +213,7 @@ class Replica:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
             self.defer(self.save_producers)
         if self.log.acknowledged_offset == self.log.end_offset:
-            self._rose()
+            self._wake_soon()
 
     def save_producers(self) -> None:
         """Synced first: a snapshot must not know what the log could still lose."""
@@ -287,26 +287,23 @@ class Replica:
     def unwatch(self, who: object) -> None:
         self._watchers.pop(who, None)
 
-    def _rose(self) -> None:
-        """The high watermark may have risen."""
-        high_watermark = self.log.acknowledged_offset
-        first = self._told_offset
-        if high_watermark > first:
-            self._told_offset = high_watermark
-            if self._markers and self._markers[0] < high_watermark:
-                first = self._tell_between_markers(first, high_watermark)
-            if self.on_persisted is not None and first < high_watermark:
-                self.on_persisted(first, high_watermark - 1)
+    def _synced(self) -> None:
+        self.tell_persisted()
         self._wake_soon()
 
-    def _tell_between_markers(self, first: int, high_watermark: int) -> int:
-        """Where what is behind the last marker begins."""
+    def tell_persisted(self, at_ms: int | None = None) -> None:
+        """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
+        high_watermark, tell, first = self.log.acknowledged_offset, self.on_persisted, self._told_offset
+        if high_watermark <= first:
+            return
+        self._told_offset = high_watermark
         while self._markers and self._markers[0] < high_watermark:
             marker = self._markers.popleft()
-            if self.on_persisted is not None and first < marker:
-                self.on_persisted(first, marker - 1)
+            if tell is not None and first < marker:
+                tell(first, marker - 1, at_ms)
             first = marker + 1
-        return first
+        if tell is not None and first < high_watermark:
+            tell(first, high_watermark - 1, at_ms)
 
     def _wake_soon(self) -> None:
         if not self._wake_is_due and (self._reached or self._watchers):
@@ -323,6 +320,7 @@ class Replica:
 
     def abandoned(self) -> None:
         """The log was deleted: nobody need wait any longer."""
+        self.log.on_synced = lambda log: None
         self._wake()
 
     def close(self) -> None:

@@ -1,15 +1,14 @@
 """The copies that this node keeps, by topic and partition, each opened with its topic's options."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
+from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Defer, Replica
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import get_logger
-
-FIRST_EPOCH = 0
 
 events = get_logger("replica")
 
@@ -26,10 +25,10 @@ class Replicas:
         sync_interval_ms: int,
         defer: Defer,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self.defaults = defaults
         """What a topic gets that does not say otherwise."""
-        self._disk_reserve_bytes = disk_reserve_bytes
+        self.disk_reserve_bytes = disk_reserve_bytes
         self._sync_interval_ms = sync_interval_ms
         self._defer = defer
         self._replicas: dict[PartitionName, Replica] = {}
@@ -48,46 +47,58 @@ class Replicas:
 
     def open(self, topic: Topic, partition: int, now_ms: int) -> Replica | None:
         """None: it cannot be opened; the reason is kept in `failed` and logged."""
-        name = topic.name, partition
-        if name in self._replicas or name in self.failed:
-            return self._replicas.get(name)
+        if self.missing(topic, [partition]):
+            opening = self.opening(topic, [partition], now_ms)
+            opening.run()
+            self.adopt(opening)
+        return self._replicas.get((topic.name, partition))
+
+    def missing(self, topic: Topic, partitions: Iterable[int]) -> list[int]:
+        """Those of them that are neither open nor known to have failed."""
+        names = ((topic.name, partition) for partition in partitions)
+        return [name[1] for name in names if name not in self._replicas and name not in self.failed]
+
+    def opening(self, topic: Topic, partitions: Sequence[int], now_ms: int) -> Opening:
+        """Of missing ones: to be run, in whatever thread, and then to be adopted."""
         options = topic.options(self.defaults)
-        try:
-            log = self._directory.open_log(topic.name, partition, self._log_options(options), now_ms)
-            replica = Replica(
-                log,
-                f"{topic.name}/{partition}",
-                leader_epoch=log.state.epochs.latest + 1,
-                options=options,
-                defer=self._defer,
-                now_ms=now_ms,
-            )
-        except GoQueueError as error:
-            self.failed[name] = error
-            return None
-        replica.place = name
-        self._replicas[name] = replica
-        self.on_open(replica)
-        return replica
+        log_options = self._log_options(options)
+        return Opening(self.directory, topic, partitions, options, log_options, self._defer, now_ms)
+
+    def adopt(self, opening: Opening) -> None:
+        """What was opened is in service from now on."""
+        for partition in opening.partitions:
+            name = opening.topic, partition
+            replica = opening.opened.get(partition)
+            if replica is None:
+                self.failed[name] = opening.failed.get(partition) or LogPoisoned(f"{name} was not opened")
+                continue
+            self.directory.adopt(*name, replica.log)
+            self._replicas[name] = replica
+            self.on_open(replica)
 
     def set_options(self, topic: Topic) -> None:
         """What was changed holds from now on, for the segments to come."""
         options = topic.options(self.defaults)
+        log_options = self._log_options(options)
         for partition in range(topic.partitions):
             replica = self._replicas.get((topic.name, partition))
             if replica is not None:
                 replica.options = options
-                replica.log.set_options(self._log_options(options))
+                replica.log.set_options(log_options)
 
-    def remove(self, topic: str, partition: int) -> None:
-        replica = self._replicas.pop((topic, partition), None)
-        self.failed.pop((topic, partition), None)
-        self._directory.delete_log(topic, partition)
-        if replica is not None:
-            replica.abandoned()
+    def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
+        """Take copies out of service. Returns what removes their files, which any thread may do."""
+        numbers = list(partitions)
+        remove = self.directory.retire(topic, numbers)
+        for number in numbers:
+            self.failed.pop((topic, number), None)
+            replica = self._replicas.pop((topic, number), None)
+            if replica is not None:
+                replica.abandoned()
+        return remove
 
     def maintain(self, now_ms: int) -> None:
-        self._directory.maintain(now_ms)
+        self.directory.maintain(now_ms)
         for replica in self._replicas.values():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
@@ -108,7 +119,7 @@ class Replicas:
                 replica.close()
             except GoQueueError as error:
                 events.error("copy not closed cleanly", copy=replica.name, reason=str(error))
-        self._directory.close()
+        self.directory.close()
 
     def _log_options(self, options: TopicOptions) -> LogOptions:
         return LogOptions(
@@ -119,7 +130,7 @@ class Replicas:
             segment_ms=options.segment_ms,
             retention_ms=options.retention_ms,
             retention_bytes=options.retention_bytes,
-            disk_reserve_bytes=self._disk_reserve_bytes,
+            disk_reserve_bytes=self.disk_reserve_bytes,
             sync_interval_ms=self._sync_interval_ms,
             dirty_ratio_min=options.min_cleanable_dirty_ratio,
             tombstone_ms=options.delete_retention_ms,

@@ -14,6 +14,9 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Milliseconds since 1970: what records are stamped with."""
 
+    def monotonic_s(self) -> float:
+        """To measure how long something took: it never goes back, and says nothing else."""
+
     def call_soon(self, call: Callable[[], None]) -> object:
         """Run `call` in the broker's thread after what is going on now."""
 
@@ -29,6 +32,9 @@ class LoopClock:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        return time.perf_counter()
 
     def call_soon(self, call: Callable[[], None]) -> object:
         return self._loop.call_soon(call)

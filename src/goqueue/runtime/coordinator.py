@@ -100,6 +100,11 @@ class Coordinator:
         return self._ledger.read_facts(ledger_offsets)
 
     @property
+    def failure(self) -> GoQueueError | None:
+        """Why it decides nothing any more, if so."""
+        return self._failure
+
+    @property
     def is_busy(self) -> bool:
         """A command submitted now would wait for its turn: this is asked from within a reply."""
         return self._busy

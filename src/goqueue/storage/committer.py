@@ -12,6 +12,7 @@ from threading import Condition, Thread
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
 from goqueue.storage.pending_sync import PendingSync
+from goqueue.telemetry.histogram import Histogram
 
 Deliver = Callable[[Callable[[], None]], None]
 """Run a callable in the thread that owns the logs, such as an event loop's call_soon_threadsafe."""
@@ -28,6 +29,8 @@ class Committer:
         self._due_ms: dict[Log, int] = {}
         """Durability `os`: when each log with unsynced appends must be synced, whether or not another append comes."""
         self._stopped = False
+        self.syncs_s = Histogram()
+        """How long those took that succeeded; told in the thread that owns the logs."""
 
     def add(self, log: Log) -> None:
         """From now on this log's appends are synced as its durability asks."""
@@ -52,18 +55,33 @@ class Committer:
         with self._changed:
             self._collect_due()
             logs, self._wanted = self._wanted, {}
-        results: list[tuple[Log, PendingSync, Exception | None]] = []
+        results: list[tuple[Log, PendingSync, float | Exception]] = []
         for log in logs:
             pending = PendingSync(log)
             try:
-                pending.run()
+                results.append((log, pending, self._run(pending)))
             except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
                 results.append((log, pending, error))
-            else:
-                results.append((log, pending, None))
         if results:
-            self._deliver(lambda: _finish(results))
+            self._deliver(lambda: self._finish(results))
         return bool(results)
+
+    def _run(self, pending: PendingSync) -> float:
+        """Returns how long it took, in seconds."""
+        started_s = time.perf_counter()
+        pending.run()
+        return time.perf_counter() - started_s
+
+    def _finish(self, results: list[tuple[Log, PendingSync, float | Exception]]) -> None:
+        for log, pending, result in results:
+            try:
+                if isinstance(result, Exception):
+                    log.finish_sync(pending, result)
+                else:
+                    self.syncs_s.observe(result)
+                    log.finish_sync(pending)
+            except Exception as fault:  # noqa: BLE001  one log's fault must not keep the others from hearing
+                log.poison("note a sync", fault)
 
     def _collect_due(self) -> None:
         now_ms = self._now_ms()
@@ -88,14 +106,6 @@ class Committer:
         with self._changed:
             self._stopped = True
             self._changed.notify()
-
-
-def _finish(results: list[tuple[Log, PendingSync, Exception | None]]) -> None:
-    for log, pending, error in results:
-        try:
-            log.finish_sync(pending, error)
-        except Exception as fault:  # noqa: BLE001  one log's fault must not keep the others from hearing
-            log.poison("note a sync", fault)
 
 
 class CommitThread:

@@ -1,10 +1,11 @@
 """Everything one node keeps on its disk: `logs/{topic}/{partition}/`, owned by one process at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
 from goqueue.model.names import check_topic_name
+from goqueue.records.batch import NO_EPOCH
 from goqueue.storage.committer import Committer
 from goqueue.storage.disk import Disk, Lock
 from goqueue.storage.log import Log
@@ -22,17 +23,22 @@ events = get_logger("storage")
 LogName = tuple[str, int]
 """Topic and partition."""
 
+OPEN, OTHER = "open", "other"
+OPERATIONS = (OPEN, "write", "sync", OTHER)
+
 
 class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
     def __init__(self, disk: Disk, committer: Committer, lock: Lock) -> None:
         self._disk = disk
-        self._committer = committer
+        self.committer = committer
         self._lock: Lock | None = lock
         self.logs: dict[LogName, Log] = {}
         self.report: list[RecoveryReport] = []
         """One for each log whose opening took more than a look."""
+        self.failures = dict.fromkeys(OPERATIONS, 0)
+        """What took logs out of service, by what they were about to do."""
 
     @classmethod
     def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
@@ -64,48 +70,96 @@ class DataDirectory:
         """The log of that name, recovered, or made if there is none. One that cannot be opened costs the others
         nothing.
         """
-        check_topic_name(topic)
-        _partition_number(str(partition))
         name = topic, partition
-        if name in self.logs:
-            return self.logs[name]
+        if name not in self.logs:
+            self.adopt(topic, partition, self.load_log(topic, partition, options, now_ms))
+        return self.logs[name]
+
+    def make_directories(self, topic: str, partitions: Iterable[int]) -> set[int]:
+        """For logs that are not there yet; which those are. In any thread. A log's first file is made when this is
+        done: so where there is a file, the name of its directory is durable."""
+        check_topic_name(topic)
+        missing = {one for one in partitions if not self._disk.exists(_log_path(topic, one))}
+        if missing:
+            self._disk.make_directories(f"{LOGS_NAME}/{topic}", [str(_checked(one)) for one in sorted(missing)])
+        return missing
+
+    def load_log(
+        self,
+        topic: str,
+        partition: int,
+        options: LogOptions,
+        now_ms: int,
+        *,
+        first_epoch: int = NO_EPOCH,
+        has_directory: bool = False,
+    ) -> Log:
+        """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`."""
+        check_topic_name(topic)
+        path = _log_path(topic, _checked(partition))
         try:
-            log = Log.open(self._disk, _log_path(topic, partition), options, now_ms)
+            return Log.open(self._disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
+            self._failed(OPEN)
             raise
-        self._committer.add(log)
-        self.logs[name] = log
+
+    def adopt(self, topic: str, partition: int, log: Log) -> None:
+        """It belongs to the owner's thread from now on, and its appends are synced."""
+        log.on_failure = self._failed
+        self.committer.add(log)
+        self.logs[topic, partition] = log
         if log.report.needed_work:
             self.report.append(log.report)
-        return log
 
-    def delete_log(self, topic: str, partition: int) -> None:
-        """Gone once the rename is durable; a crash while the files are removed is finished at the next start."""
-        parent, path = f"{LOGS_NAME}/{topic}", _log_path(topic, partition)
-        target = f"{DELETED_NAME}/{topic}-{partition}"
+    def _failed(self, doing: str) -> None:
+        self.failures[doing if doing in OPERATIONS else OTHER] += 1
+
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes()
+
+    def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
+        """Take logs out of service. Returns what removes their files, which any thread may do; LogPoisoned if that
+        fails."""
+        numbers = list(partitions)
+        retired = []
+        for number in numbers:
+            log = self.logs.pop((topic, number), None)
+            if log is not None:
+                self.committer.remove(log)
+                log.abandon()
+                retired.append(log)
+
+        def remove() -> None:
+            self._delete(topic, numbers)
+            retired.clear()  # here, since closing a large file that has no name any more takes its time
+
+        return remove
+
+    def _delete(self, topic: str, partitions: Iterable[int]) -> None:
+        """Gone once the renames are durable; a crash while the files are removed is finished at the next start."""
+        parent = f"{LOGS_NAME}/{topic}"
+        targets = {_log_path(topic, number): f"{DELETED_NAME}/{topic}-{number}" for number in partitions}
         try:
-            self._remove_tree(target)
             self._disk.make_directory(DELETED_NAME)
-            if self._disk.exists(path):  # else a crash came right behind the rename
-                self._disk.rename(path, target)
+            for path, target in targets.items():
+                self._remove_tree(target)
+                if self._disk.exists(path):  # else a crash came right behind the rename
+                    self._disk.rename(path, target)
         except OSError as error:
-            raise LogPoisoned(f"{path} cannot be deleted: {error}") from error
-        log = self.logs.pop((topic, partition), None)
-        if log is not None:
-            self._committer.remove(log)
-            log.abandon()
+            raise LogPoisoned(f"{parent} cannot be deleted: {error}") from error
         try:
-            self._finish_deletion(parent, target)
+            self._finish_deletion(parent, targets.values())
         except OSError as error:
-            raise LogPoisoned(f"{path} may come back after a crash: {error}") from error
+            raise LogPoisoned(f"{parent} may come back after a crash: {error}") from error
 
-    def _finish_deletion(self, parent: str, target: str) -> None:
+    def _finish_deletion(self, parent: str, targets: Iterable[str]) -> None:
         if not self._disk.exists(parent):
             return
         self._disk.sync_directory(parent)
         self._disk.sync_directory(DELETED_NAME)
-        self._remove_tree(target)
+        for target in targets:
+            self._remove_tree(target)
         if not self._disk.list(parent):
             self._disk.remove(parent)
             self._disk.sync_directory(LOGS_NAME)
@@ -136,7 +190,7 @@ class DataDirectory:
             return
         for log in self.logs.values():
             try:
-                self._committer.remove(log)
+                self.committer.remove(log)
                 log.close()
             except GoQueueError as error:
                 events.error("log not closed cleanly", log=log.directory, reason=str(error))
@@ -146,6 +200,10 @@ class DataDirectory:
 
 def _log_path(topic: str, partition: int) -> str:
     return f"{LOGS_NAME}/{topic}/{partition}"
+
+
+def _checked(partition: int) -> int:
+    return _partition_number(str(partition))
 
 
 def _partition_number(text: str) -> int:

@@ -72,6 +72,9 @@ class Disk(Protocol):
     def make_directory(self, path: str) -> None:
         """Make it and its parents where missing, each name durable. Fine if it is there."""
 
+    def make_directories(self, parent: str, names: Sequence[str]) -> None:
+        """The same for many of one parent, all of them durable for the price of one."""
+
     def rename(self, source: str, target: str) -> None:
         """Replaces the target if there is one. Directories too. Durable when the directories of both are synced."""
 

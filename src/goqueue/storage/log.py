@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
-from goqueue.records.batch import LENGTH_END, Batch
+from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
 from goqueue.storage import segment_reads
+from goqueue.storage.creation import create
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.pending_sync import PendingSync
@@ -14,8 +15,7 @@ from goqueue.storage.recovery import Recovered, RecoveryReport, recover
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import Slice
 from goqueue.storage.segments import SegmentList
-from goqueue.storage.state import LogState
-from goqueue.storage.walk import Damage, Expected
+from goqueue.storage.walk import Damage
 from goqueue.telemetry.logs import get_logger
 
 OFFSETS_PER_SEGMENT_MAX = 1 << 31
@@ -40,6 +40,8 @@ class Log:
         self.end_offset = self.synced_offset = self.segments.active.next_offset
         self.unsynced: tuple[Segment, ...] = (self.segments.active,)
         """Invariant: holds every segment with data at or behind `synced_offset`, replaced as a whole."""
+        self.is_new = False
+        """Made when it was opened."""
         self.truncations = 0
         self.sync_lock = Lock()
         self.sync_error: Exception | None = None
@@ -48,6 +50,8 @@ class Log:
         """Called when the first unsynced append is made: somebody must see to a sync."""
         self.on_synced: Callable[[Log], None] = lambda log: None
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
+        self.on_failure: Callable[[str], None] = lambda doing: None
+        """Called with what it was about to do when it was taken out of service."""
         self._dirty = False
         self._failure: GoQueueError | None = None
         self._epoch = self.state.epochs.latest
@@ -56,15 +60,27 @@ class Log:
         self._roll_at_offset = self.segments.active.base_offset + OFFSETS_PER_SEGMENT_MAX
 
     @classmethod
-    def open(cls, disk: Disk, directory: str, options: LogOptions, now_ms: int) -> "Log":
-        """Open and recover, or create."""
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        options: LogOptions,
+        now_ms: int,
+        *,
+        first_epoch: int = NO_EPOCH,
+        has_directory: bool = False,
+    ) -> "Log":
+        """Open and recover, or create: then `first_epoch` has begun, so that no append need wait for the disk to know
+        of it. `has_directory`: it is there, and its name is durable."""
         try:
             recovered = recover(disk, directory, options, now_ms)
-            if not recovered.segments:
-                recovered.segments.append(_first_segment(disk, directory, options, recovered.state, now_ms))
+            is_new = create(
+                disk, directory, options, recovered, now_ms, first_epoch=first_epoch, has_directory=has_directory
+            )
             disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
             recovered.segments[-1].name_is_durable = True
             log = cls(disk, directory, options, recovered)
+            log.is_new = is_new
             if recovered.state_changed:
                 recovered.state.save(disk, directory)
             log.checkpoint(every_bytes=1)
@@ -262,6 +278,7 @@ class Log:
         failure = LogPoisoned(f"{self.directory} is out of service, it could not {doing}: {error}")
         self._failure = failure
         events.error("log poisoned", log=self.directory, doing=doing, error=str(error), end_offset=self.end_offset)
+        self.on_failure(doing)
         self.on_synced(self)  # whoever waits for an acknowledgement must learn that none will come
         return failure
 
@@ -370,6 +387,7 @@ class Log:
         """Let go without another write: the log is deleted. Readers in flight keep its files open."""
         if self._failure is None:
             self._failure = LogClosed(f"{self.directory} is deleted")
+        self.segments.let_go()
 
     def _leave_clean(self) -> None:
         self.segments.active.seal()
@@ -379,10 +397,3 @@ class Log:
                 self._save_index(segment)
             segment.sync_index()
         self.disk.sync_directory(self.directory)
-
-
-def _first_segment(disk: Disk, directory: str, options: LogOptions, state: LogState, now_ms: int) -> Segment:
-    disk.make_directory(directory)
-    state.save(disk, directory)
-    expected = Expected(state.epochs)
-    return Segment.create(disk, directory, state.start_offset, expected, options.index_interval_bytes, now_ms)

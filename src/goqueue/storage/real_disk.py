@@ -199,6 +199,13 @@ class RealDisk:
             directory.mkdir(DIRECTORY_MODE, exist_ok=True)
             _sync_directory(directory.parent)
 
+    def make_directories(self, parent: str, names: Sequence[str]) -> None:
+        targets = [self._resolve(f"{parent}/{name}") for name in names]
+        self.make_directory(parent)
+        for target in targets:
+            target.mkdir(DIRECTORY_MODE, exist_ok=True)
+        self.sync_directory(parent)
+
     def rename(self, source: str, target: str) -> None:
         self._resolve(source).replace(self._resolve(target))
 

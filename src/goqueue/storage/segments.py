@@ -144,9 +144,20 @@ class SegmentList:
         for one in old:
             self._loaded.pop(one.base_offset, None)
 
+    def let_go(self) -> None:
+        """Hold on to nobody: a deleted log's files are closed when the last reader is gone, and not when the collector
+        of cycles comes by."""
+        self._on_damage = _ignore
+        for segment in self._segments:
+            segment.on_damage = _ignore
+
     def _forget(self, segment: Segment) -> None:
         segment.remove_files()
         self._loaded.pop(segment.base_offset, None)
+
+
+def _ignore(damage: Damage) -> None:
+    """Of a log that is gone."""
 
 
 def _base_offset(segment: Segment) -> int:

@@ -61,7 +61,14 @@ def save_durably(disk: Disk, path: str, kind: Kind, body: bytes) -> None:
 
 
 def replace_durably(disk: Disk, path: str, data: bytes) -> None:
-    """New file, sync, rename, sync of the directory: a crash leaves the old content or the new."""
+    """A crash leaves the old content or the new."""
+    replace_synced(disk, path, data)
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+def replace_synced(disk: Disk, path: str, data: bytes) -> None:
+    """The same, but for the sync of the directory, which is the caller's: a crash before it may leave the old content
+    still, or nothing where there was nothing."""
     draft = path + DRAFT
     if disk.exists(draft):
         disk.remove(draft)
@@ -72,4 +79,3 @@ def replace_durably(disk: Disk, path: str, data: bytes) -> None:
     finally:
         file.close()
     disk.rename(draft, path)
-    disk.sync_directory(path.rpartition("/")[0])

@@ -26,6 +26,10 @@ class LogState:
     def save(self, disk: Disk, directory: str) -> None:
         side_file.save_durably(disk, f"{directory}/{STATE_NAME}", Kind.LOG_STATE, self._encode())
 
+    def save_first(self, disk: Disk, directory: str) -> None:
+        """Of a log that is being made: durable with the directory's next sync, which its first segment needs too."""
+        side_file.replace_synced(disk, f"{directory}/{STATE_NAME}", side_file.pack(Kind.LOG_STATE, self._encode()))
+
     def _encode(self) -> bytes:
         entries = self.epochs.entries()
         head = HEAD.pack(self.start_offset, self.compacted_to, len(entries))

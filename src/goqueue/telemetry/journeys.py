@@ -83,14 +83,31 @@ class Journeys:
 
     def __init__(self, sampling: float = 1.0, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
-        self.counts: list[dict[tuple[str, str], int]] = [{} for _ in range(max(Step) + 1)]
-        """Records by step, and by topic and group."""
-        self.noted = 0
-        """Notes since the start; the last `capacity` of them are kept."""
+        self._counts: list[dict[tuple[str, str], int]] = [{} for _ in range(max(Step) + 1)]
+        self.before_note: Callable[[], None] | None = None
+        """Called before the next note, and before anybody looks, once: something is still to be noted."""
         self.on_news: Callable[[], None] | None = None
         """Called at the next note, once."""
         self._notes: deque[Note] = deque(maxlen=capacity)
+        self._noted = 0
         self.sampling = sampling
+
+    @property
+    def counts(self) -> list[dict[tuple[str, str], int]]:
+        """Records by step, and by topic and group."""
+        self._settle()
+        return self._counts
+
+    @property
+    def noted(self) -> int:
+        """Notes since the start; the last `capacity` of them are kept."""
+        self._settle()
+        return self._noted
+
+    def _settle(self) -> None:
+        if self.before_note is not None:
+            settle, self.before_note = self.before_note, None
+            settle()
 
     @property
     def sampling(self) -> float:
@@ -115,25 +132,28 @@ class Journeys:
         detail: str = "",
     ) -> None:
         """All of first..last took this step."""
-        counts = self.counts[step]
+        if self.before_note is not None:
+            self._settle()
+        counts = self._counts[step]
         key = (topic, group)
         counts[key] = counts.get(key, 0) + last + 1 - first
         stride = self._stride
         if stride != 1 and not _IS_ALWAYS[step] and (not stride or last // stride == (first - 1) // stride):
             return
-        self.noted += 1
+        self._noted += 1
         self._notes.append(_new_tuple(Note, (at_ms, step, topic, partition, first, last, group, consumer, detail)))
         if self.on_news is not None:
-            self._tell_news()
+            self.tell_news()
 
-    def _tell_news(self) -> None:
-        tell, self.on_news = self.on_news, None
-        if tell is not None:
+    def tell_news(self) -> None:
+        """That there is, or will be, something to be noted."""
+        if self.on_news is not None:
+            tell, self.on_news = self.on_news, None
             tell()
 
     def count(self, step: Step, topic: str, group: str, records: int) -> None:
         """So many took this step, and it is not remembered which."""
-        counts = self.counts[step]
+        counts = self._counts[step]
         counts[topic, group] = counts.get((topic, group), 0) + records
 
     def is_sampled(self, offset: int) -> bool:
@@ -148,12 +168,14 @@ class Journeys:
 
     def since(self, noted: int) -> list[Note]:
         """All that was noted after the first `noted`, as far as it is still kept."""
-        found = list(islice(reversed(self._notes), self.noted - noted))
+        self._settle()
+        found = list(islice(reversed(self._notes), self._noted - noted))
         found.reverse()
         return found
 
     def kept(self) -> list[Note]:
         """All of them, with those from before the last restart that were restored."""
+        self._settle()
         return list(self._notes)
 
     def restore(self, notes: Sequence[Note]) -> None:
@@ -163,6 +185,7 @@ class Journeys:
 
     def of(self, topic: str, partition: int, offset: int) -> list[Note]:
         """The journey of one record, as far as it is still kept."""
+        self._settle()
         return [
             note
             for note in self._notes
@@ -171,16 +194,17 @@ class Journeys:
 
     def forget_topic(self, topic: str) -> None:
         """A name that is gone must not be counted on for ever; and its notes are not about the next of that name."""
+        self._settle()
         self._notes = deque(
             (note._replace(topic="", last=note.first - 1) if note.topic == topic else note for note in self._notes),
             maxlen=self.capacity,
         )
-        for counts in self.counts:
+        for counts in self._counts:
             for key in [key for key in counts if key[0] == topic]:
                 del counts[key]
 
     def forget_group(self, group: str) -> None:
         """Likewise."""
-        for counts in self.counts:
+        for counts in self._counts:
             for key in [key for key in counts if key[1] == group]:
                 del counts[key]

@@ -15,6 +15,7 @@ from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
+from goqueue.node.metrics import watch_doors
 from goqueue.runtime.clock import Clock, LoopClock
 from goqueue.testing.clocks import OneLife, PumpedClock
 from goqueue.testing.drive import PowerLost
@@ -214,6 +215,7 @@ class BrokerLife:
                 running.sqs = SqsApp(broker)
                 door = HttpDoor(HttpApp(broker, by_header={TARGET: running.sqs}))
             running.doors[name] = door
+            watch_doors(broker, door)
             _, self._ports[name] = await door.open(LOCALHOST, port)
 
     async def close(self) -> None:

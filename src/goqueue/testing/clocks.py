@@ -50,6 +50,9 @@ class OneLife:
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
     def call_soon(self, call: Callable[[], None]) -> object:
         return self._clock.call_soon(lambda: self._run(call))
 

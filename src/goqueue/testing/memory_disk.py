@@ -181,6 +181,21 @@ class MemoryDisk:
                 elif not drive.tree.is_directory(node):
                     raise os_error(errno.EEXIST, level)
 
+    def make_directories(self, parent: str, names: Sequence[str]) -> None:
+        paths = {name: check_path(f"{parent}/{name}") for name in names}
+        drive = self._drive
+        with drive.lock:
+            self.make_directory(parent)
+            above = drive.tree.existing(parent)
+            for name, path in paths.items():
+                node = drive.tree.find(path)
+                if node is None:
+                    drive.begin("make_directory", path)
+                    drive.commit(MakeDirectory(f"make_directory {path}", {above}, above, name, drive.new_node()))
+                elif not drive.tree.is_directory(node):
+                    raise os_error(errno.EEXIST, path)
+            drive.sync("sync_directory", above, parent)
+
     def rename(self, source: str, target: str) -> None:
         check_path(source)
         check_path(target)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from goqueue.broker.broker import Broker
+from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
@@ -16,6 +17,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.swap import Manifest
 from goqueue.telemetry.logs import get_logger
 from goqueue.testing.memory_disk import MemoryDisk
@@ -54,6 +56,10 @@ class PromptCommitter(Committer):
             else:
                 self._clock.call_soon(self._commit)
 
+    def _run(self, pending: PendingSync) -> float:
+        pending.run()
+        return self.sync_ms / 1000
+
     def _commit(self) -> None:
         self._is_due = False
         self.run_once()
@@ -85,7 +91,7 @@ class MemoryNode:
             self.replicas,
             self.clock,
             NODE_ID,
-            DEFAULT_PARTITIONS,
+            PartitionLimits(default=DEFAULT_PARTITIONS),
             creates_topics=True,
             compact=compactions.now,
             tracing=self.tracing,

@@ -25,6 +25,9 @@ class VirtualClock:
     def now_ms(self) -> int:
         return int(self._now_ms)
 
+    def monotonic_s(self) -> float:
+        return self._now_ms / 1000
+
     def call_soon(self, call: Callable[[], None]) -> object:
         self._soon.append(call)
         return None

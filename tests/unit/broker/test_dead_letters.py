@@ -1,12 +1,15 @@
 """Dead letters: what a group gives up on is kept elsewhere with all that is known about it, and never comes back."""
 
 import errno
+from typing import Any
 
 import pytest
 
 from goqueue.broker.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.broker.topics import AddPartitions
+from goqueue.machines.controller import PartitionLimits
 from goqueue.machines.delivery_commands import Place
 from goqueue.model.lanes import Lane
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -263,3 +266,14 @@ def test_a_dead_letter_whose_record_retention_took_is_given_up() -> None:
     assert node.broker.queues.measure(Place("workers", "orders", 0)).dead == 0
     node.ack(second)
     assert node.received() == []
+
+
+def test_where_the_node_cannot_have_many_more_partitions_one_takes_all_dead_letters() -> None:
+    node = queue_node()
+    node.ask(node.broker.topics.submit, AddPartitions("orders", 3))
+    store: Any = node.broker.topics._store
+    store._controller._limits = PartitionLimits(in_all=4)
+    node.put("orders", b"bad")
+    node.settle(node.receive(), How.REJECT)
+    assert node.broker.topics.image.topics["orders.dlq"].partitions == 1
+    assert dead(node) == [(b"bad", "rejected")]

@@ -132,14 +132,15 @@ def test_a_node_starts_without_a_place_for_journeys() -> None:
 
 def publish(node: QueueNode, *headers: list[tuple[str, bytes | None]], **fields: Any) -> int:
     data = build_batch([(1000, None, b"v", each) for each in headers], **fields)
-    return node.broker.publisher.publish("orders", 0, memoryview(data))[1].base_offset
+    offset = node.broker.publisher.publish("orders", 0, memoryview(data))[1].base_offset
+    node.commit()
+    return offset
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_the_trace_of_a_producer_is_found_in_every_codec(codec: Codec) -> None:
     node = node_with()
     publish(node, [], [HEADER], [("x", b"y")], codec=codec)
-    node.commit()
     assert journey(node, 1).trace_id == TRACE
     assert node.broker.tracing.traces.spots(TRACE) == [Spot("orders", 0, 1)]
     for offset in (0, 2):
@@ -196,3 +197,26 @@ def test_unknown_traces_are_nothing() -> None:
     assert node.broker.tracing.traces.spots("f" * 32) == []
     node.delete("orders")
     assert node.broker.tracing.traces.spots(made) == []
+
+
+def test_a_busy_partition_without_traces_is_only_probed_until_one_is_found() -> None:
+    node = node_with(durability="os")
+    index = node.broker.tracing.index
+    plain = build_batch([(1000, None, bytes(1000), []) for _ in range(60)])
+
+    def busy(batches: int) -> None:
+        for _ in range(batches):
+            node.broker.publisher.publish("orders", 0, memoryview(bytearray(plain)))
+        node.commit()
+        node.broker.tracing.journal.catch_up()
+
+    busy(10)
+    assert index.skipped == 0
+    busy(200)
+    assert index.skipped > 0
+    node.pass_ms(1000)
+    publish(node, [HEADER])
+    assert journey(node, node.broker.topics.replica("orders", 0).end_offset - 1).trace_id == TRACE
+    skipped = index.skipped
+    busy(100)
+    assert index.skipped == skipped

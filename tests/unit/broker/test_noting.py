@@ -1,18 +1,13 @@
 """What happens to records is counted exactly once, whoever does it; and their journeys tell it in order."""
 
-import errno
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.redrive import RedriveRequest
-from goqueue.broker.replay import ReplayRequest, Where
 from goqueue.broker.schedules import Recurring
 from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.broker.settle import How
 from goqueue.broker.transactions import EndTransaction
 from goqueue.machines.delay_commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
@@ -58,14 +53,31 @@ def test_what_is_published_is_received_and_persisted_as_ranges() -> None:
 def test_persisted_is_what_nobody_waits_for_too() -> None:
     node = queue_node()
     node.publish("orders", b"a", b"b")
+    node.clock.run()
     assert counted(node) == {"RECEIVED": 2}
     node.commit()
     assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
 
 
-def test_with_durability_os_it_is_persisted_at_once() -> None:
+def test_what_comes_in_one_turn_is_one_range() -> None:
+    node = queue_node(partitions=2, durability="os")
+    for partition in (0, 1, 0, 0, 1):
+        node.publish("orders", b"a", b"b", partition=partition)
+    node.clock.run()
+    assert counted(node) == {"RECEIVED": 10, "PERSISTED": 10}
+    notes = node.broker.journeys.since(0)
+    assert sorted((note.step, note.partition, note.first, note.last) for note in notes) == [
+        (Step.RECEIVED, 0, 0, 5),
+        (Step.RECEIVED, 1, 0, 3),
+        (Step.PERSISTED, 0, 0, 5),
+        (Step.PERSISTED, 1, 0, 3),
+    ]
+
+
+def test_with_durability_os_it_is_persisted_without_a_sync() -> None:
     node = queue_node(durability="os")
     node.publish("orders", b"a")
+    node.clock.run()
     assert counted(node) == {"RECEIVED": 1, "PERSISTED": 1}
 
 
@@ -86,6 +98,14 @@ def test_what_an_idempotent_producer_repeats_is_counted_once() -> None:
         assert node.publish("orders", b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0) == 0
     node.commit()
     assert counted(node) == {"RECEIVED": 2, "PERSISTED": 2}
+
+
+def test_records_of_an_id_that_came_before_are_not_counted_again() -> None:
+    node = queue_node(dedup_ms="60000")
+    for ids in ((b"1", b"2"), (b"2", b"3", b"1", b"4"), (b"1", b"2")):
+        node.put("orders", *(NewMessage(b"x", dedup_id=one) for one in ids))
+    assert len(node.values("orders")) == 4
+    assert counted(node)["RECEIVED"] == 4
 
 
 def test_markers_of_transactions_are_no_messages() -> None:
@@ -216,178 +236,3 @@ def test_a_fetch_is_noted_from_where_it_was_asked_when_it_is_answered() -> None:
     fetch(node, 4, wait_ms=1000)
     node.pass_ms(2000)
     assert counted(node)["FETCHED"] == 3
-
-
-# -- queue reads
-
-
-def test_leases_and_acks_are_ranges() -> None:
-    node = queue_node()
-    node.put("orders", *[b"x"] * 10)
-    got = node.receive(most=6, consumer="anna")
-    node.ack(*got)
-    assert counted(node, group="workers") == {"LEASED": 6, "ACKED": 6}
-    notes = [note for note in node.broker.journeys.since(0) if note.group == "workers"]
-    assert [(note.step, note.first, note.last, note.consumer) for note in notes] == [
-        (Step.LEASED, 0, 5, "anna"),
-        (Step.ACKED, 0, 5, ""),
-    ]
-    node.verdicts(Wanted(got[0].receipt))  # again: it is settled already
-    assert counted(node, group="workers") == {"LEASED": 6, "ACKED": 6}
-
-
-def test_each_way_to_end_a_delivery_has_its_own_count() -> None:
-    node = queue_node(retry_backoff_ms="0")
-    node.put("orders", *[b"%d" % number for number in range(5)])
-    acked, nacked, rejected, extended, forgotten = node.receive()
-    node.ack(acked)
-    node.settle([nacked], How.RETRY, reason="try later")
-    node.settle([rejected], How.REJECT, reason="cannot parse")
-    node.settle([extended], How.EXTEND, delay_ms=10 * LEASE_MS)
-    node.pass_ms(LEASE_MS)
-    assert counted(node, group="workers") == {
-        "LEASED": 5,
-        "ACKED": 1,
-        "NACKED": 1,
-        "REJECTED": 1,
-        "EXTENDED": 1,
-        "LEASE_ENDED": 1,
-        "DEAD_LETTERED": 1,
-    }
-    assert journey(node, nacked.offset)[-1] == ("NACKED", "try later")
-    assert journey(node, rejected.offset)[-2:] == [
-        ("REJECTED", "cannot parse"),
-        ("DEAD_LETTERED", "rejected: cannot parse; now orders.dlq/0/0"),
-    ]
-    assert journey(node, forgotten.offset)[-1] == ("LEASE_ENDED", "")
-    assert len(node.receive()) == 2
-    assert counted(node, group="workers")["LEASED"] == 7
-    assert counted(node, "orders.dlq") == {"RECEIVED": 1, "PERSISTED": 1}
-
-
-def test_a_late_ack_is_an_ack() -> None:
-    node = queue_node()
-    node.put("orders", b"a")
-    (got,) = node.receive()
-    node.pass_ms(LEASE_MS)
-    node.ack(got)
-    assert counted(node, group="workers") == {"LEASED": 1, "LEASE_ENDED": 1, "ACKED": 1}
-    assert journey(node, 0)[-1] == ("ACKED", "late")
-
-
-@pytest.mark.parametrize("how", ["stop", "kill", "power"])
-def test_an_ack_after_a_restart_is_an_ack(how: str) -> None:
-    node = queue_node()
-    node.put("orders", b"a", b"b")
-    got = node.receive()
-    node = node.restarted(how)
-    node.ack(got[0])
-    assert counted(node, group="workers") == {"ACKED": 1}
-    assert node.received() == [b"b"]
-    assert counted(node, group="workers") == {"LEASED": 1, "ACKED": 1}
-
-
-def test_the_last_attempt_is_counted_as_what_it_was_and_then_it_is_dead() -> None:
-    node = queue_node(attempts_max="2", retry_backoff_ms="0")
-    node.put("orders", b"a", b"b")
-    for _ in range(2):
-        (nacked, _) = node.receive()
-        node.settle([nacked], How.RETRY, delay_ms=0, reason="no luck")
-        node.pass_ms(LEASE_MS)
-    assert counted(node, group="workers") == {"LEASED": 4, "NACKED": 2, "LEASE_ENDED": 2, "DEAD_LETTERED": 2}
-    assert journey(node, 0)[-2:] == [
-        ("NACKED", "no luck"),
-        ("DEAD_LETTERED", "attempts: no luck; now orders.dlq/0/0"),
-    ]
-    assert journey(node, 1)[-1] == ("DEAD_LETTERED", "attempts; now orders.dlq/0/1")
-
-
-@pytest.mark.parametrize(("fate", "letters"), [("dead-letter", 2), ("drop", 0)])
-def test_expired_records_are_no_acks_whatever_becomes_of_them(fate: str, letters: int) -> None:
-    node = queue_node(message_ttl_ms=str(TTL_MS), expired_messages=fate)
-    node.put("orders", b"a", b"b")
-    (held,) = node.receive(most=1)
-    node.pass_ms(TTL_MS)
-    assert counted(node, group="workers").get("EXPIRED") == 1
-    node.settle([held], How.RETRY)
-    node.pass_ms(1000)
-    expected = {"LEASED": 1, "NACKED": 1, "EXPIRED": 2}
-    assert counted(node, group="workers") == expected | ({"DEAD_LETTERED": letters} if letters else {})
-
-
-def test_what_retention_takes_unsettled_is_removed_and_nothing_else() -> None:
-    node = queue_node()
-    node.put("orders", *[b"x"] * 6)
-    node.ack(*node.receive(most=3)[1:])
-    node.broker.topics.replica("orders", 0).delete_before(5)
-    assert len(node.receive(most=10)) == 1
-    assert counted(node, group="workers") == {"LEASED": 4, "ACKED": 2, "REMOVED": 3}
-
-
-def test_what_did_not_reach_its_consumer_is_returned() -> None:
-    node = queue_node()
-    for _ in range(4):
-        node.put("orders", b"x" * 1000)
-    assert len(node.receive(bytes_max=1500)) == 2
-    assert counted(node, group="workers") == {"LEASED": 4, "RETURNED": 2}
-
-
-def test_a_dead_letter_that_a_full_disk_kept_back_is_counted_once() -> None:
-    node = queue_node()
-    node.create("orders.dlq")
-    node.put("orders", b"a")
-    node.disk.faults.add("write", errno.ENOSPC, prefix="logs/orders.dlq", forever=True)
-    with capture_logs():
-        node.settle(node.receive(), How.REJECT)
-        node.pass_ms(3000)
-        assert "DEAD_LETTERED" not in counted(node, group="workers")
-        node.disk.faults.clear()
-        node.pass_ms(3000)
-    assert len(node.values("orders.dlq")) == 1
-    assert counted(node, group="workers") == {"LEASED": 1, "REJECTED": 1, "DEAD_LETTERED": 1}
-
-
-# -- again
-
-
-def test_redriven_letters_say_where_they_are_now_and_are_no_acks() -> None:
-    node = queue_node()
-    node.put("orders", b"a", b"b", b"c")
-    node.settle(node.receive(), How.REJECT)
-    request = RedriveRequest("orders", filter=RecordFilter(contains=b"b"))
-    node.broker.dead_letters.redrive(request, lambda report: None)
-    node.pass_ms(1000)
-    node.broker.dead_letters.redrive(RedriveRequest("orders"), lambda report: None)
-    node.pass_ms(1000)
-    assert counted(node, "orders.dlq") == {"RECEIVED": 3, "PERSISTED": 3, "REDRIVEN": 3}
-    redriven = [note for note in node.broker.journeys.since(0) if note.step is Step.REDRIVEN]
-    assert [(note.first, note.last, note.detail) for note in redriven] == [
-        (1, 1, "orders/0/3"),
-        (0, 0, "orders/0/4"),
-        (2, 2, "orders/0/5"),
-    ]
-    assert counted(node)["RECEIVED"] == 6
-    assert not any(key[1] == "gq.redrive" for counts in node.broker.journeys.counts for key in counts)
-
-
-def test_replayed_is_what_will_be_delivered_again() -> None:
-    node = queue_node()
-    node.put("orders", *(NewMessage(b"%d" % number, b"k%d" % (number % 2)) for number in range(6)))
-    node.ack(*node.receive())
-    request = ReplayRequest("workers", "orders", Where("earliest"), Where("latest"), RecordFilter(key=b"k1"))
-    node.reply(lambda done: node.broker.replays.replay(request, done))
-    again = node.receive()
-    assert [each.offset for each in again] == [1, 3, 5]
-    node.ack(*again)
-    assert counted(node, group="workers") == {"LEASED": 9, "ACKED": 9, "REPLAYED": 3}
-    node = node.restarted("stop")
-    assert counted(node, group="workers") == {}
-
-
-def test_verdicts_that_change_nothing_are_not_counted() -> None:
-    node = queue_node()
-    node.put("orders", b"a")
-    (got,) = node.receive()
-    node.ack(got)
-    assert node.verdicts(Wanted(got.receipt, How.REJECT)) == [Verdict.REPEATED]
-    assert counted(node, group="workers") == {"LEASED": 1, "ACKED": 1}

@@ -96,7 +96,7 @@ def fail_sync(broker: TestBroker) -> None:
 
 
 def delete(broker: TestBroker) -> None:
-    broker.replicas.remove("orders", 0)
+    broker.replicas.retire("orders", [0])()
 
 
 @pytest.mark.parametrize("end", [fail_sync, delete])

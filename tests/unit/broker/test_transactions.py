@@ -86,7 +86,7 @@ def test_a_group_hears_of_the_end_of_its_own_transactions_only(bank: Bank, monke
 
 def test_a_transaction_of_a_deleted_topic_still_ends(bank: Bank) -> None:
     identity = bank.begin()
-    bank.broker.topics._replicas.remove("orders", 1)
+    bank.broker.topics._replicas.retire("orders", [1])()
     end(bank, identity)
     bank.clock.advance(transactions_module.RETRY_MS)
     bank.commit()

@@ -11,8 +11,8 @@ import pytest
 
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import MIB, Process
-from goqueue.cli.bench.progress import Progress
 from goqueue.cli.bench.report import LABELS, Figure, Report, quantiles, show
+from goqueue.cli.progress import Progress
 
 
 def report(**figures: Figure) -> Report:

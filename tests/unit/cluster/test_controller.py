@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.machines.controller import (
-    PARTITIONS_MAX,
     STORED_FACTS,
     AddPartitions,
     Controller,
     CreateTopic,
     DeleteTopic,
     NameCluster,
+    PartitionLimits,
     Result,
     SetOptions,
     TopicRemoved,
@@ -24,6 +24,7 @@ from goqueue.model.codes import Code
 from goqueue.model.topics import OPTION_NAMES
 
 ID = b"i" * 16
+PARTITIONS_MAX = PartitionLimits().per_topic
 
 
 def do(controller: Controller, command: Any) -> Result:
@@ -214,3 +215,24 @@ def test_the_stored_facts_and_the_snapshot_give_the_living_machine(commands: lis
                 from_ledger.apply(decoder.decode(msgspec.msgpack.encode(fact)))
     assert known(from_ledger) == known(live)
     assert known(replayed(live)) == known(live)
+
+
+def test_a_refusal_says_which_limit_on_partitions_it_met() -> None:
+    controller = Controller(PartitionLimits(per_topic=5, in_all=8))
+    assert do(controller, CreateTopic("orders", ID, 6)) == Result(
+        Code.INVALID_PARTITIONS, "6 partitions; a topic may have 1 to 5 (partitions_max)"
+    )
+    assert do(controller, CreateTopic("orders", ID, 3)).code is Code.NONE
+    assert do(controller, CreateTopic("clicks", b"c" * 16, 4)).code is Code.NONE
+    assert (
+        do(controller, AddPartitions("orders", 6)).message == "6 partitions; a topic may have 1 to 5 (partitions_max)"
+    )
+    for command in (AddPartitions("orders", 5), CreateTopic("views", b"v" * 16, 2)):
+        refused = do(controller, command)
+        assert refused.code is Code.INVALID_PARTITIONS
+        assert refused.message.endswith("this node may have 8, by its limit on open files")
+    assert do(controller, AddPartitions("orders", 4)).code is Code.NONE
+    assert do(controller, DeleteTopic("clicks")).code is Code.NONE
+    assert do(controller, CreateTopic("views", b"v" * 16, 1)).code is Code.INVALID_PARTITIONS, "still open"
+    do(controller, TopicRemoved("clicks"))
+    assert do(controller, CreateTopic("views", b"v" * 16, 4)).code is Code.NONE

@@ -21,7 +21,8 @@ from goqueue.model.topics import (
 
 NUMBERS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), int | float)]
 TEXTS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), str)]
-TEXTS.remove("dead_letter_topic")
+for name in ("dead_letter_topic", "schema_subject"):
+    TEXTS.remove(name)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -32,6 +33,14 @@ def test_a_text_option_takes_its_choices_and_nothing_else(name: str) -> None:
     for text in ("", "x", good[0].upper() if good[0].upper() != good[0] else "1,2", f"{good[0]} ", "\0"):
         with pytest.raises(InvalidOption, match=dotted(name)):
             parse_option(dotted(name), text)
+
+
+def test_a_subject_is_any_name_that_can_be_seen() -> None:
+    for text in ("{topic}-value", "orders", "shop/orders.proto", "a b", "x" * 255):
+        assert parse_option("schema.subject", text) == text
+    for text in ("", "\0", "a\nb", "x" * 256):
+        with pytest.raises(InvalidOption, match=r"schema\.subject"):
+            parse_option("schema.subject", text)
 
 
 def test_dead_letters_go_to_a_topic_that_there_may_be() -> None:

@@ -98,6 +98,17 @@ def test_all_problems_are_reported_at_once(config: Path) -> None:
     ]
 
 
+def test_a_default_of_more_partitions_than_there_may_be_is_a_problem() -> None:
+    assert read_settings({"default_partitions": "7", "partitions_max": "7"}, environ={}).default_partitions == 7
+    assert problems({"default_partitions": "8", "partitions_max": "7"}) == [
+        "default_partitions = 8: more than partitions_max = 7"
+    ]
+    for wrong in ("0", "10001", "many"):
+        assert problems({"partitions_max": wrong}) == [
+            f'--partitions-max = "{wrong}": expected a whole number (1 to 10000)'
+        ]
+
+
 def test_a_wrong_value_is_reported_even_where_a_stronger_source_hides_it(config: Path) -> None:
     config.write_text('log_level = "loud"\n')
     assert problems({"log_level": "info"}, config) == [

@@ -154,7 +154,7 @@ def test_whoever_waits_for_a_deleted_log_waits_no_longer() -> None:
     told: list[type] = []
     append(replica, batch())
     replica.when_reached(1, lambda: told.append(type(replica.failure)))
-    parts.replicas.remove("orders", 0)
+    parts.replicas.retire("orders", [0])()
     assert told == [LogClosed]
     assert parts.replicas.get("orders", 0) is None
 

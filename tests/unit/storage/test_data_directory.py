@@ -103,9 +103,9 @@ def test_deleting_a_log_removes_it_and_its_last_brother_the_topic() -> None:
     directory = opened(disk)
     for partition in (0, 1):
         make(directory, "orders", partition)
-    directory.delete_log("orders", 0)
+    directory.retire("orders", [0])()
     assert disk.list("logs/orders") == ["1"]
-    directory.delete_log("orders", 1)
+    directory.retire("orders", [1])()
     assert disk.list("logs") == []
     assert disk.list("deleted") == []
     log = make(directory, "orders", 0)
@@ -162,9 +162,9 @@ def test_a_log_that_was_never_opened_can_be_deleted() -> None:
     append(make(directory, "orders", 0), batch(b"x"))
     directory.close()
     again = opened(disk)
-    again.delete_log("orders", 0)
+    again.retire("orders", [0])()
     assert disk.list("logs") == []
-    again.delete_log("orders", 0)
+    again.retire("orders", [0])()
     assert make(again, "orders", 0).end_offset == 0
 
 

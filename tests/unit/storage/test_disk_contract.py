@@ -232,6 +232,9 @@ def test_make_directory_makes_parents_and_may_be_repeated(disk: Disk) -> None:
     assert content_of(disk, "a/b/c/file") == b"kept"
     assert errno_of(lambda: disk.make_directory("a/b/c/file")) == errno.EEXIST
     assert errno_of(lambda: disk.make_directory("a/b/c/file/d")) == errno.EEXIST
+    disk.make_directories("a/b", ["d", "c"])
+    assert (disk.list("a/b"), content_of(disk, "a/b/c/file")) == (["c", "d"], b"kept")
+    assert errno_of(lambda: disk.make_directories("a/b/c", ["file"])) == errno.EEXIST
 
 
 def test_rename_moves_and_replaces(disk: Disk) -> None:
@@ -296,6 +299,7 @@ def test_a_path_that_could_leave_the_root_is_our_bug(disk: Disk, path: str) -> N
         lambda: disk.exists(path),
         lambda: disk.list(path),
         lambda: disk.make_directory(path),
+        lambda: disk.make_directories(path, ["x"]),
         lambda: disk.rename(path, "x"),
         lambda: disk.rename("x", path),
         lambda: disk.remove(path),

@@ -279,6 +279,14 @@ def test_made_directories_are_durable_at_once(disk: MemoryDisk) -> None:
     assert disk.crashed(1).list("a") == []
 
 
+def test_many_directories_are_durable_when_all_are_made(disk: MemoryDisk) -> None:
+    disk.make_directories("a", ["0", "1"])
+    assert disk.unsynced() == []
+    assert disk.crashed().list("a") == ["0", "1"]
+    assert disk.unsynced(3) == [1, 2]
+    assert disk.crashed(3, lost=[1]).list("a") == ["1"]
+
+
 # -- failed syncs
 
 

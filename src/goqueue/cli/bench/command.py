@@ -14,11 +14,12 @@ from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.filesystem import IN_MEMORY, filesystem_of
 from goqueue.cli.bench.latency import bench_latency
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
+from goqueue.cli.bench.queue import bench_queue
 from goqueue.cli.bench.throughput import bench_consume, bench_produce
 from goqueue.cli.exits import EXIT_FAILED, EXIT_TERMINATED, complain
+from goqueue.cli.progress import Progress
 
-KINDS = {"produce": bench_produce, "consume": bench_consume, "latency": bench_latency}
+KINDS = {"produce": bench_produce, "consume": bench_consume, "latency": bench_latency, "queue": bench_queue}
 
 
 def run_bench(given: Namespace) -> int:

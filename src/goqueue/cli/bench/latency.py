@@ -14,9 +14,9 @@ from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.librdkafka import ANSWER_S_MAX, STEP_S, Client, Topic, own_topic
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
 from goqueue.cli.bench.raw import Echo, SyncedFile, echo
 from goqueue.cli.bench.report import Figure, Report, quantiles
+from goqueue.cli.progress import Progress
 
 WARM_UP = 100
 """Messages before the first that counts: connections are made, the consumer's first fetch waits at the broker."""

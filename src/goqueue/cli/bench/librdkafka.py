@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import RESOURCE_TOPIC, NewTopic
 from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.load import Load
-from goqueue.cli.bench.progress import Progress
+from goqueue.cli.progress import Progress
 from goqueue.node.values import AddressKind
 
 HELLO_S_MAX = 5

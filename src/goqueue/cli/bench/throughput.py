@@ -13,9 +13,9 @@ from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.librdkafka import ANSWER_S_MAX, STEP_S, Client, Topic, Traffic, own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import MIB
-from goqueue.cli.bench.progress import Progress
 from goqueue.cli.bench.raw import EchoRun, echo
 from goqueue.cli.bench.report import Figure, Report
+from goqueue.cli.progress import Progress
 
 CHUNK = 500
 """Messages that are handed to librdkafka in one call, about."""

@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
+from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
@@ -12,15 +13,18 @@ from goqueue.doors.http.asgi import App, Message, Receive, Scope, Send, answer_e
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
-from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.operation import SLASH_SIGN, Operation
 from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.table import OPERATIONS
 
 PREFIX = "/v1"
 NOT_LIMITED = frozenset({"health", "healthz", "readyz", "livez", "metrics", "version"})
+NAMES_WITH_SLASHES = frozenset({"subjects", "schemas", "config", "mode", "compatibility"})
+"""Confluent's clients name subjects after files that a Protobuf schema imports."""
 PREFLIGHT_S = 300
 
+_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
@@ -37,6 +41,7 @@ class HttpApp:
         self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
         self._id = secrets.token_hex(4).encode()
         self._requests = 0
+        self._meters = broker.metrics.meters
         self._for_browsers: App = CORSMiddleware(
             self._route,
             allow_origins=["*"],
@@ -69,6 +74,7 @@ class HttpApp:
             nonlocal is_started
             if message["type"] == "http.response.start":
                 is_started = True
+                self._meters.answered(message["status"])
                 message["headers"].append((b"x-request-id", given))
             await send(message)
 
@@ -84,6 +90,8 @@ class HttpApp:
         if path.startswith("/v1/"):
             path = scope["path"] = path[len(PREFIX) :]
         resource = path[1:].partition("/")[0]
+        if resource in NAMES_WITH_SLASHES and _SLASH.search(scope.get("raw_path", b"")):
+            path = scope["path"] = _keep_slashes(scope["raw_path"]).removeprefix(PREFIX)
         if self._rate is not None and resource not in NOT_LIMITED:
             headers = self._rate.take()
             if headers is not None:
@@ -100,6 +108,11 @@ class HttpApp:
                     await app(scope, receive, send)
                     return
         await _not_found(scope, receive, send)
+
+
+def _keep_slashes(raw_path: bytes) -> str:
+    """A slash inside a name does not part names. Until a handler has it, it is a sign that no name may hold."""
+    return unquote(_SLASH.sub(SLASH_SIGN.encode(), raw_path).decode("ascii", "replace"))
 
 
 async def _not_found(scope: Scope, _receive: Receive, send: Send) -> None:

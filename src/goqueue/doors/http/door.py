@@ -42,6 +42,7 @@ class HttpDoor:
         self._is_empty = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.malformed = 0
+        """Requests that were refused before the app saw them."""
         self._complaints = 0
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
@@ -62,11 +63,17 @@ class HttpDoor:
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
-        for connection in self._connections():
+        for connection in self.connections:
             connection.sweep(loop.time())
         self._timers["sweep"] = loop.call_later(self.limits.sweep_s, self._sweep)
 
-    def _connections(self) -> list[HttpConnection]:
+    @property
+    def requests(self) -> int:
+        """That the app was given."""
+        return self._state.total_requests
+
+    @property
+    def connections(self) -> list[HttpConnection]:
         return cast(list[HttpConnection], list(self._state.connections))
 
     def complain(self, peer: str, why: str) -> None:
@@ -90,7 +97,7 @@ class HttpDoor:
         if self._server is not None:
             self._server.close()
             self._stop_app()
-            for connection in self._connections():
+            for connection in self.connections:
                 connection.shutdown()
 
     async def close(self) -> None:
@@ -118,7 +125,7 @@ class HttpDoor:
 
     async def _drain(self, give_up: float) -> None:
         """What was answered may still leave, if the client takes it."""
-        for connection in self._connections():
+        for connection in self.connections:
             connection.transport.close()
         self._is_empty.clear()
         if self._state.connections:
@@ -127,5 +134,5 @@ class HttpDoor:
             cut_off.cancel()
 
     def _abort(self) -> None:
-        for connection in self._connections():
+        for connection in self.connections:
             connection.transport.abort()

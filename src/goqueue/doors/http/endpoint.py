@@ -26,6 +26,7 @@ from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, UNAV
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
 METHOD_NOT_ALLOWED = 405
@@ -54,7 +55,11 @@ class Endpoint:
         except ClientGone:
             return
         except GoQueueError as error:
-            await answer_error(send, *status_and_code(error), str(error))
+            status, code = status_and_code(error)
+            if self._operation.error_type is ErrorReply:
+                await answer_error(send, status, code, str(error))
+            else:
+                await answer_json(send, status, self._operation.error_type.of(error, status, code))
         except TimeoutError:
             message = f"not done within {REQUEST_S_MAX} s; it may be done later all the same"
             await answer_error(send, TIMED_OUT, "REQUEST_TIMED_OUT", message)

@@ -14,6 +14,7 @@ from goqueue.model.errors import (
     MalformedReceipt,
 )
 from goqueue.model.refusal import Refused
+from goqueue.model.schemas import RegistryRefused
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 403, 404, 409, 410
 TOO_SLOW, TOO_LARGE, TOO_MANY, HEAD_TOO_LARGE = 408, 413, 429, 431
@@ -89,5 +90,7 @@ def status_and_code(error: GoQueueError) -> tuple[int, str]:
         for kind, name, status in OWN_CODES:
             if isinstance(error, kind):
                 return status, name
+    if isinstance(error, RegistryRefused):
+        return int(str(int(error.code))[:3]), error.code.name
     code = code_of(error)
     return STATUS.get(code, BAD_REQUEST), code.name

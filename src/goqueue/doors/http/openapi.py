@@ -32,7 +32,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     chosen = list(operations)
-    types: list[Any] = [ErrorReply]
+    types: list[Any] = [ErrorReply, *{operation.error_type for operation in chosen}]
     for operation in chosen:
         types += [kind for kind in (operation.body_type, operation.path_type, operation.query_type) if kind]
         types += reply_types(operation)
@@ -124,7 +124,7 @@ def _responses(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {str(operation.status): {"description": "Done", "content": _content(operation, by_type)}}
     for status, meaning in operation.other_replies:
         found[str(status)] = {"description": meaning, "content": _content(operation, by_type)}
-    error = {"application/json": {"schema": by_type[id(ErrorReply)]}}
+    error = {"application/json": {"schema": by_type[id(operation.error_type)]}}
     for status in sorted({*operation.errors, *ALWAYS}):
         found.setdefault(str(status), {"description": MEANINGS[status], "content": error})
     return found

@@ -15,10 +15,14 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from msgspec import Struct
 
+from goqueue.wire.rest.common import ErrorReply
+
 Handle = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handle)
 
 BODY_BYTES_MAX = 1024 * 1024
+SLASH_SIGN = "\x1f"
+"""Stands in a path for a slash that is part of a name."""
 PARAMETERS = frozenset({"call", "path", "query", "body"})
 
 
@@ -64,6 +68,8 @@ class Operation(NamedTuple):
     """Of an answer that is `Text`."""
     header_fields: tuple[tuple[str, str], ...]
     """Headers that are taken as a field of the query, if the query does not say."""
+    error_type: type[ErrorReply]
+    """What a refusal looks like."""
 
     @property
     def name(self) -> str:
@@ -74,8 +80,9 @@ class Operation(NamedTuple):
 class Operations:
     """The operations of one resource, in the order in which they are matched."""
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: str, error_type: type[ErrorReply] = ErrorReply) -> None:
         self.tag = tag
+        self.error_type = error_type
         self.all: list[Operation] = []
 
     def get(self, path: str, **more: Any) -> Callable[[H], H]:
@@ -129,6 +136,7 @@ class Operations:
                     other_replies=other_replies,
                     header_fields=header_fields,
                     media_type=media_type,
+                    error_type=self.error_type,
                 )
             )
             return handle

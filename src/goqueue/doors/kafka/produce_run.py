@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from goqueue.broker.publish import Acknowledgements, Appended, Batch, Publisher
+from goqueue.broker.publish import Appended, Batch, Publisher
 from goqueue.doors.kafka.connection import Connection, Reply
 from goqueue.doors.kafka.routes import Route, Routes
 from goqueue.model.codes import Code
@@ -26,6 +26,13 @@ class Share:
         self.code = Code.NONE
         """Why what was appended cannot be acknowledged, if it cannot."""
 
+    def measure(self, publisher: Publisher, started_s: float) -> None:
+        """How long they took that are acknowledged."""
+        last = self.results[-1]
+        if type(last) is Appended and self.code is Code.NONE:
+            route = self.route
+            publisher.acknowledged(route.topic, route.index, last.base_offset, started_s, len(self.results))
+
     def answers(self) -> list[bytes]:
         if self.code is Code.NONE:
             return self.route.acknowledge(self.correlation_ids, self.results, self.start_offset)
@@ -38,17 +45,21 @@ class Share:
 class RunReply:
     """Answers all requests of a run when the last of its partitions is acknowledged."""
 
-    __slots__ = ("_order", "_reply", "_shares", "_waiting")
+    __slots__ = ("_order", "_publisher", "_reply", "_shares", "_started_s", "_waiting")
 
-    def __init__(self, reply: Reply, shares: list[Share], order: list[Share]) -> None:
+    def __init__(
+        self, reply: Reply, shares: list[Share], order: list[Share], publisher: Publisher, started_s: float
+    ) -> None:
         self._reply = reply
         self._shares = shares
         self._order = order
+        self._publisher = publisher
+        self._started_s = started_s
         self._waiting = 0
 
-    def wait(self, share: Share, acknowledgements: Acknowledgements) -> None:
+    def wait(self, share: Share) -> None:
         self._waiting += 1
-        route = share.route
+        route, acknowledgements = share.route, self._publisher.acknowledgements
         acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
 
     def _ended(self, share: Share, code: Code) -> None:
@@ -56,6 +67,8 @@ class RunReply:
         self._waiting -= 1
         if not self._waiting:
             self._reply.send(_answers(self._shares, self._order))
+            for each in self._shares:
+                each.measure(self._publisher, self._started_s)
 
 
 def _answers(shares: list[Share], order: list[Share]) -> list[bytes]:
@@ -76,6 +89,8 @@ class ProduceRun:
         self._order: list[Share] = []
         self._read: memoryview | None = None
         """What is being gone through, as long as nobody has looked for wishes in it."""
+        self._started_s = 0.0
+        """When the first request of this run was taken."""
         self._has_no_wishes = False
 
     def begin(self, data: memoryview) -> None:
@@ -95,13 +110,15 @@ class ProduceRun:
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = self._publisher.sees_no_wishes(self._read)
             self._read = None
-        if self._publisher.has_wishes(route.replica, route.topic, route.index, batch, self._has_no_wishes):
+        if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
             return False
         share = self._shares.get(route)
         if share is None:
             share = self._shares[route] = Share(route)
         share.correlation_ids.append(correlation_id)
         share.batches.append(batch)
+        if not self._order:
+            self._started_s = self._publisher.now_s()
         self._order.append(share)
         return True
 
@@ -128,7 +145,9 @@ class ProduceRun:
         reply = connection.expect_reply(len(order))
         if not waiting:
             reply.send(_answers(shares, order))
+            for share in shares:
+                share.measure(self._publisher, self._started_s)
             return
-        pending = RunReply(reply, shares, order)
+        pending = RunReply(reply, shares, order, self._publisher, self._started_s)
         for share in waiting:
-            pending.wait(share, self._publisher.acknowledgements)
+            pending.wait(share)

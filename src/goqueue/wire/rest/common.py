@@ -1,6 +1,6 @@
 """What all bodies have in common."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct
 
@@ -53,3 +53,7 @@ class ErrorReply(Reply):
     error: Annotated[str, Meta(description="What is wrong, for a person")]
     status: Annotated[int, Meta(description="The status of the response, again", examples=[404])]
     code: Annotated[str, Meta(description="What is wrong, for a program", examples=["UNKNOWN_TOPIC_OR_PARTITION"])]
+
+    @classmethod
+    def of(cls, error: Exception, status: int, code: str) -> Self:
+        return cls(error=str(error), status=status, code=code)

@@ -37,6 +37,10 @@ class ProbeQuery(Query):
     verbose: bool = False
 
 
+class MetricsQuery(Query):
+    accept: Annotated[str, Meta(description="as the header Accept", max_length=1000)] = ""
+
+
 class Version(Reply):
     version: str
     python_version: str

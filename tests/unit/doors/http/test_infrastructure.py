@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from typing import Any
 
 from tests.unit.doors.http.door_client import Client, door, served
 
@@ -27,6 +28,37 @@ async def test_a_partition_out_of_service_fails_the_probes(client: Client) -> No
     assert fault.hits
     for path in ("/healthz", "/readyz"):
         assert "orders/0" in (await client.get(path, status=503))["message"]
+    assert (await client.get("/livez"))["status"] == "pass"
+
+
+def failed(told: dict[str, Any]) -> set[str]:
+    return {name for name, check in told["checks"].items() if check["status"] == "fail"}
+
+
+@served
+async def test_readiness_is_more_than_health(client: Client) -> None:
+    """What comes right by waiting must not get a node restarted."""
+    health, replicas = client.b.broker.health, client.b._live().node.replicas
+    replicas.disk_reserve_bytes = client.b.disk.free_bytes() + 1
+    assert failed(await client.get("/readyz", verbose="true", status=503)) == {"disk"}
+    replicas.disk_reserve_bytes = 0
+    health._loop_watch._recent.append(2.5)
+    told = await client.get("/readyz", verbose="true", status=503)
+    assert (failed(told), "2.5 s" in told["message"]) == ({"event_loop"}, True)
+    health._loop_watch._recent.clear()
+    health.is_stopping = True
+    assert failed(await client.get("/readyz", verbose="true", status=503)) == {"broker"}
+    for path in ("/healthz", "/livez"):
+        assert (await client.get(path))["status"] == "pass"
+
+
+@served
+async def test_a_ledger_out_of_service_fails_the_probes(client: Client) -> None:
+    fault = client.b.faults.add("sync", errno.EIO, prefix="logs/__metadata")
+    await client.post("/topics", name="orders", status=503)
+    assert fault.hits
+    assert "metadata-0" in (await client.get("/healthz", status=503))["message"]
+    assert failed(await client.get("/readyz", verbose="true", status=503)) == {"ledgers"}
     assert (await client.get("/livez"))["status"] == "pass"
 
 

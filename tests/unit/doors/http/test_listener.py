@@ -211,9 +211,9 @@ def test_a_client_that_leaves_ends_its_wait(path: bytes, more: bytes) -> None:
                     await turn()
                 if more:
                     writer.write(more)
-                    while not any(connection.pipeline for connection in served.door._connections()):
+                    while not any(connection.pipeline for connection in served.door.connections):
                         await turn()
-                    for connection in served.door._connections():
+                    for connection in served.door.connections:
                         connection.transport.resume_reading()  # a paused one learns it when it is written to
             while served.door._parked:
                 await turn()

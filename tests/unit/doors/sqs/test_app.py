@@ -12,6 +12,7 @@ import pytest
 
 from goqueue.doors.sqs.app import SqsApp
 from goqueue.doors.sqs.handlers import table
+from goqueue.machines.controller import PartitionLimits
 from goqueue.testing import MemoryBroker, broker
 
 
@@ -165,3 +166,12 @@ async def test_labels_that_somebody_else_wrote_do_not_matter(sqs: Client) -> Non
         assert await sqs.ask("ListQueueTags", QueueUrl=url) == {}
         await sqs.ask("SendMessage", QueueUrl=url, MessageBody="x")
         assert await sqs.bodies(url) == ["x"]
+
+
+@served
+async def test_a_queue_that_the_node_has_no_partitions_for_is_refused(client: Client) -> None:
+    await client.create("first")
+    store: Any = client.b.broker.topics._store
+    store._controller._limits = PartitionLimits(in_all=5)
+    assert (await client.ask("CreateQueue", QueueName="second", status=400)).startswith("InvalidParameterValue")
+    assert await client.b.topics() == ["first"]

@@ -2,14 +2,29 @@
 
 import platform
 
+from goqueue.broker.health import Check as HealthCheck
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.errors import UNAVAILABLE
-from goqueue.doors.http.operation import Operations, WithStatus
+from goqueue.doors.http.errors import UNAVAILABLE, HttpError
+from goqueue.doors.http.operation import Operations, Text, WithStatus
 from goqueue.model.moments import format_moment
 from goqueue.model.topics import Topic
-from goqueue.wire.rest.infrastructure import BrokerFacts, Check, Health, Probe, ProbeQuery, Stats, TopicStats, Version
+from goqueue.wire.rest.infrastructure import (
+    BrokerFacts,
+    Check,
+    Health,
+    MetricsQuery,
+    Probe,
+    ProbeQuery,
+    Stats,
+    TopicStats,
+    Version,
+)
 
 infrastructure = Operations("Node")
+
+PASS, FAIL = "pass", "fail"
+LASTING = frozenset({"storage", "ledgers"})
+"""Checks that do not come right by waiting."""
 
 _UNITS_S = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -23,37 +38,37 @@ async def health(call: Call) -> Health:
 @infrastructure.get("/livez")
 async def livez(call: Call) -> Probe:
     """Is the process alive? For startup and liveness probes."""
-    return _probe(call, "pass")
+    return _probe(call, PASS)
 
 
-@infrastructure.get("/healthz", other_replies=((UNAVAILABLE, "Some partitions are out of service"),))
+@infrastructure.get("/healthz", other_replies=((UNAVAILABLE, "A log or a ledger is out of service"),))
 async def healthz(call: Call) -> Probe | WithStatus:
-    """Are all partitions of this node in service?"""
-    return _judged(call, is_verbose=False)
+    """Are all logs and ledgers of this node in service?
+
+    What fails here stays so until the node is restarted.
+    """
+    checks = [check for check in call.broker.health.checks() if check.name in LASTING]
+    return _judged(call, checks, is_verbose=False)
 
 
-@infrastructure.get("/readyz", other_replies=((UNAVAILABLE, "Some partitions are out of service"),))
+@infrastructure.get("/readyz", other_replies=((UNAVAILABLE, "Clients had better go elsewhere"),))
 async def readyz(call: Call, query: ProbeQuery) -> Probe | WithStatus:
-    """May clients be sent here? For readiness probes."""
-    return _judged(call, is_verbose=query.verbose)
+    """May clients be sent here? For readiness probes.
+
+    Not while the node stops, the disk is full, requests wait for seconds, or a log or a ledger is out of service.
+    """
+    return _judged(call, call.broker.health.checks(), is_verbose=query.verbose)
 
 
-def _judged(call: Call, *, is_verbose: bool) -> Probe | WithStatus:
+def _judged(call: Call, checks: list[HealthCheck], *, is_verbose: bool) -> Probe | WithStatus:
     topics = call.broker.topics
-    failed = [
-        f"{topic.name}/{number}"
-        for topic in topics.image.topics.values()
-        for number in range(topic.partitions)
-        if topics.leader_epoch(topic.name, number) < 0
-    ]
-    words = f"{len(failed)} partitions are out of service: {', '.join(failed[:5])}" if failed else ""
-    probe = _probe(call, "fail" if failed else "pass")
+    failed = [check for check in checks if not check.is_passed]
+    probe = _probe(call, FAIL if failed else PASS)
     if failed:
-        probe.message = words
+        probe.message = "; ".join(check.message for check in failed)
     if is_verbose:
         probe.checks = {
-            "broker": Check(status="pass", message="answers"),
-            "storage": Check(status=probe.status, message=words or "all partitions are in service"),
+            check.name: Check(status=PASS if check.is_passed else FAIL, message=check.message) for check in checks
         }
         probe.broker = BrokerFacts(
             node_id=str(call.broker.identity.node_id),
@@ -81,6 +96,14 @@ def _uptime(call: Call) -> str:
 async def version(call: Call) -> Version:
     """Which GoQueue, on which Python."""
     return Version(version=call.version, python_version=platform.python_version())
+
+
+@infrastructure.get("/metrics", errors=(503,), header_fields=(("accept", "accept"),))
+async def metrics(call: Call, query: MetricsQuery) -> Text:
+    """Metrics for Prometheus, as text or, if asked for, as OpenMetrics with exemplars."""
+    if not call.broker.metrics.is_on:
+        raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
+    return Text(*call.broker.metrics.exposition(query.accept))
 
 
 @infrastructure.get("/stats")

@@ -17,6 +17,8 @@ from goqueue.doors.http.routes.messages import messages
 from goqueue.doors.http.routes.offsets import offsets
 from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
+from goqueue.doors.http.routes.schema_config import schema_config
+from goqueue.doors.http.routes.schemas import schemas
 from goqueue.doors.http.routes.topics import topics
 from goqueue.doors.http.routes.traces import traces
 from goqueue.doors.http.routes.transactions import transactions
@@ -39,6 +41,8 @@ RESOURCES = (
     lag,
     acks,
     traces,
+    schemas,
+    schema_config,
     infrastructure,
     documents,
 )

@@ -5,8 +5,9 @@ from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
+from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.wire.kafka.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -23,14 +24,18 @@ ATTRIBUTES_AT = 22
 class PendingProduce:
     """Counts down the partitions that are not acknowledged yet."""
 
-    __slots__ = ("_request", "_response", "_waiting")
+    __slots__ = ("_request", "_response", "_started_s", "_taken", "_waiting")
 
     def __init__(self, request: Request, response: ProduceResponse) -> None:
         self._request = request
         self._response = response
         self._waiting = 1  # ourselves, until all partitions have been gone through
+        self._started_s = request.broker.publisher.now_s()
+        self._taken: dict[str, PartitionProduceResponse] = {}
+        """By topic, one of what was appended."""
 
-    def wait(self, result: PartitionProduceResponse, replica: Keeper, appended: Appended) -> None:
+    def wait(self, topic: str, result: PartitionProduceResponse, replica: Keeper, appended: Appended) -> None:
+        self._taken[topic] = result
         if appended.next_offset <= replica.high_watermark:
             return
         self._waiting += 1
@@ -48,6 +53,10 @@ class PendingProduce:
         self._waiting -= 1
         if not self._waiting:
             self._request.answer(self._response)
+            for topic, result in self._taken.items():
+                if result.error_code == Code.NONE:
+                    publisher = self._request.broker.publisher
+                    publisher.acknowledged(topic, result.index, result.base_offset, self._started_s)
 
 
 def handle_produce(request: Request) -> None:
@@ -71,6 +80,7 @@ def handle_produce(request: Request) -> None:
                 result.error_code = Code.INVALID_REQUIRED_ACKS
             elif not name:
                 result.error_code = unknown
+                request.broker.publisher.refused("", data.index, 1, Refused(unknown))
             else:
                 _append(request, name, data, result, pending if wants_reply else None)
     if not wants_reply:
@@ -105,9 +115,11 @@ def _append(
     except GoQueueError as error:
         result.error_code = code_of(error)
         result.error_message = str(error)
+        if isinstance(error, SchemaMismatch):
+            result.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.faults.items()]
         return
     result.base_offset = appended.base_offset
     result.log_append_time_ms = appended.append_time
     result.log_start_offset = replica.start_offset
     if pending is not None:
-        pending.wait(result, replica, appended)
+        pending.wait(topic, result, replica, appended)

@@ -13,6 +13,10 @@ class Progress:
         self._notes = stream
         self._next_s = 0.0
 
+    @property
+    def is_shown(self) -> bool:
+        return self._stream is not None
+
     def show(self, what: str, done: int, total: int) -> None:
         """Cheap enough for an inner loop: it writes at most ten times a second."""
         if self._stream is None or time.monotonic() < self._next_s:

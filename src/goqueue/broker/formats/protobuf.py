@@ -1,0 +1,215 @@
+"""Protobuf: texts are compiled by `protoc` itself, in this process; what comes out of it, or what a client sends in its
+place, is a descriptor, and from there on Google's own library does the rest.
+"""
+
+import ast
+import re
+import tempfile
+import warnings
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import grpc_tools
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.message import DecodeError, Message
+from grpc_tools import _protoc_compiler
+
+from goqueue.broker.formats.parsed import Dependencies, digest
+from goqueue.broker.formats.protobuf_evolution import differences
+from goqueue.broker.formats.protobuf_text import proto_text
+from goqueue.broker.formats.protobuf_values import wire_fault
+from goqueue.model.schemas import InvalidSchema
+
+SELF = "default.proto"
+WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
+INDEXES_MAX = 32
+ERRORS_MAX = 5
+
+_SERIALIZED = re.compile(r"AddSerializedFile\((b'.*')\)")
+_NAME = re.compile(r"[A-Za-z0-9_./-]{1,255}")
+_SAYS_SYNTAX = re.compile(r"^\s*(?:syntax|edition)\s*=", re.MULTILINE)
+
+File = descriptor_pb2.FileDescriptorProto
+
+
+class ProtobufSchema:
+    def __init__(self, text: str, dependencies: Dependencies = ()) -> None:
+        known: dict[str, Any] = {}
+        for each in dependencies:
+            _check_name(each.name)
+            known[each.name] = _file(each.text, each.name, known)
+        file = _file(text, SELF, known)
+        self._pool = _pool([*known.values(), file])
+        try:
+            self.descriptor: FileDescriptor = self._pool.FindFileByName(SELF)
+        except (TypeError, KeyError, ValueError) as error:
+            raise InvalidSchema(f"not a Protobuf schema: {error}") from None
+        written = proto_text(file)
+        self.text = text if _from_base64(text) is None else written
+        if self.text is written and proto_text(_file(written, SELF, known)) != written:
+            raise InvalidSchema("not a Protobuf schema: a descriptor that cannot be written as text")
+        self.fingerprint = digest(written)
+        self._file = file
+        self._classes: dict[tuple[int, ...], type[Message]] = {}
+
+    @cached_property
+    def normalized(self) -> str:
+        return proto_text(self._file)
+
+    @property
+    def serialized(self) -> str:
+        return b64encode(self._file.SerializeToString(deterministic=True)).decode()
+
+    def cannot_read(self, older: "ProtobufSchema") -> list[str]:
+        return differences(older.descriptor, self.descriptor)
+
+    def fault(self, payload: bytes, is_framed: bool) -> str | None:
+        try:
+            indexes, start = _indexes(payload) if is_framed else ((0,), 0)
+            descriptor, kind = self._kind(indexes)
+        except ValueError as error:
+            return f"the value: {error}"
+        body = payload[start:]
+        try:
+            message = kind.FromString(body)
+        except DecodeError as error:
+            return wire_fault(descriptor, body) or f"the value: {error}"
+        missing = message.FindInitializationErrors()  # type: ignore[attr-defined]  # its types forgot it
+        return f"field {missing[0]}: it is required and not there" if missing else None
+
+    def _kind(self, indexes: tuple[int, ...]) -> tuple[Descriptor, type[Message]]:
+        found: Sequence[Descriptor] = list(self.descriptor.message_types_by_name.values())
+        descriptor: Descriptor | None = None
+        for index in indexes:
+            if not 0 <= index < len(found):
+                raise ValueError(f"its schema has no message {'/'.join(map(str, indexes))}")
+            descriptor = found[index]
+            found = descriptor.nested_types
+        assert descriptor is not None
+        kind = self._classes.get(indexes)
+        if kind is None:
+            kind = self._classes[indexes] = message_factory.GetMessageClass(descriptor)
+        return descriptor, kind
+
+
+def _file(text: str, name: str, known: dict[str, Any]) -> Any:
+    given = _from_base64(text)
+    if given is None:
+        # protoc warns of a text that does not say so itself, on the standard error of the process.
+        given = _compile(text if _SAYS_SYNTAX.search(text) else f'syntax = "proto2"; {text}', name, known)
+    given.name = name
+    given.ClearField("source_code_info")
+    return given
+
+
+def _from_base64(text: str) -> Any:
+    """None: it is not a descriptor, so it is to be compiled."""
+    try:
+        file = File.FromString(b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return None
+    return file if file.message_type or file.enum_type or file.dependency or file.syntax else None
+
+
+def _compile(text: str, name: str, known: dict[str, Any]) -> Any:
+    with tempfile.TemporaryDirectory(prefix="goqueue-protoc-") as made:
+        root = Path(made)
+        for each, source in [*((each, proto_text(file)) for each, file in known.items()), (name, text)]:
+            place = root / each
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(source, "utf-8")
+        try:
+            with warnings.catch_warnings():  # it has no log of its own
+                warnings.simplefilter("ignore")
+                modules = _protoc_compiler.get_protos(name.encode(), [made.encode(), str(WELL_KNOWN).encode()])
+        except _protoc_compiler.ProtocErrors as errors:
+            raise InvalidSchema(f"not a Protobuf schema: {_told(errors.errors())}") from None
+        except UnicodeError as error:
+            raise InvalidSchema(f"not a Protobuf schema: {error}") from None
+    source = modules[-1][1].decode()
+    found = _SERIALIZED.search(source)
+    if found is None:
+        raise InvalidSchema("not a Protobuf schema: it holds nothing")
+    return File.FromString(ast.literal_eval(found[1]))
+
+
+def _told(errors: Sequence[Any]) -> str:
+    told = [
+        f"line {each.line + 1}, column {each.column + 1}: {each.message.decode(errors='replace')}"
+        for each in errors
+        if each.line >= 0
+    ]
+    return "; ".join(told[:ERRORS_MAX])
+
+
+def _pool(files: Sequence[Any]) -> Any:
+    """Its own: two schemas may well have a message of the same name."""
+    pool = descriptor_pool.DescriptorPool()
+    waiting = {file.name: file for file in files}
+    added: set[str] = set()
+
+    def add(name: str, depth: int) -> None:
+        if name in added:
+            return
+        added.add(name)
+        file = waiting.get(name) or _well_known(name)
+        if file is None or depth > INDEXES_MAX:
+            raise InvalidSchema(f"not a Protobuf schema: {name!r} is imported, but is none of its references")
+        for dependency in file.dependency:
+            add(dependency, depth + 1)
+        try:
+            pool.Add(file)
+        except (TypeError, ValueError) as error:
+            raise InvalidSchema(f"not a Protobuf schema: {error}") from None
+
+    for name in waiting:
+        add(name, 0)
+    return pool
+
+
+def _well_known(name: str) -> Any:
+    if not name.startswith("google/protobuf/") or not _NAME.fullmatch(name) or ".." in name:
+        return None
+    file = File()
+    try:
+        descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
+    except KeyError:
+        place = WELL_KNOWN / name
+        return _file(place.read_text("utf-8"), name, {}) if place.is_file() else None
+    return file
+
+
+def _check_name(name: str) -> None:
+    """It becomes the name of a file, for a moment."""
+    if not _NAME.fullmatch(name) or name.startswith("/") or ".." in name.split("/") or name == SELF:
+        raise InvalidSchema(f"{name!r} cannot be the name of a reference in a Protobuf schema")
+
+
+def _indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
+    """Which message of its schema a value is: a path of numbers, zigzag; a single 0 stands for the first."""
+    count, at = _varint(payload, 0)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= INDEXES_MAX:
+        raise ValueError(f"{count} message indexes")
+    indexes = []
+    for _ in range(count):
+        index, at = _varint(payload, at)
+        indexes.append(index)
+    return tuple(indexes), at
+
+
+def _varint(payload: bytes, at: int) -> tuple[int, int]:
+    shift = number = 0
+    while at < len(payload) and shift < INDEXES_MAX:
+        byte = payload[at]
+        number |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+    raise ValueError("no message indexes behind the id of the schema")

@@ -1,0 +1,75 @@
+"""What is the matter with this node, if anything is: asked by probes, and exported."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from goqueue.broker.loop_watch import LoopWatch
+from goqueue.broker.topics import Topics
+from goqueue.replica.replicas import Replicas
+from goqueue.runtime.coordinator import Coordinator
+
+LATE_S_MAX = 2.0
+"""A client that gives its requests so long was kept waiting in vain within the last half minute."""
+NAMED_MAX = 5
+
+
+class Check(NamedTuple):
+    name: str
+    is_passed: bool
+    message: str
+
+
+class Health:
+    def __init__(
+        self, topics: Topics, replicas: Replicas, coordinators: Sequence[Coordinator], loop_watch: LoopWatch
+    ) -> None:
+        self._topics = topics
+        self._replicas = replicas
+        self._coordinators = coordinators
+        self._loop_watch = loop_watch
+        self.is_stopping = False
+
+    def failed_partitions(self) -> list[str]:
+        topics = self._topics
+        return [
+            f"{topic.name}/{number}"
+            for topic in topics.image.topics.values()
+            for number in range(topic.partitions)
+            if topics.leader_epoch(topic.name, number) < 0
+        ]
+
+    def failed_coordinators(self) -> list[str]:
+        return [each.name for each in self._coordinators if each.failure is not None]
+
+    def checks(self) -> list[Check]:
+        return list(self._checks())
+
+    def _checks(self) -> Iterator[Check]:
+        yield Check("broker", not self.is_stopping, "stops" if self.is_stopping else "answers")
+        failed = self.failed_partitions()
+        words = f"{len(failed)} partitions are out of service: {_some(failed)}"
+        yield Check("storage", not failed, words if failed else "all partitions are in service")
+        ledgers = self.failed_coordinators()
+        words = f"{len(ledgers)} ledgers are out of service: {_some(ledgers)}"
+        yield Check("ledgers", not ledgers, words if ledgers else "all ledgers are in service")
+        yield self._disk()
+        late_s = self._loop_watch.worst_s
+        words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
+        yield Check("event_loop", late_s < LATE_S_MAX, words)
+
+    def _disk(self) -> Check:
+        reserve = self._replicas.disk_reserve_bytes
+        try:
+            free = self._replicas.directory.free_bytes()
+        except OSError as error:
+            return Check("disk", False, f"its free space cannot be told: {error.strerror}")
+        words = f"{free} bytes are free, below {reserve} nothing is taken"
+        return Check("disk", free >= reserve, words)
+
+    @property
+    def is_ready(self) -> bool:
+        return all(check.is_passed for check in self._checks())
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:NAMED_MAX])

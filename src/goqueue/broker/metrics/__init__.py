@@ -1,0 +1,1 @@
+"""Metrics: read from the state of the broker when they are asked for."""

@@ -1,0 +1,134 @@
+"""Every metric that there is: its name, kind, labels and meaning. What is not in this table cannot be exported, and
+`docs/metrics.md` is checked against it. All have the label `node_id` too.
+"""
+
+from typing import NamedTuple
+
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+BY_TOPIC, BY_GROUP, BY_BOTH = ("topic",), ("consumer_group",), ("topic", "consumer_group")
+BY_LANE = (*BY_BOTH, "priority")
+
+
+class Metric(NamedTuple):
+    name: str
+    """Of a counter: with `_total`."""
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+    has_partition: bool = False
+    """It gets a label `partition` if the settings say so."""
+
+
+METRICS = (
+    # -- what is published
+    Metric(
+        "goqueue_broker_messages_published_total",
+        COUNTER,
+        BY_TOPIC,
+        "Messages published and acknowledged, each once: neither a retry nor a delayed message that becomes due counts "
+        "again.",
+    ),
+    Metric("goqueue_broker_bytes_published_total", COUNTER, BY_TOPIC, "Bytes of batches appended to topics."),
+    Metric(
+        "goqueue_broker_publish_latency_seconds",
+        HISTOGRAM,
+        BY_TOPIC,
+        "Time from when a publish request is taken up to when it may be acknowledged, per request.",
+    ),
+    Metric(
+        "goqueue_broker_messages_failed_total",
+        COUNTER,
+        ("topic", "error_type"),
+        "Messages that were turned away, or taken and never acknowledged because their log failed.",
+    ),
+    Metric(
+        "goqueue_broker_acknowledgements_pending", GAUGE, (), "Publishes of Kafka clients that wait to be acknowledged."
+    ),
+    # -- what is read
+    Metric(
+        "goqueue_broker_messages_consumed_total",
+        COUNTER,
+        BY_BOTH,
+        "Messages leased to a consumer of a queue group, or sent to a stream reader (no group: a fetch names none).",
+    ),
+    Metric("goqueue_broker_bytes_consumed_total", COUNTER, BY_TOPIC, "Bytes of batches sent to stream readers."),
+    Metric(
+        "goqueue_broker_fetch_latency_seconds",
+        HISTOGRAM,
+        BY_TOPIC,
+        "Time that a stream read took which found something, without the time that it waited for it.",
+    ),
+    Metric("goqueue_broker_messages_acked_total", COUNTER, BY_BOTH, "Messages acknowledged by consumers."),
+    Metric("goqueue_broker_messages_nacked_total", COUNTER, BY_BOTH, "Messages given back by consumers."),
+    Metric("goqueue_broker_messages_rejected_total", COUNTER, BY_BOTH, "Messages rejected by consumers for good."),
+    Metric("goqueue_broker_leases_timed_out_total", COUNTER, BY_BOTH, "Messages not settled before their lease ended."),
+    Metric("goqueue_broker_messages_expired_total", COUNTER, BY_BOTH, "Messages whose time to live ended unread."),
+    Metric("goqueue_broker_messages_dead_lettered_total", COUNTER, BY_BOTH, "Messages written to a dead letter topic."),
+    Metric("goqueue_broker_messages_redriven_total", COUNTER, BY_BOTH, "Dead letters sent back to their topic."),
+    # -- what waits
+    Metric("goqueue_broker_delayed_messages_scheduled_total", COUNTER, BY_TOPIC, "Messages taken to wait for a time."),
+    Metric("goqueue_broker_delayed_messages_fired_total", COUNTER, BY_TOPIC, "Delayed messages that became due."),
+    Metric("goqueue_broker_delayed_messages_cancelled_total", COUNTER, BY_TOPIC, "Delayed messages that never will."),
+    Metric("goqueue_broker_delayed_messages_pending", GAUGE, BY_TOPIC, "Messages that wait for their time."),
+    Metric("goqueue_broker_lane_messages_ready", GAUGE, BY_LANE, "Messages of a queue group that could be leased now."),
+    Metric("goqueue_broker_lane_messages_in_flight", GAUGE, BY_LANE, "Messages leased and not settled."),
+    Metric("goqueue_broker_lane_messages_served_total", COUNTER, BY_LANE, "Messages leased, by lane."),
+    Metric("goqueue_broker_retries_pending", GAUGE, BY_BOTH, "Messages that wait for their next delivery."),
+    # -- transactions
+    Metric("goqueue_broker_transactions_open", GAUGE, (), "Transactions that are under way."),
+    Metric("goqueue_broker_transactions_committed_total", COUNTER, (), "Transactions committed."),
+    Metric("goqueue_broker_transactions_aborted_total", COUNTER, (), "Transactions aborted."),
+    # -- the node
+    Metric("goqueue_broker_ready", GAUGE, (), "1 if clients may be sent here: what /readyz says."),
+    Metric("goqueue_broker_topic_count", GAUGE, (), "Topics."),
+    Metric("goqueue_broker_topic_partitions", GAUGE, BY_TOPIC, "Partitions of a topic."),
+    Metric("goqueue_broker_partitions_out_of_service", GAUGE, (), "Partitions whose log failed or cannot be opened."),
+    Metric("goqueue_broker_active_connections", GAUGE, ("door",), "Connections of clients."),
+    Metric("goqueue_broker_requests_total", COUNTER, ("door",), "Requests of clients."),
+    Metric("goqueue_broker_requests_malformed_total", COUNTER, ("door",), "Requests that made no sense."),
+    Metric("goqueue_broker_http_responses_total", COUNTER, ("status",), "Answers of the HTTP and SQS doors."),
+    # -- storage
+    Metric("goqueue_storage_bytes_written_total", COUNTER, BY_TOPIC, "Bytes appended to logs, the broker's own too."),
+    Metric("goqueue_storage_log_end_offset", GAUGE, BY_TOPIC, "End of the log, summed over partitions.", True),
+    Metric("goqueue_storage_log_start_offset", GAUGE, BY_TOPIC, "Start of the log, summed over partitions.", True),
+    Metric("goqueue_storage_log_size_bytes", GAUGE, BY_TOPIC, "Bytes of the log on the disk.", True),
+    Metric("goqueue_storage_segments", GAUGE, BY_TOPIC, "Segments of the log.", True),
+    Metric("goqueue_storage_damaged_batches_total", COUNTER, BY_TOPIC, "Batches found damaged and left out."),
+    Metric("goqueue_storage_fsync_latency_seconds", HISTOGRAM, (), "Time of a sync of one log."),
+    Metric("goqueue_storage_fsync_errors_total", COUNTER, (), "Syncs that failed; each takes a log out of service."),
+    Metric(
+        "goqueue_storage_write_errors_total",
+        COUNTER,
+        ("operation",),
+        "Failures of the disk that took a log out of service.",
+    ),
+    Metric("goqueue_storage_disk_free_bytes", GAUGE, (), "Free space of the disk."),
+    Metric("goqueue_storage_disk_reserve_bytes", GAUGE, (), "Free space below which appends are refused."),
+    # -- groups
+    Metric("goqueue_consumer_groups", GAUGE, (), "Groups, of all kinds."),
+    Metric("goqueue_consumer_group_members", GAUGE, BY_GROUP, "Members of a group."),
+    Metric("goqueue_consumer_group_state", GAUGE, ("consumer_group", "state"), "1 for the state that a group is in."),
+    Metric("goqueue_consumer_group_generation", GAUGE, BY_GROUP, "Generation or epoch of a group."),
+    Metric(
+        "goqueue_consumer_rebalances_total", COUNTER, BY_GROUP, "Generations that a group has had, since it was made."
+    ),
+    Metric("goqueue_consumer_offset_commits_total", COUNTER, BY_BOTH, "Offsets committed, one per partition."),
+    Metric(
+        "goqueue_consumer_committed_offset",
+        GAUGE,
+        BY_BOTH,
+        "Where a group goes on, summed over the partitions that it has been in: committed, or all settled below.",
+        True,
+    ),
+    Metric(
+        "goqueue_consumer_lag_messages",
+        GAUGE,
+        BY_BOTH,
+        "Offsets between there and the end of what may be read, summed over the same partitions.",
+        True,
+    ),
+    # -- the process
+    Metric("goqueue_runtime_loop_lag_seconds", HISTOGRAM, (), "How late the event loop ran a timer."),
+    Metric("goqueue_runtime_coordinators_out_of_service", GAUGE, (), "Ledgers that failed, with all they keep."),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}

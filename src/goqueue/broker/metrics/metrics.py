@@ -1,0 +1,73 @@
+"""Metrics of one node, made when they are asked for: one walk over what the broker knows anyway. Nothing is updated
+while it works but a few counts of what cannot be seen afterwards (`telemetry.meters`).
+
+It is a collector as prometheus-client knows them, so that an application that embeds a broker may register it with its
+own.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from goqueue.broker.metrics.of_groups import read_groups
+from goqueue.broker.metrics.of_node import read_node
+from goqueue.broker.metrics.of_topics import Names, read_topics
+from goqueue.broker.metrics.page import Identify, Page
+from goqueue.broker.metrics.sources import DoorFacts, MetricsOptions, Sources
+from goqueue.telemetry.meters import Meters
+
+__all__ = ["DoorFacts", "Metrics", "MetricsOptions", "Sources"]
+
+END = "# EOF\n"
+OPENMETRICS = "application/openmetrics-text"
+
+
+class Metrics(Collector):
+    def __init__(self, sources: Sources, identify: Identify, node_id: int, options: MetricsOptions) -> None:
+        self._sources = sources
+        self._identify = identify
+        self._node_id = str(node_id)
+        self._options = options
+        self._names = Names(options.series_max)
+        self._process = CollectorRegistry()
+        """What prometheus-client tells of any Python process: memory, files, collections."""
+        for make in (ProcessCollector, PlatformCollector, GCCollector):
+            make(registry=self._process)
+
+    @property
+    def is_on(self) -> bool:
+        return self._options.is_on
+
+    @property
+    def meters(self) -> Meters:
+        return self._sources.meters
+
+    def watch_door(self, name: str, ask: Callable[[], DoorFacts]) -> None:
+        self._sources.doors[name] = ask
+
+    def page(self) -> Page:
+        page = Page(self._node_id)
+        has_partitions = self._options.has_partitions
+        read_topics(page, self._sources, self._names, has_partitions=has_partitions)
+        read_groups(page, self._sources, self._names, has_partitions=has_partitions)
+        read_node(page, self._sources)
+        self._names.end()
+        return page
+
+    def collect(self) -> Iterator[Metric]:
+        return self.page().families(self._identify)
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""
+        encode, content_type = choose_encoder(accept)
+        process = encode(self._process).decode()
+        is_openmetrics = content_type.startswith(OPENMETRICS)
+        text = self.page().text(self._identify, is_openmetrics=is_openmetrics)
+        if is_openmetrics:
+            text += process.removesuffix(END) + END
+        else:
+            text += process
+        return text.encode(errors="replace"), content_type

@@ -1,0 +1,67 @@
+"""Groups: who is in them, what they have committed or settled, and how far they are behind."""
+
+from collections.abc import Mapping
+
+from goqueue.broker.metrics.of_topics import Names
+from goqueue.broker.metrics.page import OTHER, Page
+from goqueue.broker.metrics.sources import Sources
+from goqueue.broker.queues import Place
+from goqueue.machines.delivery_commands import Measure
+from goqueue.model.lanes import Lane
+
+LANES = tuple(lane.name.lower() for lane in Lane)
+
+
+def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
+    found: set[str] = set()
+    reached: dict[Place, int] = {}
+    for group, committed in sources.groups.measured():
+        found.add(group.group_id)
+        label = names.groups.label((group.group_id,))
+        page.add("goqueue_consumer_group_members", label, group.members)
+        page.add("goqueue_consumer_group_state", (*label, group.state), 1)
+        page.add("goqueue_consumer_rebalances_total", label, group.generation)
+        if label[0] != OTHER:  # of several it would say nothing
+            page.add("goqueue_consumer_group_generation", label, group.generation)
+        for (topic, partition), commit in committed.items():
+            reached[Place(group.group_id, topic, partition)] = commit.offset
+    for place, measure in sources.queues.measured():
+        found.add(place.group_id)
+        reached[place] = max(reached.get(place, 0), measure.start_offset)
+        _read_place(page, names.pair(place.topic, place.group_id), measure, names)
+    page.add("goqueue_consumer_groups", (), len(found))
+    _read_progress(page, sources, reached, names, has_partitions=has_partitions)
+    _read_commits(page, sources, names, found)
+
+
+def _read_place(page: Page, label: tuple[str, ...], measure: Measure, names: Names) -> None:
+    page.add("goqueue_broker_retries_pending", label, measure.waiting)
+    for lane, ready, leased, served in zip(LANES, measure.ready, measure.leased, measure.served, strict=True):
+        with_lane = names.shares.label((*label, lane))
+        page.add("goqueue_broker_lane_messages_ready", with_lane, ready)
+        page.add("goqueue_broker_lane_messages_in_flight", with_lane, leased)
+        page.add("goqueue_broker_lane_messages_served_total", with_lane, served)
+
+
+def _read_progress(
+    page: Page, sources: Sources, reached: Mapping[Place, int], names: Names, *, has_partitions: bool
+) -> None:
+    add = page.add_partition if has_partitions else page.add
+    for place, offset in reached.items():
+        replica = sources.topics.find_replica(place.topic, place.partition)
+        if replica is None:
+            continue
+        label = names.pair(place.topic, place.group_id)
+        if has_partitions:
+            label = names.shares.label((place.topic, place.group_id, str(place.partition)))
+        goes_on = max(offset, replica.start_offset)
+        add("goqueue_consumer_committed_offset", label, goes_on)
+        add("goqueue_consumer_lag_messages", label, max(0, replica.high_watermark - goes_on))
+
+
+def _read_commits(page: Page, sources: Sources, names: Names, groups: set[str]) -> None:
+    commits = sources.meters.commits
+    for key in [key for key in commits if key[1] not in groups]:  # they are gone
+        del commits[key]
+    for (topic, group), count in commits.items():
+        page.add("goqueue_consumer_offset_commits_total", names.pair(topic, group), count)

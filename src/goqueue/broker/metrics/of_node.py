@@ -1,0 +1,40 @@
+"""The node itself: its disk, its doors, its transactions, its event loop."""
+
+from contextlib import suppress
+
+from goqueue.broker.metrics.page import Page
+from goqueue.broker.metrics.sources import Sources
+from goqueue.broker.transactions import State
+
+
+def read_node(page: Page, sources: Sources) -> None:
+    health, meters = sources.health, sources.meters
+    page.add("goqueue_broker_ready", (), int(health.is_ready))
+    page.add("goqueue_broker_partitions_out_of_service", (), len(health.failed_partitions()))
+    page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
+    page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
+    transactions = sources.transactions
+    page.add("goqueue_broker_transactions_open", (), transactions.machine.count((State.ONGOING,)))
+    page.add("goqueue_broker_transactions_committed_total", (), transactions.committed)
+    page.add("goqueue_broker_transactions_aborted_total", (), transactions.aborted)
+    for name, ask in sources.doors.items():
+        facts = ask()
+        page.add("goqueue_broker_active_connections", (name,), facts.connections)
+        page.add("goqueue_broker_requests_total", (name,), facts.requests)
+        page.add("goqueue_broker_requests_malformed_total", (name,), facts.malformed)
+    for status, answers in sorted(meters.http_requests.items()):
+        page.add("goqueue_broker_http_responses_total", (str(status),), answers)
+    if meters.loop_lag_s.count:
+        page.observe("goqueue_runtime_loop_lag_seconds", (), meters.loop_lag_s)
+    _read_disk(page, sources)
+
+
+def _read_disk(page: Page, sources: Sources) -> None:
+    directory = sources.replicas.directory
+    page.observe("goqueue_storage_fsync_latency_seconds", (), directory.committer.syncs_s)
+    page.add("goqueue_storage_fsync_errors_total", (), directory.failures["sync"])
+    for operation, failures in directory.failures.items():
+        page.add("goqueue_storage_write_errors_total", (operation,), failures)
+    page.add("goqueue_storage_disk_reserve_bytes", (), sources.replicas.disk_reserve_bytes)
+    with suppress(OSError):  # then it is not told, rather than told wrongly
+        page.add("goqueue_storage_disk_free_bytes", (), directory.free_bytes())

@@ -1,0 +1,126 @@
+"""Topics and their logs: one walk over all partitions."""
+
+from operator import add
+
+from goqueue.broker.metrics.page import Bound, Page
+from goqueue.broker.metrics.sources import Sources
+from goqueue.model.codes import Code
+from goqueue.model.topics import INTERNAL_PREFIX
+from goqueue.telemetry.journeys import Step
+from goqueue.telemetry.meters import NO_TOPIC
+
+STREAM_READER = ""
+OF_A_LOG = (
+    "goqueue_storage_log_end_offset",
+    "goqueue_storage_log_start_offset",
+    "goqueue_storage_log_size_bytes",
+    "goqueue_storage_segments",
+)
+FAILED = "goqueue_broker_messages_failed_total"
+LOST = Code.KAFKA_STORAGE_ERROR.name
+ERRORS = (LOST, Code.INVALID_RECORD.name)
+"""Kinds that every topic starts with at zero: of a series that begins with its first error, no rate is known."""
+BY_STEP = (
+    (Step.ACKED, "goqueue_broker_messages_acked_total"),
+    (Step.NACKED, "goqueue_broker_messages_nacked_total"),
+    (Step.REJECTED, "goqueue_broker_messages_rejected_total"),
+    (Step.LEASE_ENDED, "goqueue_broker_leases_timed_out_total"),
+    (Step.EXPIRED, "goqueue_broker_messages_expired_total"),
+    (Step.DEAD_LETTERED, "goqueue_broker_messages_dead_lettered_total"),
+    (Step.REDRIVEN, "goqueue_broker_messages_redriven_total"),
+    (Step.LEASED, "goqueue_broker_messages_consumed_total"),
+    (Step.FETCHED, "goqueue_broker_messages_consumed_total"),
+)
+DELAYS_BY_STEP = (
+    (Step.SCHEDULED, "goqueue_broker_delayed_messages_scheduled_total"),
+    (Step.DUE, "goqueue_broker_delayed_messages_fired_total"),
+    (Step.CANCELLED, "goqueue_broker_delayed_messages_cancelled_total"),
+)
+
+
+class Names:
+    """The labels of one scrape."""
+
+    def __init__(self, series_max: int) -> None:
+        self.topics = Bound(series_max)
+        self.groups = Bound(series_max)
+        self.pairs = Bound(series_max)
+        self.partitions = Bound(series_max)
+        self.shares = Bound(series_max)
+
+    def topic(self, topic: str) -> tuple[str, ...]:
+        return self.topics.label((topic,))
+
+    def pair(self, topic: str, group: str) -> tuple[str, ...]:
+        return self.pairs.label((topic, group))
+
+    def end(self) -> None:
+        for bound in (self.topics, self.groups, self.pairs, self.partitions, self.shares):
+            bound.end()
+
+
+def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
+    second_places = sources.schedules.second_places
+    second_places.look_at_all(sources.replicas)
+    _read_logs(page, sources, names, has_partitions=has_partitions)
+    persisted = sources.journeys.counts[Step.PERSISTED]
+    pending = sources.schedules.machine.pending_by_topic()
+    topics = sources.topics.image.topics
+    page.add("goqueue_broker_topic_count", (), len(topics))
+    for name, topic in topics.items():
+        label = names.topic(name)
+        page.add("goqueue_broker_topic_partitions", label, topic.partitions)
+        published = persisted.get((name, STREAM_READER), 0) - second_places.passed(name)
+        page.add("goqueue_broker_messages_published_total", label, published)
+        page.add("goqueue_broker_delayed_messages_pending", label, pending.get(name, 0))
+        page.add("goqueue_broker_bytes_consumed_total", label, sources.meters.fetched_bytes.get(name, 0))
+        for step, metric in DELAYS_BY_STEP:
+            page.add(metric, label, sources.journeys.counts[step].get((name, STREAM_READER), 0))
+        for kind in ERRORS:
+            page.add(FAILED, (*label, kind), 0)
+    _read_steps(page, sources, names)
+    _read_meters(page, sources, names)
+
+
+def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
+    """What is summed up by topic is summed up before it goes to the page: there may be thousands of partitions."""
+    totals: dict[str, list[int]] = {}
+    for replica in sources.replicas:
+        topic, partition = replica.place
+        log = replica.log
+        lost = max(0, log.end_offset - replica.high_watermark) if log.failure is not None else 0
+        shape = log.end_offset, log.start_offset, log.segments.size_bytes, len(log.segments)
+        row = (replica.appended_bytes, log.damaged_batches, lost, *shape)
+        before = totals.get(topic)
+        totals[topic] = list(row) if before is None else list(map(add, before, row))
+        if has_partitions:
+            label = names.partitions.label((topic, str(partition)))
+            for name, number in zip(OF_A_LOG, shape, strict=True):
+                page.add_partition(name, label, number)
+    for topic, (written, damaged, lost, *sums) in totals.items():
+        label = names.topic(topic)
+        page.add("goqueue_storage_bytes_written_total", label, written)
+        page.add("goqueue_storage_damaged_batches_total", label, damaged)
+        if not topic.startswith(INTERNAL_PREFIX):
+            page.add("goqueue_broker_bytes_published_total", label, written)
+            page.add(FAILED, (*label, LOST), lost)
+        if not has_partitions:
+            for name, number in zip(OF_A_LOG, sums, strict=True):
+                page.add(name, label, number)
+
+
+def _read_steps(page: Page, sources: Sources, names: Names) -> None:
+    for step, metric in BY_STEP:
+        for (topic, group), records in sources.journeys.counts[step].items():
+            page.add(metric, names.pair(topic, group), records)
+
+
+def _read_meters(page: Page, sources: Sources, names: Names) -> None:
+    meters = sources.meters
+    for (topic, kind), messages in meters.failed.items():
+        label = (topic,) if topic == NO_TOPIC else names.topic(topic)
+        page.add(FAILED, (*label, kind), messages)
+    for topic, histogram in meters.published_s.items():
+        page.observe("goqueue_broker_publish_latency_seconds", names.topic(topic), histogram)
+    for topic, histogram in meters.fetched_s.items():
+        page.observe("goqueue_broker_fetch_latency_seconds", names.topic(topic), histogram)

@@ -1,0 +1,43 @@
+"""What metrics are read from."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from goqueue.broker.groups import Groups
+from goqueue.broker.health import Health
+from goqueue.broker.publish import Publisher
+from goqueue.broker.queues import Queues
+from goqueue.broker.schedules import Schedules
+from goqueue.broker.topics import Topics
+from goqueue.broker.transactions import Transactions
+from goqueue.replica.replicas import Replicas
+from goqueue.telemetry.journeys import Journeys
+from goqueue.telemetry.meters import Meters
+
+
+class DoorFacts(NamedTuple):
+    connections: int
+    requests: int
+    malformed: int
+
+
+class Sources(NamedTuple):
+    topics: Topics
+    replicas: Replicas
+    groups: Groups
+    queues: Queues
+    schedules: Schedules
+    transactions: Transactions
+    publisher: Publisher
+    journeys: Journeys
+    meters: Meters
+    health: Health
+    doors: dict[str, Callable[[], DoorFacts]]
+
+
+class MetricsOptions(NamedTuple):
+    is_on: bool = True
+    has_partitions: bool = False
+    """Whether what is true of a partition is told of each."""
+    series_max: int = 1000
+    """Of one metric: topics, groups and pairs of them beyond are summed up as `_other`."""

@@ -1,0 +1,59 @@
+"""Topics whose partitions are being made or removed. Each step is done aside, so that nobody else waits for the disk,
+and topics take turns: three partitions do not wait for another topic's thousand.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+
+from goqueue.runtime.aside import Aside, Work, at_once
+
+Steps = Generator[Work, BaseException | None, None]
+"""Runs in the owner's thread; what it yields is done aside, and it is sent what that raised."""
+
+
+class TopicJobs:
+    """Invariant: one job for a topic, and one step at a time."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self.aside: Aside = at_once
+        self._on_end = on_end
+        self._waiting: deque[tuple[str, Steps, BaseException | None]] = deque()
+        self._names: set[str] = set()
+        self._has_step = False
+        self._is_going = False
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._names
+
+    def begin(self, topic: str, steps: Steps) -> None:
+        """`on_end` is called when it is over, perhaps at once."""
+        self._names.add(topic)
+        self._waiting.append((topic, steps, None))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """A loop and not a chain of calls, since a step may be done before its call returns."""
+        if self._is_going:
+            return
+        self._is_going = True
+        try:
+            while self._waiting and not self._has_step:
+                self._step(*self._waiting.popleft())
+        finally:
+            self._is_going = False
+
+    def _step(self, topic: str, steps: Steps, error: BaseException | None) -> None:
+        try:
+            work = steps.send(error)
+        except StopIteration:
+            self._names.discard(topic)
+            self._on_end()
+            return
+        self._has_step = True
+
+        def done(error: BaseException | None) -> None:
+            self._has_step = False
+            self._waiting.append((topic, steps, error))
+            self._go_on()
+
+        self.aside(work, done)

@@ -1,0 +1,64 @@
+"""Commands about consumer groups."""
+
+from goqueue.cli.table import Command, flag, place
+from goqueue.cli.values import moment_ms, number
+
+_GROUP = place("group", "name of the group")
+
+GROUP_COMMANDS = (
+    Command("group list", "list the groups", "groups.list_groups", examples=("goqueue group list",)),
+    Command(
+        "group describe",
+        "show the members of a group, and how far it is behind",
+        "groups.describe",
+        (_GROUP,),
+        examples=("goqueue group describe billing",),
+    ),
+    Command(
+        "group delete",
+        "forget all that a group has committed and settled",
+        "groups.delete",
+        (
+            _GROUP,
+            flag("-y", "--yes", help="do not ask first"),
+            flag("-f", "--force", help="do not ask first, and turn its members out"),
+        ),
+        examples=("goqueue group delete billing --yes",),
+    ),
+    Command(
+        "group offsets",
+        "show where a group goes on reading",
+        "groups.offsets",
+        (_GROUP, flag("--topic", metavar="TOPIC", help="only of this one")),
+        examples=("goqueue group offsets billing",),
+    ),
+    Command(
+        "group reset-offsets",
+        "let a group go on from elsewhere",
+        "groups.reset_offsets",
+        (
+            _GROUP,
+            flag("--topic", metavar="TOPIC", is_required=True, help="of this topic"),
+            flag("-p", "--partition", metavar="N", kind=number(), help="only this one (default: all)"),
+            flag("--to-earliest", one_of="to", is_required=True, help="to the oldest message"),
+            flag("--to-latest", one_of="to", is_required=True, help="to the end"),
+            flag("--to-offset", metavar="N", kind=number(), one_of="to", is_required=True, help="to this offset"),
+            flag(
+                "--to-time",
+                "--to-timestamp",
+                metavar="TIME",
+                kind=moment_ms,
+                one_of="to",
+                dest="to_time",
+                is_required=True,
+                help="to this time: RFC 3339, or -2h",
+            ),
+            flag("--dry-run", help="only show what would happen"),
+            flag("--live", help="turn members out first; they begin there when they come back"),
+        ),
+        examples=(
+            "goqueue group reset-offsets billing --topic orders --to-earliest",
+            "goqueue group reset-offsets billing --topic orders --to-time -2h --dry-run",
+        ),
+    ),
+)

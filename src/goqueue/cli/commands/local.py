@@ -1,0 +1,115 @@
+"""Commands that run here, or are about this program: serve, config, doctor, version, completion, reference."""
+
+from goqueue.cli.table import Arg, Command, flag, place
+
+
+def _settings() -> tuple[Arg, ...]:
+    from goqueue.node.settings import SPECS
+
+    found = []
+    for spec in SPECS:
+        default = f"default {spec.default}; " if spec.default else ""
+        text = f"{spec.help} ({default}{spec.variable})"
+        found.append(Arg((spec.flag,), text, metavar=spec.kind.metavar, dest=spec.name, is_absent_by_default=True))
+    return tuple(found)
+
+
+FIRST = (
+    Command(
+        "serve",
+        "start a node and run it until SIGTERM",
+        "serve.serve",
+        (
+            flag(
+                "--config",
+                metavar="FILE",
+                help="TOML file with settings; flags and environment win (GOQUEUE_CONFIG)",
+            ),
+        ),
+        _settings,
+        examples=("goqueue serve --data-dir data", "goqueue serve --http 0.0.0.0:8080 --kafka 0.0.0.0:9092"),
+        outputs=(),
+        is_remote=False,
+    ),
+)
+
+_NAME = place("name", "name of a context")
+
+CONFIG = (
+    Command(
+        "config view",
+        "show the configuration file, and what holds now",
+        "config.view",
+        (flag("--raw", help="show API keys too"),),
+        outputs=("yaml", "json", "table"),
+    ),
+    Command("config get-contexts", "list the contexts", "config.get_contexts", is_remote=False),
+    Command(
+        "config use-context",
+        "work with this context from now on",
+        "config.use_context",
+        (_NAME,),
+        examples=("goqueue config use-context staging",),
+        is_remote=False,
+    ),
+    Command(
+        "config set-context",
+        "make a context, or change one",
+        "config.set_context",
+        (
+            _NAME,
+            flag("--server", "-s", metavar="URL", dest="server", help="HTTP address of a node"),
+            flag("--api-key", metavar="KEY", help="key that the server wants"),
+            flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
+        ),
+        examples=("goqueue config set-context staging --server http://10.0.0.7:8080",),
+        is_remote=False,
+    ),
+    Command("config delete-context", "forget a context", "config.delete_context", (_NAME,), is_remote=False),
+)
+
+LAST = (
+    Command(
+        "doctor",
+        "check the data directory, limits, disk and clock, and say what to fix",
+        "doctor.doctor",
+        (
+            flag(
+                "--data-dir",
+                metavar="PATH",
+                default="data",
+                help="data directory of a node on this machine (default data)",
+            ),
+        ),
+        about="Ends with 1 if something has to be fixed. A node that does not answer is only a warning.",
+        examples=("goqueue doctor --data-dir /var/lib/goqueue",),
+    ),
+    Command(
+        "version",
+        "show the version",
+        "version.show",
+        (flag("--remote", help="ask the server for its version too"),),
+        examples=("goqueue version --remote -o json",),
+    ),
+    Command(
+        "completion",
+        "print a script that completes commands in your shell",
+        "pages.completion",
+        (place("shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")),),
+        examples=(
+            "source <(goqueue completion bash)",
+            "goqueue completion zsh > ~/.zfunc/_goqueue",
+            "goqueue completion fish > ~/.config/fish/completions/goqueue.fish",
+        ),
+        outputs=(),
+        is_remote=False,
+    ),
+    Command(
+        "reference",
+        "print all commands as a page of Markdown",
+        "pages.reference",
+        examples=("goqueue reference > docs/cli.md",),
+        outputs=(),
+        is_remote=False,
+    ),
+)

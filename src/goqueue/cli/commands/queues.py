@@ -1,0 +1,179 @@
+"""Commands about what queues bring with them: dead letters, delays, schedules, replays."""
+
+from goqueue.cli.commands.messages import LANES
+from goqueue.cli.table import Command, flag, place
+from goqueue.cli.values import duration_ms, moment_ms, number, offset_place, pair, place_in_log
+
+_TOPIC = place("topic", "name of the topic")
+_PLACE = place("place", "PARTITION/OFFSET, as the list shows it", kind=offset_place)
+_FILTER = (
+    flag("--key", metavar="KEY", help="only those with this key"),
+    flag("--contains", metavar="TEXT", help="only those whose value holds this text"),
+    flag("--header", metavar="NAME=VALUE", kind=pair, help="only those with this header"),
+    flag("--lane", metavar="LANE", help="only of this lane, or of these, with commas"),
+)
+_REASON = flag("--reason", metavar="WHY", help="only those that died so: attempts, rejected or expired")
+_RATE = flag(
+    "--rate", metavar="N", kind=number(0, 1_000_000), default=0, help="messages a second (default: as fast as can be)"
+)
+_DRY_RUN = flag("--dry-run", help="only count them")
+
+_DEAD_LETTERS = (
+    Command(
+        "dlq list",
+        "list dead letters of a topic",
+        "dlq.list_letters",
+        (
+            _TOPIC,
+            flag("-n", "--limit", metavar="N", kind=number(1), default=100, help="so many at most (default 100)"),
+            _REASON,
+            *_FILTER,
+        ),
+        examples=("goqueue dlq list orders --reason rejected",),
+    ),
+    Command(
+        "dlq show",
+        "show one dead letter: the message, why it died, and when",
+        "dlq.show",
+        (_TOPIC, _PLACE),
+        examples=("goqueue dlq show orders 0/17",),
+    ),
+    Command(
+        "dlq redrive",
+        "send dead letters back to work",
+        "dlq.redrive",
+        (
+            _TOPIC,
+            flag("--to", metavar="TOPIC", help="to this one (default: each to where it came from)"),
+            _REASON,
+            *_FILTER,
+            _RATE,
+            flag(
+                "--redrives-max",
+                metavar="N",
+                kind=number(1, 1_000_000),
+                default=3,
+                help="leave those where they are that were sent back so often (default 3)",
+            ),
+            _DRY_RUN,
+        ),
+        examples=("goqueue dlq redrive orders --dry-run", "goqueue dlq redrive orders --reason attempts --rate 100"),
+    ),
+    Command(
+        "dlq purge",
+        "throw all dead letters of a topic away, for good",
+        "dlq.purge",
+        (_TOPIC, flag("-f", "--force", help="do not ask first")),
+        examples=("goqueue dlq purge orders --force",),
+    ),
+)
+
+_DELAYS = (
+    Command(
+        "delay list",
+        "list messages that wait for their time, the next to come first",
+        "delays.list_delayed",
+        (
+            _TOPIC,
+            flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)"),
+        ),
+        examples=("goqueue delay list orders",),
+    ),
+    Command(
+        "delay cancel",
+        "never publish a message that waits",
+        "delays.cancel",
+        (_TOPIC, _PLACE),
+        examples=("goqueue delay cancel orders 0/3",),
+    ),
+    Command(
+        "delay reschedule",
+        "publish a message that waits at another time",
+        "delays.reschedule",
+        (
+            _TOPIC,
+            _PLACE,
+            flag(
+                "-d",
+                "--delay",
+                metavar="TIME",
+                kind=duration_ms,
+                one_of="due",
+                is_required=True,
+                help="so long from now, such as 5m",
+            ),
+            flag(
+                "--at",
+                metavar="TIME",
+                kind=moment_ms,
+                one_of="due",
+                is_required=True,
+                help="then: RFC 3339, or +2h",
+            ),
+        ),
+        examples=("goqueue delay reschedule orders 0/3 --delay 10m",),
+    ),
+)
+
+_SCHEDULES = (
+    Command("schedule list", "list the schedules", "schedules.list_schedules", examples=("goqueue schedule list",)),
+    Command(
+        "schedule set",
+        "publish a message whenever a cron expression says so",
+        "schedules.set_schedule",
+        (
+            place("name", "name of the schedule; one of this name is replaced"),
+            place("topic", "name of the topic"),
+            flag("--cron", metavar="CRON", is_required=True, help="when, such as '0 7 * * *'"),
+            flag("-m", "--message", metavar="TEXT", is_required=True, help="the message"),
+            flag("--timezone", metavar="ZONE", default="UTC", help="such as Europe/Berlin (default UTC)"),
+            flag("-k", "--key", metavar="KEY", help="key of the message"),
+            flag("-H", "--header", metavar="NAME=VALUE", kind=pair, is_repeated=True, help="a header"),
+            flag("--priority", metavar="LANE", choices=LANES, help="critical, high, normal, low or background"),
+        ),
+        examples=("goqueue schedule set report jobs --cron '0 7 * * *' -m 'make the report' --timezone Europe/Berlin",),
+    ),
+    Command(
+        "schedule delete",
+        "publish it no more",
+        "schedules.delete",
+        (place("name", "name of the schedule"),),
+        examples=("goqueue schedule delete report",),
+    ),
+)
+
+_REPLAY = Command(
+    "replay",
+    "deliver part of a topic to a queue group again",
+    "replay.replay",
+    (
+        place("group", "name of the group"),
+        _TOPIC,
+        flag(
+            "--from",
+            metavar="PLACE",
+            kind=place_in_log,
+            is_required=True,
+            dest="start",
+            help="earliest, an offset, or a time: RFC 3339, or -2h",
+        ),
+        flag(
+            "--to",
+            metavar="PLACE",
+            kind=place_in_log,
+            default="latest",
+            dest="stop",
+            help="up to there, without it (default latest)",
+        ),
+        *_FILTER,
+        _RATE,
+        flag("--fork-as", metavar="GROUP", help="into a copy of the group; the group itself stays as it is"),
+        _DRY_RUN,
+    ),
+    examples=(
+        "goqueue replay workers orders --from -2h --dry-run",
+        "goqueue replay workers orders --from 100 --to 200 --fork-as audit",
+    ),
+)
+
+QUEUES = (*_DEAD_LETTERS, *_DELAYS, *_SCHEDULES, _REPLAY)

@@ -1,0 +1,89 @@
+"""Commands about topics."""
+
+from goqueue.cli.table import Command, flag, place
+from goqueue.cli.values import number, pair, retention_bytes, retention_ms
+
+_NAME = place("name", "name of the topic")
+_PARTITIONS_MAX = 10_000
+_OPTIONS = (
+    flag(
+        "-r",
+        "--retention",
+        metavar="TIME",
+        kind=retention_ms,
+        help="how long messages are kept, such as 168h; forever: without end",
+    ),
+    flag(
+        "--retention-bytes",
+        metavar="SIZE",
+        kind=retention_bytes,
+        help="how much of a partition is kept, such as 10GiB; forever: all",
+    ),
+    flag(
+        "--set",
+        metavar="NAME=VALUE",
+        kind=pair,
+        is_repeated=True,
+        help="an option by its name, such as lease.ms=10000; may be said again",
+    ),
+)
+
+TOPICS = (
+    Command(
+        "topic list",
+        "list the topics",
+        "topics.list_topics",
+        (flag("--all", help="those for dead letters too"),),
+        examples=("goqueue topic list", "goqueue topic list -o json"),
+    ),
+    Command(
+        "topic create",
+        "make a topic",
+        "topics.create",
+        (
+            _NAME,
+            flag(
+                "-p",
+                "--partitions",
+                metavar="N",
+                kind=number(1, _PARTITIONS_MAX),
+                help="how many (default: as the node says)",
+            ),
+            *_OPTIONS,
+            flag("--if-not-exists", help="leave a topic alone that is there already"),
+        ),
+        examples=("goqueue topic create orders -p 6 -r 168h", "goqueue topic create jobs --set lease.ms=10000"),
+    ),
+    Command(
+        "topic describe",
+        "show what a topic is and holds",
+        "topics.describe",
+        (_NAME,),
+        examples=("goqueue topic describe orders",),
+    ),
+    Command(
+        "topic alter",
+        "change options of a topic, or give it more partitions",
+        "topics.alter",
+        (
+            _NAME,
+            flag(
+                "-p",
+                "--partitions",
+                metavar="N",
+                kind=number(1, _PARTITIONS_MAX),
+                help="how many it shall have; never fewer than now",
+            ),
+            *_OPTIONS,
+            flag("--unset", metavar="NAME", is_repeated=True, help="take an option back to its default"),
+        ),
+        examples=("goqueue topic alter orders -r 336h", "goqueue topic alter orders --partitions 12"),
+    ),
+    Command(
+        "topic delete",
+        "delete a topic and all that is in it, for good",
+        "topics.delete",
+        (_NAME, flag("-f", "--force", help="do not ask first")),
+        examples=("goqueue topic delete orders --force",),
+    ),
+)

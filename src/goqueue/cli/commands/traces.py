@@ -1,0 +1,67 @@
+"""Commands that tell what happened to messages, and how the cluster is."""
+
+from goqueue.cli.table import Command, flag, place
+from goqueue.cli.values import moment_ms, number
+
+_LIMIT = flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)")
+
+TRACES = (
+    Command(
+        "trace list",
+        "list the journeys of the latest messages",
+        "traces.list_traces",
+        (_LIMIT,),
+        examples=("goqueue trace list -n 50",),
+    ),
+    Command(
+        "trace get",
+        "show all that happened in a trace",
+        "traces.get",
+        (place("id", "id of the trace, 32 hexadecimal digits"),),
+        examples=("goqueue trace get 4bf92f3577b34da6a3ce929d0e0e4736",),
+    ),
+    Command(
+        "trace search",
+        "look for journeys by topic, group, time, status or key",
+        "traces.search",
+        (
+            flag("--topic", metavar="TOPIC", help="of this topic"),
+            flag("--partition", metavar="N", kind=number(), help="of this partition"),
+            flag("--consumer-group", metavar="GROUP", dest="group", help="to which this group did something"),
+            flag("--start", metavar="TIME", kind=moment_ms, help="something happened after then: RFC 3339, or -2h"),
+            flag("--end", metavar="TIME", kind=moment_ms, help="something happened before then"),
+            flag(
+                "--status",
+                metavar="completed|error|pending",
+                choices=("completed", "error", "pending"),
+                help="how far they are",
+            ),
+            flag("--key", metavar="KEY", help="messages with this key; needs --topic"),
+            _LIMIT,
+        ),
+        examples=("goqueue trace search --topic orders --status error", "goqueue trace search --start -10m"),
+    ),
+    Command("trace stats", "show how much is remembered", "traces.stats", examples=("goqueue trace stats",)),
+    Command(
+        "why",
+        "say where a message is, and why it is not delivered yet",
+        "traces.why",
+        (
+            place("message", "TOPIC/PARTITION/OFFSET; with --key only the topic"),
+            flag("--key", metavar="KEY", help="the latest message of a topic with this key"),
+        ),
+        examples=("goqueue why orders/0/17", "goqueue why orders --key customer-7"),
+    ),
+)
+
+CLUSTER = (
+    Command("cluster info", "show what this cluster is and holds", "cluster.info", examples=("goqueue cluster info",)),
+    Command(
+        "cluster health",
+        "say whether all is in service",
+        "cluster.health",
+        about="Ends with 1 if something is out of service.",
+        examples=("goqueue cluster health",),
+    ),
+    Command("cluster nodes", "list the nodes", "cluster.nodes", examples=("goqueue cluster nodes",)),
+)

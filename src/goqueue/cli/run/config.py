@@ -1,0 +1,81 @@
+"""`goqueue config`: kubectl's idea of contexts, in `~/.goqueue/config.yaml`."""
+
+from goqueue.cli.call import Call
+from goqueue.cli.contexts import DEFAULT_NAME, Contexts, resolve
+from goqueue.cli.output import Column
+from goqueue.cli.values import duration_ms
+
+
+def view(call: Call) -> None:
+    contexts = Contexts()
+    target = resolve(call.given, contexts)
+    key = target.api_key if call.given.raw or target.api_key is None else "(hidden)"
+    now = {
+        "server": target.server,
+        "api-key": key,
+        "timeout": f"{target.timeout_ms / 1000:g}s",
+        "context": target.context,
+        "told-by": dict(target.sources),
+    }
+    call.out.facts({"file": str(contexts.path), **contexts.as_dict(with_keys=call.given.raw), "now": now})
+
+
+def get_contexts(call: Call) -> None:
+    contexts = Contexts()
+    rows = [
+        {
+            "name": name,
+            "current": name == contexts.current,
+            "server": context.get("server"),
+            "timeout": context.get("timeout"),
+            "has-api-key": "api-key" in context,
+        }
+        for name, context in sorted(contexts.contexts.items())
+    ]
+    columns = (
+        Column("CURRENT", lambda each: "*" if each["current"] else ""),
+        Column("NAME", lambda each: each["name"]),
+        Column("SERVER", lambda each: each["server"]),
+        Column("TIMEOUT", lambda each: each["timeout"]),
+        Column("API KEY", lambda each: "set" if each["has-api-key"] else None),
+    )
+    advice = f"no contexts yet; make one with: goqueue config set-context {DEFAULT_NAME} --server URL"
+    call.out.rows(rows, columns, nothing=advice)
+
+
+def use_context(call: Call) -> None:
+    contexts = Contexts()
+    server = contexts.named(call.given.name).get("server", "the default server")
+    contexts.current = call.given.name
+    contexts.save()
+    call.out.done(f"from now on commands ask {server} ({call.given.name})", {"current-context": call.given.name})
+
+
+def set_context(call: Call) -> None:
+    given = call.given
+    contexts = Contexts()
+    is_new = given.name not in contexts.contexts
+    context = contexts.contexts.setdefault(given.name, {})
+    if given.timeout is not None:
+        duration_ms(given.timeout)
+    if given.server is not None and "://" not in given.server:
+        given.server = f"http://{given.server}"
+    told = {"server": given.server, "api-key": given.api_key, "timeout": given.timeout}
+    context.update({name: value for name, value in told.items() if value is not None})
+    if is_new and "server" not in context:
+        given.refuse("a new context needs --server")
+    if contexts.current is None:
+        contexts.current = given.name
+    contexts.save()
+    shown = {name: value for name, value in context.items() if name != "api-key"}
+    call.out.done(f"{'made' if is_new else 'changed'} context {given.name}", {"name": given.name, **shown})
+
+
+def delete_context(call: Call) -> None:
+    contexts = Contexts()
+    contexts.named(call.given.name)
+    del contexts.contexts[call.given.name]
+    if contexts.current == call.given.name:
+        contexts.current = None
+    contexts.save()
+    call.out.done(f"deleted context {call.given.name}", {"name": call.given.name, "deleted": True})

@@ -1,0 +1,115 @@
+"""`goqueue group`."""
+
+from typing import Any
+
+from goqueue.cli.call import Call
+from goqueue.cli.exits import EXIT_NOT_FOUND, CommandFailed
+from goqueue.cli.output import Column, column, number, plain
+
+
+async def list_groups(call: Call) -> None:
+    columns = (
+        column("GROUP", "id"),
+        column("TYPE", "type"),
+        column("STATE", "state"),
+        number("MEMBERS", "members"),
+        column("TOPICS", "topics"),
+    )
+    call.out.rows(await call.admin.groups(), columns, nothing="no groups yet")
+
+
+async def describe(call: Call) -> None:
+    group = await call.admin.group(call.given.group)
+    lag = await call.admin.lag(call.given.group)
+    if not call.out.is_for_a_person:
+        call.out.data(plain(group) | {"total_lag": lag.total_lag, "lag": plain(lag.partitions)})
+        return
+    call.out.facts(
+        group,
+        {
+            "Group": group.id,
+            "Type": group.type,
+            "State": group.state,
+            "Generation": group.generation,
+            "Assignor": group.assignor or None,
+            "Topics": group.topics or None,
+            "Lag": lag.total_lag,
+        },
+    )
+    if group.members:
+        call.out.heading("Members")
+        columns = (
+            column("MEMBER", "member_id"),
+            column("CLIENT", "client_id"),
+            column("HOST", "host"),
+            Column("PARTITIONS", lambda each: [f"{part.topic}/{part.partition}" for part in each.partitions]),
+        )
+        call.out.rows(group.members, columns)
+    if lag.partitions:
+        call.out.heading("Partitions")
+        call.out.rows(lag.partitions, LAG_COLUMNS)
+
+
+LAG_COLUMNS = (
+    column("TOPIC", "topic"),
+    number("PARTITION", "partition"),
+    number("COMMITTED", "committed_offset"),
+    number("SETTLED", "settled_offset"),
+    number("END", "end_offset"),
+    number("LAG", "lag"),
+    Column("OWNER", lambda each: each.owner and each.owner.client_id),
+)
+
+
+async def delete(call: Call) -> None:
+    name = call.given.group
+    if not call.given.yes and not call.given.force:
+        await call.admin.group(name)
+        call.confirm(f"Forget all that group {name} has committed and settled?", flag="--yes")
+    await call.admin.delete_group(name, force=call.given.force)
+    call.out.done(f"deleted group {name}", {"group": name, "deleted": True})
+
+
+async def offsets(call: Call) -> None:
+    found = await call.admin.offsets(call.given.group, call.given.topic)
+    rows: list[dict[str, Any]] = [
+        {"topic": topic, "partition": int(partition), "offset": offset}
+        for topic, partitions in found.items()
+        for partition, offset in partitions.items()
+    ]
+    if not rows:
+        known = {each.id for each in await call.admin.groups()}
+        if call.given.group not in known:
+            words = f"there is no group {call.given.group!r}\n  goqueue group list shows what is there"
+            raise CommandFailed(words, EXIT_NOT_FOUND)
+    columns = (
+        Column("TOPIC", lambda each: each["topic"]),
+        Column("PARTITION", lambda each: each["partition"], is_number=True),
+        Column("OFFSET", lambda each: each["offset"], is_number=True),
+    )
+    call.out.rows(rows, columns, nothing="this group has committed nothing yet")
+
+
+async def reset_offsets(call: Call) -> None:
+    given = call.given
+    to: str | int
+    if given.to_offset is not None:
+        to = given.to_offset
+    elif given.to_time is not None:
+        to = str(given.to_time)
+    else:
+        to = "earliest" if given.to_earliest else "latest"
+    done = await call.admin.reset_offsets(
+        given.group, given.topic, to, partition=given.partition, dry_run=given.dry_run, live=given.live
+    )
+    if not call.out.is_for_a_person:
+        call.out.data(plain(done))
+        return
+    columns = (
+        number("PARTITION", "partition"),
+        Column("BEFORE", lambda each: None if each.before < 0 else each.before, is_number=True),
+        number("AFTER", "after"),
+    )
+    call.out.rows(done.results, columns)
+    if done.dry_run:
+        call.out.line("nothing was changed: this was a dry run")

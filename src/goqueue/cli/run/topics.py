@@ -1,0 +1,92 @@
+"""`goqueue topic`."""
+
+from typing import Any
+
+from goqueue.cli.call import Call
+from goqueue.cli.output import Column, count, number, size
+from goqueue.client import HttpRefused
+
+DEAD_LETTERS = ".dlq"
+CONFLICT = 409
+
+
+async def list_topics(call: Call) -> None:
+    stats = (await call.admin.stats()).topic_stats
+    shown = [stats[name] for name in sorted(stats) if call.given.all or not name.endswith(DEAD_LETTERS)]
+    columns = (
+        Column("NAME", lambda each: each.name),
+        number("PARTITIONS", "partitions"),
+        number("MESSAGES", "total_messages"),
+        Column("SIZE", lambda each: size(each.total_size), is_number=True),
+    )
+    call.out.rows(shown, columns, nothing="no topics yet; make one with: goqueue topic create NAME")
+
+
+def _options(call: Call) -> dict[str, Any]:
+    given = call.given
+    options: dict[str, Any] = dict(given.set)
+    if given.retention is not None:
+        options["retention.ms"] = str(given.retention)
+    if given.retention_bytes is not None:
+        options["retention.bytes"] = str(given.retention_bytes)
+    return options
+
+
+async def create(call: Call) -> None:
+    name = call.given.name
+    try:
+        made = await call.admin.create_topic(name, call.given.partitions, **_options(call))
+    except HttpRefused as error:
+        if error.status != CONFLICT or not call.given.if_not_exists:
+            raise
+        found = await call.admin.topic(name)
+        facts = {"name": name, "partitions": found.partitions, "created": False}
+        call.out.done(f"topic {name} is there already, with {count(found.partitions, 'partition')}", facts)
+        return
+    call.out.done(f"made topic {made.name} with {count(made.partitions, 'partition')}", made)
+
+
+async def describe(call: Call) -> None:
+    topic = await call.admin.topic(call.given.name)
+    call.out.facts(
+        topic,
+        {
+            "Name": topic.name,
+            "Id": topic.id,
+            "Partitions": topic.partitions,
+            "Messages": topic.total_messages,
+            "Size": size(topic.total_size_bytes),
+            "Options": topic.options or "all as the node says",
+        },
+    )
+    if call.out.is_for_a_person:
+        call.out.heading("Partitions")
+        rows = [
+            [name, str(each.earliest), str(each.next), str(each.next - each.earliest)]
+            for name, each in topic.partition_offsets.items()
+        ]
+        call.out.table(["PARTITION", "EARLIEST", "NEXT", "MESSAGES"], rows, [True] * 4)
+
+
+async def alter(call: Call) -> None:
+    given = call.given
+    options = _options(call) | dict.fromkeys(given.unset)
+    if not options and given.partitions is None:
+        given.refuse("say what to change: --partitions, --retention, --retention-bytes, --set or --unset")
+    if options:
+        await call.admin.set_options(given.name, **options)
+    if given.partitions is not None:
+        await call.admin.add_partitions(given.name, given.partitions)
+    topic = await call.admin.topic(given.name)
+    options_now = ", ".join(f"{name}={value}" for name, value in topic.options.items()) or "as the node says"
+    call.out.done(f"topic {topic.name} has {count(topic.partitions, 'partition')}; options: {options_now}", topic)
+
+
+async def delete(call: Call) -> None:
+    name = call.given.name
+    if not call.given.force:
+        topic = await call.admin.topic(name)
+        question = f"Delete topic {name} with {count(topic.total_messages, 'message')}, for good?"
+        call.confirm(question, flag="--force")
+    await call.admin.delete_topic(name)
+    call.out.done(f"deleted topic {name}", {"name": name, "deleted": True})

@@ -1,0 +1,76 @@
+"""What a command is, as data: parser, help, completion and the reference in docs/ are all made from it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+OUTPUTS = ("table", "json", "yaml")
+
+
+class Arg(NamedTuple):
+    """One argument. With dashes it is a flag, without it is told by its place."""
+
+    names: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    """Empty: it takes no value, it is on or off."""
+    kind: Callable[[str], Any] = str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    is_repeated: bool = False
+    is_required: bool = False
+    is_optional: bool = False
+    """Of one without dashes: it may be left out."""
+    one_of: str = ""
+    """At most one of those with the same word here."""
+    dest: str = ""
+    is_absent_by_default: bool = False
+    """Not said is not the same as any value."""
+
+    @property
+    def is_flag(self) -> bool:
+        return self.names[0].startswith("-")
+
+    @property
+    def takes_value(self) -> bool:
+        return not self.is_flag or bool(self.metavar)
+
+    @property
+    def name(self) -> str:
+        return self.dest or self.names[-1].lstrip("-").replace("-", "_")
+
+
+class Command(NamedTuple):
+    words: str
+    """As one types it: `topic create`."""
+    summary: str
+    run: str
+    """Module and function under goqueue.cli.run."""
+    args: tuple[Arg, ...] = ()
+    more_args: Callable[[], tuple[Arg, ...]] = tuple
+    """Those that cost time to find out; asked for only where somebody looks."""
+    about: str = ""
+    """More, under the summary."""
+    examples: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = OUTPUTS
+    """Empty: it says nothing that could have another shape."""
+    is_remote: bool = True
+    """It asks a node: --server and the like mean something."""
+
+
+def flag(*names: str, help: str, **more: Any) -> Arg:
+    return Arg(names, help, **more)
+
+
+def place(name: str, help: str, **more: Any) -> Arg:
+    return Arg((name,), help, metavar=name.upper(), **more)
+
+
+def output_arg(outputs: tuple[str, ...]) -> Arg:
+    return flag(
+        "-o",
+        "--output",
+        help=f"shape of what is shown (default {outputs[0]})",
+        metavar="|".join(outputs),
+        choices=outputs,
+        is_absent_by_default=True,
+    )

@@ -1,0 +1,52 @@
+"""The part of `Admin` that looks at journeys of messages: what happened to them, and where they are."""
+
+from goqueue.client.admin_part import AdminPart
+from goqueue.client.http import word
+from goqueue.client.times import Moment
+from goqueue.wire.rest import traces as rest_traces
+
+
+class TraceAdmin(AdminPart):
+    async def traces(self, limit: int = 100) -> list[rest_traces.TraceSummary]:
+        """Of the latest messages that anything happened to."""
+        return (await self._http.ask(rest_traces.TraceList, "GET", "/traces", query={"limit": limit})).traces
+
+    async def trace(self, trace_id: str) -> rest_traces.TraceDetails:
+        return await self._http.ask(rest_traces.TraceDetails, "GET", f"/traces/{word(trace_id)}")
+
+    async def search_traces(
+        self,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        limit: int = 100,
+    ) -> list[rest_traces.TraceSummary]:
+        """`status`: completed, error or pending. A key is looked for in one topic."""
+        query = {
+            "topic": topic,
+            "partition": partition,
+            "consumer_group": group,
+            "start": start,
+            "end": end,
+            "status": status,
+            "key": key,
+            "limit": limit,
+        }
+        return (await self._http.ask(rest_traces.TraceSearchResult, "GET", "/traces/search", query=query)).traces
+
+    async def trace_stats(self) -> rest_traces.TraceStats:
+        return await self._http.ask(rest_traces.TraceStats, "GET", "/traces/stats")
+
+    async def why(self, topic: str, partition: int, offset: int) -> rest_traces.Where:
+        """Where a message is, and why it is not delivered yet."""
+        path = f"/topics/{word(topic)}/partitions/{partition}/messages/{offset}/why"
+        return await self._http.ask(rest_traces.Where, "GET", path)
+
+    async def why_key(self, topic: str, key: str) -> rest_traces.Where:
+        """The same for the latest message of a key."""
+        return await self._http.ask(rest_traces.Where, "GET", f"/topics/{word(topic)}/why", query={"key": key})

@@ -1,0 +1,117 @@
+"""What the routes of the schema registry share: each is served twice, where Confluent's clients look for it and under
+/schemas, and speaks of schemas in the same shape.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import msgspec
+
+from goqueue.broker.schemas import Given, Schemas, VersionStored
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import SLASH_SIGN, Handle, Operations
+from goqueue.model.schemas import Level, Mode, RegistryCode, RegistryRefused, SchemaKind
+from goqueue.wire.rest.schemas import NewSchema, ReferenceReply, RegistryErrorReply, SchemaVersion
+
+H = TypeVar("H", bound=Handle)
+SERIALIZED = "serialized"
+PAGE_MAX = 1 << 31
+EXTRAS = {"metadata": "metadata", "ruleSet": "rule_set"}
+"""What is kept with a schema and not looked at, as it is called outside and here."""
+
+
+class Registry(Operations):
+    def __init__(self, tag: str) -> None:
+        super().__init__(tag, RegistryErrorReply)
+
+    def route(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
+        def add(handle: H) -> H:
+            @wraps(handle)
+            async def below(**arguments: Any) -> Any:
+                return await handle(**arguments)
+
+            below.__name__ = f"{handle.__name__}_below_schemas"
+            summary, line, description = (handle.__doc__ or "").partition("\n")
+            below.__doc__ = f"{summary.rstrip('.')} (below /schemas){line}{description}"
+            self._add(method, path, **more)(handle)
+            self._add(method, f"/schemas{path}", **more)(below)
+            return handle
+
+        return add
+
+
+def named(subject: str) -> str:
+    """As its owner wrote it."""
+    return subject.replace(SLASH_SIGN, "/")
+
+
+def is_set(flag: str) -> bool:
+    return flag.lower() == "true"
+
+
+def page(items: list[Any], offset: int, limit: int) -> list[Any]:
+    first = max(0, offset)
+    return items[first : first + (limit if limit >= 0 else PAGE_MAX)]
+
+
+def given_schema(body: NewSchema) -> Given:
+    extras = {name: value for name, field in EXTRAS.items() if (value := getattr(body, field)) is not None}
+    kind = (body.schema_type or SchemaKind.AVRO).upper()
+    if kind not in SchemaKind.__members__:
+        raise RegistryRefused(RegistryCode.INVALID_SCHEMA, f"the schema type {kind!r} is none of AVRO, JSON, PROTOBUF")
+    return Given(
+        body.schema,
+        SchemaKind(kind),
+        [each.plain() for each in body.references or ()],
+        msgspec.json.encode(extras, order="deterministic") if extras else b"",
+    )
+
+
+def shown(schemas: Schemas, schema_id: int, how: str = "") -> dict[str, Any]:
+    """The fields of a schema by its id."""
+    schema = schemas.schema(schema_id)
+    text = schema.text
+    if how == SERIALIZED and schema.kind is SchemaKind.PROTOBUF:
+        parsed = schemas.parsed(schema_id)
+        assert parsed is not None
+        text = parsed.serialized
+    fields: dict[str, Any] = {"schema": text, "schema_type": schema.kind.value}
+    if schema.references:
+        fields["references"] = [
+            ReferenceReply(name=each.name, subject=each.subject, version=each.version) for each in schema.references
+        ]
+    if schema.extras:
+        extras = msgspec.json.decode(schema.extras)
+        fields |= {EXTRAS[name]: value for name, value in extras.items()}
+    return fields
+
+
+def version_reply(call: Call, found: VersionStored, how: str = "") -> SchemaVersion:
+    fields = shown(call.broker.schemas, found.schema_id, how)
+    return SchemaVersion(subject=found.subject, version=found.version, id=found.schema_id, **fields)
+
+
+async def order(call: Call, command: Any) -> Any:
+    """Wait for what the registry decides; raise it if it says no."""
+    result: Any = await call.ask(lambda done: call.broker.schemas.submit(command, done))
+    return checked(result)
+
+
+def checked(result: Any) -> Any:
+    if result.code is not RegistryCode.NONE:
+        raise RegistryRefused(result.code, result.message)
+    return result
+
+
+def level_named(text: str | None) -> Level:
+    if text is None or text.upper() not in Level.__members__:
+        message = f"the compatibility level {text!r} is none of {', '.join(Level)}"
+        raise RegistryRefused(RegistryCode.INVALID_COMPATIBILITY_LEVEL, message)
+    return Level(text.upper())
+
+
+def mode_named(text: str) -> Mode:
+    if text.upper() not in Mode.__members__:
+        raise RegistryRefused(RegistryCode.INVALID_MODE, f"the mode {text!r} is none of {', '.join(Mode)}")
+    return Mode(text.upper())

@@ -1,0 +1,187 @@
+"""The schema registry: compatibility levels, modes, and how many schemas there are."""
+
+from goqueue.broker.schemas import SetLevel, SetMode
+from goqueue.broker.validation import subjects_of
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
+from goqueue.model.schemas import EVERYWHERE, Level, Mode, RegistryCode, RegistryRefused, check_subject
+from goqueue.wire.rest.schemas import (
+    Config,
+    ConfigQuery,
+    ConfigReply,
+    ModeBody,
+    ModeQuery,
+    ModeReply,
+    SchemaStats,
+    SubjectPath,
+    SubjectStats,
+)
+
+LIST = (404, 422)
+OFF = "off"
+schema_config = Registry("Schemas")
+
+
+def _config(level: Level | None) -> ConfigReply:
+    said = (level or Level.BACKWARD).value
+    return ConfigReply(compatibility=said, compatibility_level=said)
+
+
+@schema_config.route("GET", "/config")
+async def get_config(call: Call) -> ConfigReply:
+    """The compatibility level of subjects that have none of their own."""
+    return _config(call.broker.schemas.machine.level(EVERYWHERE))
+
+
+@schema_config.route("PUT", "/config", errors=(422,))
+async def set_config(call: Call, body: Config) -> ConfigReply:
+    """Set the compatibility level of subjects that have none of their own."""
+    return await _set_level(call, EVERYWHERE, body)
+
+
+@schema_config.route("DELETE", "/config")
+async def reset_config(call: Call) -> ConfigReply:
+    """Back to BACKWARD; gives the level that was."""
+    before = call.broker.schemas.machine.level(EVERYWHERE)
+    await order(call, SetLevel(EVERYWHERE, None))
+    return _config(before)
+
+
+@schema_config.route("GET", "/config/{subject}", errors=LIST)
+async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) -> ConfigReply:
+    """The compatibility level of a subject.
+
+    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
+    """
+    subject = named(path.subject)
+    level = call.broker.schemas.machine.level(subject, is_set(query.default_to_global))
+    if level is None:
+        message = f"subject {subject!r} has no compatibility level of its own"
+        raise RegistryRefused(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, message)
+    return _config(level)
+
+
+@schema_config.route("PUT", "/config/{subject}", errors=(422,))
+async def set_subject_config(call: Call, path: SubjectPath, body: Config) -> ConfigReply:
+    """Set the compatibility level of a subject."""
+    return await _set_level(call, named(path.subject), body)
+
+
+@schema_config.route("DELETE", "/config/{subject}", errors=LIST)
+async def reset_subject_config(call: Call, path: SubjectPath) -> ConfigReply:
+    """A subject has no compatibility level of its own any more; gives the one that it had."""
+    subject = named(path.subject)
+    before = call.broker.schemas.machine.level(subject)
+    await order(call, SetLevel(subject, None))
+    return _config(before)
+
+
+async def _set_level(call: Call, subject: str, body: Config) -> ConfigReply:
+    level = level_named(body.compatibility if body.compatibility is not None else body.compatibility_level)
+    if subject:
+        check_subject(subject)
+    await order(call, SetLevel(subject, level))
+    return _config(level)
+
+
+@schema_config.route("GET", "/mode")
+async def get_mode(call: Call) -> ModeReply:
+    """Whether schemas may be registered."""
+    return ModeReply(mode=(call.broker.schemas.machine.mode(EVERYWHERE) or Mode.READWRITE).value)
+
+
+@schema_config.route("PUT", "/mode", errors=(422,))
+async def set_mode(call: Call, query: ModeQuery, body: ModeBody) -> ModeReply:
+    """Set whether schemas may be registered: READWRITE, READONLY or IMPORT."""
+    return await _set_mode(call, EVERYWHERE, query, body)
+
+
+@schema_config.route("DELETE", "/mode")
+async def reset_mode(call: Call) -> ModeReply:
+    """Back to READWRITE; gives the mode that was."""
+    before = await get_mode(call)
+    await order(call, SetMode(EVERYWHERE, None))
+    return before
+
+
+@schema_config.route("GET", "/mode/{subject}", errors=LIST)
+async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) -> ModeReply:
+    """The mode of a subject.
+
+    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
+    """
+    subject = named(path.subject)
+    mode = call.broker.schemas.machine.mode(subject, is_set(query.default_to_global))
+    if mode is None:
+        raise RegistryRefused(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, f"subject {subject!r} has no mode of its own")
+    return ModeReply(mode=mode.value)
+
+
+@schema_config.route("PUT", "/mode/{subject}", errors=(422,))
+async def set_subject_mode(call: Call, path: SubjectPath, query: ModeQuery, body: ModeBody) -> ModeReply:
+    """Set the mode of a subject."""
+    return await _set_mode(call, named(path.subject), query, body)
+
+
+@schema_config.route("DELETE", "/mode/{subject}", errors=LIST)
+async def reset_subject_mode(call: Call, path: SubjectPath) -> ModeReply:
+    """A subject has no mode of its own any more; gives the one that it had."""
+    before = await get_subject_mode(call, path, ConfigQuery(default_to_global="true"))
+    await order(call, SetMode(named(path.subject), None))
+    return before
+
+
+async def _set_mode(call: Call, subject: str, query: ModeQuery, body: ModeBody) -> ModeReply:
+    if subject:
+        check_subject(subject)
+    mode = mode_named(body.mode)
+    await order(call, SetMode(subject, mode, is_set(query.force)))
+    return ModeReply(mode=mode.value)
+
+
+@schema_config.route("GET", "/contexts")
+async def list_contexts(call: Call) -> list[str]:  # noqa: ARG001
+    """There is one context, the default one."""
+    return ["."]
+
+
+@schema_config.get("/schemas/stats")
+async def schema_stats(call: Call) -> SchemaStats:
+    """How many schemas there are, and which topics are checked."""
+    registry, machine = call.broker.schemas, call.broker.schemas.machine
+    topics = call.broker.topics
+    checked: set[str] = set()
+    for topic in topics.image.topics.values():
+        options = topic.options(topics.defaults)
+        if options.schema_validation != OFF:
+            checked.update(subjects_of(topic.name, options))
+    subjects = []
+    versions = 0
+    for name in machine.subjects():
+        found = machine.versions(name)
+        versions += len(found)
+        subjects.append(
+            SubjectStats(
+                subject=name,
+                version_count=len(found),
+                latest_version=found[-1].version,
+                latest_schema_id=found[-1].schema_id,
+                compatibility=(machine.level(name) or Level.BACKWARD).value,
+                validation_enabled=name in checked,
+            )
+        )
+    everywhere = (machine.level(EVERYWHERE) or Level.BACKWARD).value
+    schemas = len(machine.schema_ids())
+    return SchemaStats(
+        subjects=len(subjects),
+        schemas=schemas,
+        versions=versions,
+        subject_count=len(subjects),
+        total_schemas=schemas,
+        global_compatibility=everywhere,
+        validation_enabled=bool(checked),
+        cached_validators=registry.parsed_count,
+        rejected_total=call.broker.validation.rejected,
+        dead_lettered_total=call.broker.validation.buried,
+        subject_stats=subjects,
+    )

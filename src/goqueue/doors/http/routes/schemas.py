@@ -1,0 +1,215 @@
+"""The schema registry: subjects, versions and schemas by id, as Confluent's clients ask for them."""
+
+from goqueue.broker.schemas import DeleteSubject, DeleteVersion
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.routes.registry import (
+    Registry,
+    checked,
+    given_schema,
+    is_set,
+    named,
+    order,
+    page,
+    shown,
+    version_reply,
+)
+from goqueue.model.schemas import SchemaKind
+from goqueue.wire.rest.schemas import (
+    Compatibility,
+    CompatibilityQuery,
+    DeleteQuery,
+    IdPath,
+    ListQuery,
+    NewSchema,
+    NormalizeQuery,
+    Registered,
+    SchemaById,
+    SchemaQuery,
+    SchemasQuery,
+    SchemaVersion,
+    SubjectPath,
+    SubjectsQuery,
+    SubjectVersion,
+    VersionPath,
+)
+
+LIST = (404, 422)
+schemas = Registry("Schemas")
+
+
+@schemas.route("GET", "/subjects", errors=(422,))
+async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
+    """Names of all subjects."""
+    machine = call.broker.schemas.machine
+    found = machine.subjects(is_set(query.deleted) or is_set(query.deleted_only))
+    if is_set(query.deleted_only):
+        found = [name for name in found if not machine.versions(name)]
+    prefix = query.subject_prefix.removeprefix(":*:")
+    return page([name for name in found if name.startswith(prefix)], query.offset, query.limit)
+
+
+@schemas.route("POST", "/subjects/{subject}/versions", errors=(409, 413, 422))
+async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> Registered:
+    """Register a schema under a subject.
+
+    A schema that the subject has already keeps its version; one that another subject has keeps its id.
+    """
+    place = (body.id or 0, max(0, body.version or 0))
+    given, normalize = given_schema(body), is_set(query.normalize)
+    result = checked(
+        await call.ask(
+            lambda done: call.broker.schemas.register(
+                named(path.subject), given, done, normalize=normalize, place=place
+            )
+        )
+    )
+    return Registered(id=result.schema_id, version=result.version)
+
+
+@schemas.route("POST", "/subjects/{subject}", errors=LIST)
+async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> SchemaVersion:
+    """Under which version a subject has a schema."""
+    found = call.broker.schemas.look_up(
+        named(path.subject), given_schema(body), normalize=is_set(query.normalize), with_deleted=is_set(query.deleted)
+    )
+    return version_reply(call, found, query.format)
+
+
+@schemas.route("DELETE", "/subjects/{subject}", errors=LIST)
+async def delete_subject(call: Call, path: SubjectPath, query: DeleteQuery) -> list[int]:
+    """Delete all versions of a subject.
+
+    What was deleted is kept until it is deleted again with `permanent=true`.
+    """
+    result = await order(call, DeleteSubject(named(path.subject), is_set(query.permanent)))
+    return list(result.versions)
+
+
+@schemas.route("GET", "/subjects/{subject}/versions", errors=LIST)
+async def list_versions(call: Call, path: SubjectPath, query: ListQuery) -> list[int]:
+    """Numbers of the versions of a subject."""
+    found = call.broker.schemas.versions(named(path.subject), is_set(query.deleted))
+    return page([each.version for each in found], query.offset, query.limit)
+
+
+@schemas.route("GET", "/subjects/{subject}/versions/{version}", errors=LIST)
+async def get_version(call: Call, path: VersionPath, query: SchemaQuery) -> SchemaVersion:
+    """One version of a subject."""
+    found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
+    return version_reply(call, found, query.format)
+
+
+@schemas.route("GET", "/subjects/{subject}/versions/{version}/schema", errors=LIST)
+async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> str:
+    """The text of one version, as a JSON string."""
+    found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
+    text: str = shown(call.broker.schemas, found.schema_id, query.format)["schema"]
+    return text
+
+
+@schemas.route("GET", "/subjects/{subject}/versions/{version}/referencedby", errors=LIST)
+async def list_referencing(call: Call, path: VersionPath, query: ListQuery) -> list[int]:
+    """Ids of the schemas that refer to one version."""
+    found = call.broker.schemas.version(named(path.subject), path.version, with_deleted=True)
+    ids = call.broker.schemas.machine.referenced_by(found.subject, found.version, is_set(query.deleted))
+    return page(ids, query.offset, query.limit)
+
+
+@schemas.route("DELETE", "/subjects/{subject}/versions/{version}", errors=LIST)
+async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> int:
+    """Delete one version; gives its number.
+
+    With `permanent=true`: one that was deleted before, for good.
+    """
+    subject, is_permanent = named(path.subject), is_set(query.permanent)
+    registry = call.broker.schemas
+    number = registry.version_number(path.version)
+    if number < 0:
+        number = registry.version(subject, path.version, is_permanent).version
+    await order(call, DeleteVersion(subject, number, is_permanent))
+    return number
+
+
+@schemas.get("/schemas", errors=(422,))
+async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
+    """All versions of all subjects."""
+    machine = call.broker.schemas.machine
+    with_deleted, latest_only = is_set(query.deleted), is_set(query.latest_only)
+    found = []
+    for subject in machine.subjects(with_deleted):
+        if subject.startswith(query.subject_prefix.removeprefix(":*:")):
+            versions = machine.versions(subject, with_deleted)
+            found += versions[-1:] if latest_only else versions
+    return [version_reply(call, each) for each in page(found, query.offset, query.limit)]
+
+
+@schemas.route("GET", "/schemas/types")
+async def list_schema_types(call: Call) -> list[str]:  # noqa: ARG001
+    """The formats of schemas that are understood."""
+    return sorted(SchemaKind)
+
+
+@schemas.route("GET", "/schemas/ids/{id}", errors=LIST)
+async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById:
+    """A schema by its id, and where it was registered first."""
+    registry = call.broker.schemas
+    reply = SchemaById(id=path.id, **shown(registry, path.id, query.format))
+    uses = registry.machine.uses(path.id) or registry.machine.uses(path.id, with_deleted=True)
+    if uses:
+        reply.subject, reply.version = uses[0].subject, uses[0].version
+    return reply
+
+
+@schemas.route("GET", "/schemas/ids/{id}/schema", errors=LIST)
+async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> str:
+    """The text of a schema by its id, as a JSON string."""
+    text: str = shown(call.broker.schemas, path.id, query.format)["schema"]
+    return text
+
+
+@schemas.route("GET", "/schemas/ids/{id}/subjects", errors=LIST)
+async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> list[str]:
+    """The subjects that have a schema."""
+    call.broker.schemas.schema(path.id)
+    uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
+    found = list(dict.fromkeys(each.subject for each in uses if query.subject in ("", each.subject)))
+    return page(found, query.offset, query.limit)
+
+
+@schemas.route("GET", "/schemas/ids/{id}/versions", errors=LIST)
+async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> list[SubjectVersion]:
+    """The versions that have a schema."""
+    call.broker.schemas.schema(path.id)
+    uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
+    found = [each for each in uses if query.subject in ("", each.subject)]
+    return [
+        SubjectVersion(subject=each.subject, version=each.version) for each in page(found, query.offset, query.limit)
+    ]
+
+
+@schemas.route("POST", "/compatibility/subjects/{subject}/versions", errors=LIST)
+async def check_compatibility(
+    call: Call, path: SubjectPath, query: CompatibilityQuery, body: NewSchema
+) -> Compatibility:
+    """Whether a schema could be registered now, by the compatibility level of the subject."""
+    normalize = is_set(query.normalize)
+    problems = call.broker.schemas.problems(named(path.subject), given_schema(body), None, normalize=normalize)
+    return _compatibility(problems, is_set(query.verbose))
+
+
+@schemas.route("POST", "/compatibility/subjects/{subject}/versions/{version}", errors=LIST)
+async def check_compatibility_with(
+    call: Call, path: VersionPath, query: CompatibilityQuery, body: NewSchema
+) -> Compatibility:
+    """Whether a schema is compatible with one version, by the compatibility level of the subject."""
+    normalize = is_set(query.normalize)
+    registry = call.broker.schemas
+    problems = registry.problems(named(path.subject), given_schema(body), path.version, normalize=normalize)
+    return _compatibility(problems, is_set(query.verbose))
+
+
+def _compatibility(problems: list[str], is_verbose: bool) -> Compatibility:
+    reply = Compatibility(is_compatible=not problems)
+    if is_verbose:
+        reply.messages = problems
+    return reply

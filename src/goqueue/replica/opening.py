@@ -1,0 +1,71 @@
+"""Some copies of one topic on their way into service. The disk's part takes long for many new partitions, so it may be
+done in another thread: nobody else knows of these copies yet.
+"""
+
+from collections.abc import Sequence
+
+from goqueue.model.errors import GoQueueError, LogPoisoned
+from goqueue.model.topics import Topic, TopicOptions
+from goqueue.replica.replica import Defer, Replica
+from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.options import LogOptions
+
+FIRST_EPOCH = 0
+
+
+class Opening:
+    """`run` in any thread, once; then the rest belongs to the owner's."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        topic: Topic,
+        partitions: Sequence[int],
+        options: TopicOptions,
+        log_options: LogOptions,
+        defer: Defer,
+        now_ms: int,
+    ) -> None:
+        self.topic = topic.name
+        self.partitions = partitions
+        self.opened: dict[int, Replica] = {}
+        self.failed: dict[int, GoQueueError] = {}
+        self._directory = directory
+        self._options = options
+        self._log_options = log_options
+        self._defer = defer
+        self._now_ms = now_ms
+
+    def run(self) -> None:
+        """Each is opened or known to have failed when this returns; one costs the others nothing."""
+        try:
+            made = self._directory.make_directories(self.topic, self.partitions)
+        except OSError:
+            made = set()  # each meets the error again, or does not
+        for partition in self.partitions:
+            try:
+                self.opened[partition] = self._open(partition, has_directory=partition in made)
+            except GoQueueError as error:
+                self.failed[partition] = error
+            except OSError as error:
+                self.failed[partition] = LogPoisoned(f"{self.topic}/{partition} cannot be opened: {error}")
+
+    def _open(self, partition: int, *, has_directory: bool) -> Replica:
+        log = self._directory.load_log(
+            self.topic,
+            partition,
+            self._log_options,
+            self._now_ms,
+            first_epoch=FIRST_EPOCH,
+            has_directory=has_directory,
+        )
+        replica = Replica(
+            log,
+            f"{self.topic}/{partition}",
+            leader_epoch=log.state.epochs.latest + (not log.is_new),
+            options=self._options,
+            defer=self._defer,
+            now_ms=self._now_ms,
+        )
+        replica.place = self.topic, partition
+        return replica

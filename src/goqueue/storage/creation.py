@@ -1,0 +1,40 @@
+"""A log's first files. Each is synced once and all their names together, since a topic may have a thousand logs.
+
+A crash on the way leaves nothing or a log that is empty: the state comes whole under its name or not at all, and a log
+that has no segment yet is made anew by whoever opens it.
+"""
+
+from goqueue.records.batch import NO_EPOCH
+from goqueue.storage.disk import Disk
+from goqueue.storage.options import LogOptions
+from goqueue.storage.recovery import Recovered
+from goqueue.storage.segment import Segment
+from goqueue.storage.walk import Expected
+
+
+def create(
+    disk: Disk,
+    directory: str,
+    options: LogOptions,
+    recovered: Recovered,
+    now_ms: int,
+    *,
+    first_epoch: int,
+    has_directory: bool,
+) -> bool:
+    """Give a log that has no segment its first one; True if it is new. Durable when the directory is synced."""
+    if recovered.segments:
+        return False
+    state, is_new = recovered.state, recovered.state_changed
+    if not has_directory:
+        disk.make_directory(directory)
+    if is_new:
+        if first_epoch != NO_EPOCH:
+            state.epochs.begin(first_epoch, state.start_offset)
+        state.save_first(disk, directory)
+        recovered.state_changed = False
+    expected = Expected(state.epochs)
+    recovered.segments.append(
+        Segment.create(disk, directory, state.start_offset, expected, options.index_interval_bytes, now_ms)
+    )
+    return is_new

@@ -1,0 +1,84 @@
+"""`goqueue config`, the precedence of what names a server, and `goqueue doctor`."""
+
+import stat
+
+from tests.integration.goqueue_command import Command
+from tests.integration.process import Node
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def test_contexts_from_making_to_deleting(goqueue: Command, node: Node) -> None:
+    goqueue.environment.pop("GOQUEUE_SERVER")
+    assert "goqueue config set-context" in goqueue.run("config", "get-contexts").err
+    assert goqueue.run("config", "set-context", "here", "--server", node.url).out == "made context here\n"
+    goqueue.run("config", "set-context", "there", "--server", NOWHERE, "--api-key", "secret", "--timeout", "5s")
+    file = goqueue.home / ".goqueue" / "config.yaml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert goqueue.table("config", "get-contexts") == [
+        ["*", "here", node.url, "-", "-"],
+        ["there", NOWHERE, "5s", "set"],
+    ]
+    assert [each["name"] for each in goqueue.json("config", "get-contexts")] == ["here", "there"]
+
+    viewed = goqueue.json("config", "view")
+    assert (viewed["current-context"], viewed["now"]["server"]) == ("here", node.url)
+    assert viewed["contexts"]["there"]["api-key"] == "(hidden)"
+    assert "secret" not in goqueue.run("config", "view").out
+    assert goqueue.json("config", "view", "--raw")["contexts"]["there"]["api-key"] == "secret"
+
+    goqueue.run("topic", "list")
+    goqueue.run("config", "use-context", "there")
+    goqueue.run("topic", "list", code=5)
+    goqueue.run("config", "delete-context", "there")
+    assert goqueue.json("config", "view")["current-context"] is None
+    assert "there is no context 'there'" in goqueue.run("config", "use-context", "there", code=2).err
+    assert "--server" in goqueue.run("config", "set-context", "empty", code=2).err
+
+
+def test_flags_go_before_environment_before_file_before_default(goqueue: Command) -> None:
+    servers = {name: f"http://{name}:1" for name in ("flag", "variable", "current", "chosen")}
+
+    def now(*words: str) -> str:
+        return str(goqueue.json("config", "view", *words)["now"]["server"])
+
+    goqueue.environment.pop("GOQUEUE_SERVER")
+    assert now() == "http://127.0.0.1:8080"
+    for name in ("current", "chosen"):
+        goqueue.run("config", "set-context", name, "--server", servers[name])
+    assert now() == servers["current"]
+    goqueue.environment["GOQUEUE_CONTEXT"] = "chosen"
+    assert now() == servers["chosen"]
+    goqueue.environment["GOQUEUE_SERVER"] = servers["variable"]
+    assert now() == servers["variable"]
+    assert now("--context", "current") == servers["current"]
+    assert now("--context", "current", "--server", servers["flag"]) == servers["flag"]
+    goqueue.environment["GOQUEUE_API_KEY"] = "from-the-environment"
+    assert goqueue.json("config", "view", "--raw")["now"]["api-key"] == "from-the-environment"
+    assert goqueue.json("config", "view", "--raw", "--api-key", "k")["now"]["api-key"] == "k"
+
+
+def test_a_file_that_cannot_be_used(goqueue: Command) -> None:
+    file = goqueue.home / ".goqueue" / "config.yaml"
+    file.parent.mkdir()
+    for text in ("contexts: [", "contexts: {a: {sever: x}}", "- 1", "current-context: [a]"):
+        file.write_text(text, "utf-8")
+        said = goqueue.run("topic", "list", code=2)
+        assert str(file) in said.err
+    file.write_text("contexts: {a: {server: 'http://a:1', api-key: k}}", "utf-8")
+    file.chmod(0o644)
+    assert f"chmod 600 {file}" in goqueue.run("config", "get-contexts").err
+
+
+def test_doctor(goqueue: Command, node: Node) -> None:
+    found = {each["check"]: each for each in goqueue.json("doctor", "--data-dir", str(node.data_dir))}
+    assert found["data directory"]["state"] == "ok"
+    assert found["in use"]["found"] == "a node runs on it"
+    assert found["server"]["state"] == "ok"
+    assert found["server clock"]["state"] == "ok"
+    assert {"filesystem", "disk space", "sync", "limits", "clock"} <= found.keys()
+    (goqueue.home / "file").touch()
+    said = goqueue.run("doctor", "--data-dir", "file", "--server", NOWHERE, code=1)
+    assert "file is no directory" in said.out
+    assert "start one with goqueue serve" in said.out

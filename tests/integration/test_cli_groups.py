@@ -1,0 +1,51 @@
+"""`goqueue group` and `goqueue replay`, run as a script would."""
+
+from tests.integration.goqueue_command import Command
+
+
+def test_a_group_is_looked_at_set_back_and_deleted(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-group-topic", "-p", "1")
+    goqueue.run("produce", "cli-group-topic", "-m", "a", "-m", "b", "-m", "c")
+    take = ("consume", "cli-group-topic", "--group", "cli-group", "-o", "value", "--wait", "1s")
+    assert goqueue.run(*take, "-n", "3").out == "a\nb\nc\n"
+
+    assert ["cli-group", "share", "Empty", "0", "cli-group-topic"] in goqueue.table("group", "list")
+    (listed,) = [each for each in goqueue.json("group", "list") if each["id"] == "cli-group"]
+    assert (listed["state"], listed["topics"]) == ("Empty", ["cli-group-topic"])
+    described = goqueue.json("group", "describe", "cli-group")
+    assert (described["id"], described["total_lag"], described["lag"][0]["settled_offset"]) == ("cli-group", 0, 3)
+    assert (
+        "cli-group-topic          0          -        3    3    0  -"
+        in goqueue.run("group", "describe", "cli-group").out
+    )
+    assert goqueue.table("group", "offsets", "cli-group") == [["cli-group-topic", "0", "3"]]
+    offsets = [{"topic": "cli-group-topic", "partition": 0, "offset": 3}]
+    assert goqueue.json("group", "offsets", "cli-group") == offsets
+
+    reset = ("group", "reset-offsets", "cli-group", "--topic", "cli-group-topic")
+    dry = goqueue.run(*reset, "--to-earliest", "--dry-run")
+    assert dry.lines[0] == ["0", "3", "0"]
+    assert "nothing was changed" in dry.out
+    moved = goqueue.json(*reset, "--to-offset", "2")
+    assert (moved["dry_run"], moved["results"]) == (False, [{"partition": 0, "before": 3, "after": 2}])
+    assert goqueue.run(*take, "-n", "1").out == "c\n"
+    assert goqueue.table(*reset, "--to-time", "-2h", "--dry-run")[0] == ["0", "3", "0"]
+    assert goqueue.table(*reset, "--to-latest", "--dry-run")[0] == ["0", "3", "3"]
+    assert "one of the arguments" in goqueue.run(*reset, code=2).err
+
+    assert "--yes" in goqueue.run("group", "delete", "cli-group", code=2).err
+    assert goqueue.run("group", "delete", "cli-group", "--yes").out == "deleted group cli-group\n"
+    assert "goqueue group list" in goqueue.run("group", "describe", "cli-group", code=3).err
+    goqueue.run("group", "offsets", "cli-group", code=3)
+
+
+def test_a_replay(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-replay", "-p", "1")
+    goqueue.run("produce", "cli-replay", "-m", "a", "-m", "b", "-m", "c")
+    take = ("consume", "cli-replay", "--group", "cli-again", "-o", "value", "--wait", "1s")
+    assert goqueue.run(*take, "-n", "3").out == "a\nb\nc\n"
+    dry = goqueue.run("replay", "cli-again", "cli-replay", "--from", "-2h", "--dry-run")
+    assert dry.out.endswith("3 messages of cli-replay would be delivered to cli-again again\n")
+    done = goqueue.json("replay", "cli-again", "cli-replay", "--from", "1", "--to", "2")
+    assert (done["messages"], done["partitions"][0]["from_offset"]) == (1, 1)
+    assert goqueue.run(*take, "-n", "1").out == "b\n"

@@ -1,0 +1,177 @@
+"""`goqueue produce` and `goqueue consume`, run as a script would."""
+
+import signal
+import subprocess
+
+from tests.integration.goqueue_command import Command
+from tests.integration.process import DEADLINE_S, GOQUEUE
+
+
+def test_messages_from_the_command_line(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-produce", "-p", "2")
+    sent = goqueue.json_lines(
+        "produce",
+        "cli-produce",
+        "-m",
+        "three apples",
+        "-k",
+        "customer-7",
+        "-H",
+        "source=cli",
+        "--priority",
+        "high",
+        "-p",
+        "1",
+    )
+    assert [(each["topic"], each["partition"], each["offset"], each["priority"]) for each in sent] == [
+        ("cli-produce", 1, 0, "high")
+    ]
+    assert goqueue.run("produce", "cli-produce", "four pears", "-p", "0").out == "cli-produce/0/0\n"
+    (first, second) = goqueue.json_lines("consume", "cli-produce")
+    assert (first["value"], first["key"], first["headers"]["source"]) == ("three apples", "customer-7", "cli")
+    assert first["priority"] == "high"
+    assert second["value"] == "four pears"
+    assert [row[-2:] for row in goqueue.table("consume", "cli-produce", "-p", "0", "--from-beginning")] == [
+        ["four", "pears"]
+    ]
+
+
+def test_messages_from_a_file_and_from_stdin(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-lines", "-p", "1")
+    lines = [
+        "# a comment",
+        '{"value": "one", "key": "k", "headers": {"a": "b"}}',
+        "",
+        "plain",
+        '{"other": 1}',
+        '{"value": 5}',
+    ]
+    (goqueue.home / "lines").write_text("\n".join(lines), "utf-8")
+    said = goqueue.run("produce", "cli-lines", "-f", "lines")
+    assert said.out == "cli-lines/0/0\n... 4 messages published\n"
+    assert goqueue.run("produce", "cli-lines", stdin="from stdin\n# not a file\n").out.endswith(
+        "2 messages published\n"
+    )
+    assert (
+        goqueue.run("produce", "cli-lines", "-", "--text", stdin='{"value": "as it stands"}').out == "cli-lines/0/6\n"
+    )
+    values = goqueue.run("consume", "cli-lines", "-o", "value").out.splitlines()
+    assert values == [
+        "one",
+        "plain",
+        '{"other": 1}',
+        '{"value": 5}',
+        "from stdin",
+        "# not a file",
+        '{"value": "as it stands"}',
+    ]
+    refused = goqueue.run("produce", "cli-lines", "--json", stdin='{"value": "last"}\nplain\n', code=1)
+    assert "line 2 is no JSON object" in refused.err
+    assert "the 1 before it were published" in refused.err
+    assert goqueue.run("consume", "cli-lines", "-o", "value").out.splitlines()[-1] == "last"
+
+
+def test_what_consume_writes_produce_reads(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-from", "-p", "3")
+    goqueue.run("topic", "create", "cli-to", "-p", "1")
+    goqueue.run("produce", "cli-from", "-m", "a", "-m", "b", "-k", "key", "-H", "x=y")
+    written = goqueue.run("consume", "cli-from", "-o", "json").out
+    goqueue.run("produce", "cli-to", "--json", stdin=written)
+    kept = ("value", "key", "headers", "priority")
+    before, after = (goqueue.json_lines("consume", topic) for topic in ("cli-from", "cli-to"))
+    assert [[each[name] for name in kept] for each in before] == [[each[name] for name in kept] for each in after]
+
+
+def test_bytes_that_are_no_text(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-bytes", "-p", "1")
+    (goqueue.home / "raw").write_bytes(b"\xff\xfe\x1b[31m\n")
+    goqueue.run("produce", "cli-bytes", "-f", "raw")
+    goqueue.run("produce", "cli-bytes", "-m", "\x1b[31mred")
+    (raw, red) = goqueue.json_lines("consume", "cli-bytes")
+    assert (raw["value"], raw["value_base64"]) == (None, "//4bWzMxbQ==")
+    assert red["value"] == "\x1b[31mred"
+    assert goqueue.table("consume", "cli-bytes")[1][-1] == "\\x1b[31mred"  # it must not colour a terminal
+
+
+def test_where_to_begin_and_to_end(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-where", "-p", "1")
+    goqueue.run("produce", "cli-where", *(word for number in range(5) for word in ("-m", str(number))))
+
+    def values(*words: str) -> list[str]:
+        return goqueue.run("consume", "cli-where", *words, "-o", "value").out.split()
+
+    assert values("--offset", "3", "-p", "0") == ["3", "4"]
+    assert values("-n", "2") == ["0", "1"]
+    assert values("--from-time", "-2h") == ["0", "1", "2", "3", "4"]
+    assert values("--from-time", "-2h", "--to-time", "-1h") == []
+    assert values("--from-time", "+1h") == []
+    assert values("--from-latest") == []
+    middle = goqueue.json_lines("consume", "cli-where")[2]["timestamp"]
+    late = values("--from-time", middle)
+    assert late[-3:] == ["2", "3", "4"]
+    assert values("--to-time", middle) + late == ["0", "1", "2", "3", "4"]
+    assert "--partition" in goqueue.run("consume", "cli-where", "--offset", "3", code=2).err
+    assert "no time" in goqueue.run("consume", "cli-where", "--from-time", "yesterday", code=2).err
+    goqueue.run("consume", "cli-nowhere", code=3)
+    goqueue.run("consume", "cli-where", "-p", "7", code=3)
+
+
+def test_more_than_a_page_by_time_over_partitions(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-many", "-p", "3")
+    wanted = [str(number) for number in range(2500)]
+    goqueue.run("produce", "cli-many", stdin="\n".join(wanted))
+    found = goqueue.json_lines("consume", "cli-many")
+    assert sorted((each["value"] for each in found), key=int) == wanted
+    assert [each["timestamp"] for each in found] == sorted(each["timestamp"] for each in found)
+
+
+def test_a_group_takes_each_message_once(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-queue", "-p", "1", "--set", "lease.ms=60000")
+    goqueue.run("produce", "cli-queue", "-m", "a", "-m", "b", "-m", "c", "-m", "d")
+    take = ("consume", "cli-queue", "--group", "cli-takers", "-o", "value", "--wait", "100ms")
+    assert goqueue.run(*take, "-n", "1").out == "a\n"
+    assert goqueue.run(*take, "-n", "1", "--ack", "nack").out == "b\n"
+    assert goqueue.run(*take, "-n", "1", "--ack", "none", "--lease", "1ms").out in ("b\n", "c\n")
+    rest = goqueue.run(*take[:-1], "30s", "-n", "3", "--ack", "reject").out.split()
+    assert sorted(rest) == ["b", "c", "d"]
+    letters = goqueue.json("dlq", "list", "cli-queue")
+    assert [each["error"] for each in letters] == ["rejected with goqueue consume"] * 3
+    assert "goqueue group reset-offsets" in goqueue.run(*take, "--offset", "1", "-p", "0", code=2).err
+    assert "--group" in goqueue.run("consume", "cli-queue", "--ack", "none", code=2).err
+
+
+def test_what_cannot_be_published_is_told(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-partial", "-p", "1")
+    said = goqueue.run("produce", "cli-partial", stdin='good\n{"value": "bad", "partition": 9}\n', code=1)
+    assert "bad was not published" in said.err
+    assert "1 of 2 were not published" in said.err
+    assert goqueue.run("consume", "cli-partial", "-o", "value").out == "good\n"
+    assert "cannot read nowhere" in goqueue.run("produce", "cli-partial", "-f", "nowhere", code=2).err
+    assert "not both" in goqueue.run("produce", "cli-partial", "-m", "a", "-f", "b", code=2).err
+
+
+def test_lines_go_out_as_they_come_in(goqueue: Command) -> None:
+    """What `tail -f` writes is published at once, not when a buffer is full."""
+    goqueue.run("topic", "create", "cli-tail", "-p", "1")
+    command = [str(GOQUEUE), "produce", "cli-tail", "-o", "json"]
+    with subprocess.Popen(
+        command, env=goqueue.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(f"line {number}\n")
+            assert f'"offset": {number}' in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 130
+
+
+def test_a_reader_that_goes_ends_a_follow(goqueue: Command) -> None:
+    """`goqueue consume --follow | head -1` ends when head does, though no more messages come."""
+    goqueue.run("topic", "create", "cli-head", "-p", "1")
+    goqueue.run("produce", "cli-head", "-m", "one", "-m", "two")
+    line = f"set -o pipefail; {GOQUEUE} consume cli-head --follow --from-beginning -o value | head -1"
+    done = subprocess.run(
+        ["bash", "-c", line], env=goqueue.environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("one\n", "", 141)

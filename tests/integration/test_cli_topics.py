@@ -1,0 +1,87 @@
+"""`goqueue topic` and `goqueue cluster`, run as a script would."""
+
+from tests.integration.goqueue_command import Command
+from tests.integration.process import Node
+
+
+def test_a_topic_from_making_to_deleting(goqueue: Command) -> None:
+    made = goqueue.run("topic", "create", "cli-life", "-p", "6", "-r", "168h")
+    assert made.out == "made topic cli-life with 6 partitions\n"
+    assert ["cli-life", "6", "0", "0", "B"] in goqueue.table("topic", "list")
+    listed = {each["name"]: each for each in goqueue.json("topic", "list")}
+    assert listed["cli-life"] == {"name": "cli-life", "partitions": 6, "total_messages": 0, "total_size": 0}
+
+    described = goqueue.json("topic", "describe", "cli-life")
+    assert (described["partitions"], described["options"]) == (6, {"retention.ms": "604800000"})
+    shown = goqueue.run("topic", "describe", "cli-life").out
+    assert "Name:       cli-life\n" in shown
+    assert "PARTITION  EARLIEST  NEXT  MESSAGES\n" in shown
+
+    goqueue.run(
+        "topic", "alter", "cli-life", "--partitions", "8", "--retention-bytes", "10GiB", "--set", "lease.ms=10000"
+    )
+    altered = goqueue.json("topic", "alter", "cli-life", "--unset", "retention.ms")
+    assert altered["options"] == {"retention.bytes": str(10 * 2**30), "lease.ms": "10000"}
+    assert altered["partitions"] == 8
+
+    refused = goqueue.run("topic", "delete", "cli-life", code=2)
+    assert "Say --force if so; there is nobody to ask." in refused.err
+    assert goqueue.run("topic", "delete", "cli-life", "--force").out == "deleted topic cli-life\n"
+    assert "cli-life" not in {each["name"] for each in goqueue.json("topic", "list")}
+
+
+def test_json_of_making_and_deleting(goqueue: Command) -> None:
+    assert goqueue.json("topic", "create", "cli-json", "-p", "2") == {
+        "name": "cli-json",
+        "partitions": 2,
+        "created": True,
+    }
+    again = goqueue.json("topic", "create", "cli-json", "--if-not-exists")
+    assert again == {"name": "cli-json", "partitions": 2, "created": False}
+    assert goqueue.json("topic", "delete", "cli-json", "-f") == {"name": "cli-json", "deleted": True}
+
+
+def test_errors_have_codes_and_say_what_to_do(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-twice")
+    again = goqueue.run("topic", "create", "cli-twice", code=4)
+    assert "cli-twice" in again.err
+    assert "goqueue topic alter" in again.err
+    missing = goqueue.run("topic", "describe", "cli-nowhere", code=3)
+    assert "goqueue topic list" in missing.err
+    bare = goqueue.run("topic", "create", "cli-bare", "-r", "168", code=2)
+    assert "say the unit too, such as 168h" in bare.err
+    assert "--set" in goqueue.run("topic", "alter", "cli-twice", code=2).err
+    goqueue.run("topic", "create", "bad name!", code=2)
+
+
+def test_a_server_that_is_not_there(goqueue: Command) -> None:
+    said = goqueue.run("topic", "list", "--server", "http://127.0.0.1:9", "--timeout", "5s", code=5)
+    assert said.out == ""
+    assert "goqueue serve" in said.err
+    assert "--server" in said.err
+
+
+def test_yaml_is_the_same_data(goqueue: Command) -> None:
+    import yaml
+
+    goqueue.run("topic", "create", "cli-yaml", "-p", "1")
+    told = yaml.safe_load(goqueue.run("topic", "describe", "cli-yaml", "-o", "yaml").out)
+    assert told == goqueue.json("topic", "describe", "cli-yaml")
+
+
+def test_the_cluster(goqueue: Command, node: Node) -> None:
+    info = goqueue.json("cluster", "info")
+    assert (info["server"], info["nodes"], info["node_id"]) == (node.url, 1, "1")
+    assert "Cluster id:" in goqueue.run("cluster", "info").out
+    assert goqueue.json("cluster", "health")["status"] == "pass"
+    assert ["storage", "pass", "all", "partitions", "are", "in", "service"] in goqueue.table("cluster", "health")
+    (row,) = goqueue.table("cluster", "nodes")
+    assert row[:2] == ["1", node.url]
+    (listed,) = goqueue.json("cluster", "nodes")
+    assert (listed["node_id"], listed["state"]) == ("1", "up")
+
+
+def test_versions_here_and_there(goqueue: Command, node: Node) -> None:
+    both = goqueue.json("version", "--remote")
+    assert both == {"client": both["client"], "server": both["client"], "address": node.url}
+    assert goqueue.run("version", "--remote").out == f"goqueue {both['client']}\nserver {both['client']} ({node.url})\n"
