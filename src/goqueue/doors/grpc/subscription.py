@@ -8,7 +8,7 @@ from typing import Any
 
 from goqueue.broker.member_poll import BEATS_PER_SESSION, Polled, PollRequest, poll
 from goqueue.broker.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
-from goqueue.broker.queues import Place
+from goqueue.broker.queues import EARLIEST, Place
 from goqueue.broker.receive import LeasedPlace
 from goqueue.broker.replay import Where
 from goqueue.doors.grpc.call import Call, named
@@ -101,11 +101,11 @@ class Subscription:
     async def _begin(self, where: Where) -> None:
         """Where the group begins in partitions that it has never read."""
         broker = self._call.broker
-        starts: dict[TopicPartition, int] = {}
-        for name in self._topics:
-            for number in range(self._call.topic(name).partitions):
-                starts[TopicPartition(name, number)] = broker.replays.resolve(name, number, where)
-        if where.end != "earliest":
+        partitions = [
+            TopicPartition(name, number) for name in self._topics for number in range(self._call.topic(name).partitions)
+        ]
+        if where.end != EARLIEST:  # which is where it begins if nobody says otherwise
+            starts = {each: broker.replays.resolve(*each, where) for each in partitions}
             _: object = await self._call.ask(
                 lambda done: broker.members.progress.start_at(self._group_id, starts, done)
             )

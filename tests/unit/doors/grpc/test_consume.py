@@ -116,3 +116,18 @@ async def test_bad_reads_are_refused(door: Door) -> None:
         ),
     ):
         await door.refused(_all(door, request), status, code)
+
+
+@served
+async def test_who_does_not_read_holds_nobody_up_and_loses_nothing(door: Door) -> None:
+    await door.topic()
+    slow = door.client._calls.stream("Consume", pb.ConsumeRequest(topic="orders"))
+    for number in range(30):
+        await door.client.publish("orders", b"%d" % number + bytes(900_000))
+    assert [each.offset for each in await door.read()] == list(range(30))
+    found: list[int] = []
+    async for event in slow:
+        found += [each.offset for each in event.messages.messages]
+        if len(found) == 30:
+            break
+    assert found == list(range(30))
