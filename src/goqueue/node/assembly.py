@@ -66,9 +66,8 @@ class Assembly:
         letters, letter_writer = self._dead_letters(publisher, sender)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
-        identity = Identity(node_id, state.cluster_id)
+        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
         health, sources = self._watched(replicas, publisher)
-        askable = Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
