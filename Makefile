@@ -10,7 +10,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format bench
+.PHONY: help install run test check format bench protos
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ format: .venv/.ready-dev  ## put the code into the shape that check asks for
 
 bench: .venv/.ready-dev  ## measure; writes benchmarks/results/ and RESULTS.md; choose with ONLY=
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+protos: .venv/.ready-dev  ## write the Python of api/proto anew
+	@$(BIN)/python -m tools.protos
 
 .venv/.ready-run: $(PINS)
 	@PYTHON="$(PYTHON)" tools/setup run

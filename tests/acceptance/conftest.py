@@ -34,7 +34,9 @@ class Server:
     def __init__(self, command: list[str | Path], directory: Path, variables: dict[str, str]) -> None:
         self.errors_file = directory / f"stderr-{len(list(directory.glob('stderr-*')))}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
-        clean["GOQUEUE_KAFKA"] = clean["GOQUEUE_HTTP"] = "127.0.0.1:0"  # several nodes run at once
+        clean["GOQUEUE_KAFKA"] = clean["GOQUEUE_HTTP"] = clean["GOQUEUE_GRPC"] = (
+            "127.0.0.1:0"  # several nodes run at once
+        )
         with self.errors_file.open("w") as errors:
             self.process = subprocess.Popen(command, cwd=directory, stderr=errors, env=clean | variables)
 

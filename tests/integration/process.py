@@ -38,6 +38,7 @@ class Node:
         self._arguments = arguments
         self._address = "127.0.0.1:0"
         self._http_address = "127.0.0.1:0"
+        self._grpc_address = "127.0.0.1:0"
         self._process: subprocess.Popen[bytes] | None = None
         self.log_file = directory / "log"
         self.data_dir = directory / "data"
@@ -50,6 +51,11 @@ class Node:
     def url(self) -> str:
         """Of the HTTP door."""
         return f"http://{self._http_address}"
+
+    @property
+    def grpc(self) -> str:
+        """The address of the gRPC door."""
+        return self._grpc_address
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -75,7 +81,7 @@ class Node:
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
-        command += ["--http", self._http_address]
+        command += ["--http", self._http_address, "--grpc", self._grpc_address]
         # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
         command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
@@ -84,7 +90,7 @@ class Node:
         wait_until(lambda: ready_file.exists() or process.poll() is not None, "the start of the node")
         assert process.poll() is None, f"the node ended with {process.returncode}:\n{self.log_tail}"
         ready = json.loads(ready_file.read_text("utf-8"))
-        self._address, self._http_address = ready["kafka"], ready["http"]
+        self._address, self._http_address, self._grpc_address = ready["kafka"], ready["http"], ready["grpc"]
         return self
 
     def kill(self) -> None:

@@ -67,6 +67,22 @@ class MemberProgress:
         command = commands.CommitOffsets(group_id, tuple(wanted), generation, member_id, knows_group_not_found=True)
         self._groups.submit(command, committed)
 
+    def start_at(
+        self, group_id: str, starts: Mapping[TopicPartition, int], on_done: Callable[[GoQueueError | None], None]
+    ) -> None:
+        """Where the group has neither committed nor read as a queue, it begins at these offsets."""
+
+        def fetched(reply: Any) -> None:
+            failure = failure_of(reply)
+            if failure is not None:
+                on_done(failure)
+                return
+            known = {TopicPartition(each.topic, each.partition) for each in reply.offsets if each.offset >= 0}
+            new = ((Place(group_id, *each), offset) for each, offset in starts.items() if each not in known)
+            self._open([one for one in new if self._queues.settled_below(one[0]) is None], on_done)
+
+        self._groups.submit(commands.FetchOffsets(group_id, tuple(starts)), fetched)
+
     def even_out(
         self,
         group_id: str,

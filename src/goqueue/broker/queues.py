@@ -87,6 +87,8 @@ class Queues:
         self.on_dying: list[Callable[[Place], None]] = []
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
+        self._watchers: dict[str, dict[Callable[[], None], None]] = {}
+        self._watchers_are_due = False
         self._rates = LaneRates()
         for group in self._groups:
             group.coordinator.after_apply = partial(self._applied, group)
@@ -114,6 +116,24 @@ class Queues:
         if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
+        if self._watchers and not self._watchers_are_due:
+            self._watchers_are_due = True
+            self._clock.call_soon(self._tell_watchers)
+
+    def watch(self, group_id: str, call: Callable[[], None]) -> None:
+        """Call when something was leased, settled or given back: in this group, or in another."""
+        self._watchers.setdefault(group_id, {})[call] = None
+
+    def unwatch(self, group_id: str, call: Callable[[], None]) -> None:
+        watchers = self._watchers.get(group_id, {})
+        watchers.pop(call, None)
+        if not watchers:
+            self._watchers.pop(group_id, None)
+
+    def _tell_watchers(self) -> None:
+        self._watchers_are_due = False
+        for call in [call for watchers in self._watchers.values() for call in watchers]:
+            call()
 
     def _tell(self) -> None:
         self._tell_is_due = False
@@ -262,6 +282,10 @@ class Queues:
     def reach(self, place: Place, consumer: str) -> int:
         """The first offset that is neither settled nor held by this consumer."""
         return self.of(place.group_id).machine.reach(place, consumer)
+
+    def held_by(self, group_id: str, consumer: str) -> int:
+        """How many records a consumer holds."""
+        return self.of(group_id).machine.held_by(group_id, consumer)
 
     def tallies(self) -> tuple[Tally, Measured]:
         """What happened since the start, and what is the matter now, in all groups."""

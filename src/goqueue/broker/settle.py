@@ -5,8 +5,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.queues import Place, Queues
 from goqueue.machines.delivery_commands import OLD_LEASE, How, Settle, Settlement, Verdict
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import Receipt, decode_receipt, encode_receipt
+from goqueue.model.refusal import Refused
 
 __all__ = ["How", "OnSettled", "Settled", "Settler", "Verdict", "Wanted"]
 
@@ -58,6 +60,14 @@ class Settler:
 
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
+
+    def receipt_held(self, place: Place, offset: int, consumer: str) -> str:
+        """The receipt of a record that a consumer holds. Refused: it holds no such record."""
+        lease = self._queues.of(place.group_id).machine.lease_of(place, offset, consumer)
+        if lease is None:
+            spot = f"{place.topic}/{place.partition}/{offset}"
+            raise Refused(Code.INVALID_RECORD_STATE, f"{spot} is not leased to member {consumer!r}")
+        return self.receipt(place, offset, lease)
 
     def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
         """As `settle`, and tells what came of it."""

@@ -212,11 +212,35 @@ class TransactionSteps:
 
         def added(error: GoQueueError | None) -> None:
             if error is None:
-                error = self._append(producer, (topic, partition), message, sequence, on_placed)
+                error = self._append(producer, (topic, partition), message, sequence, on_placed, transactional=True)
             if error is not None:
                 on_placed(error)
 
         self.add_partition(producer, topic, partition, added)
+
+    def publish_as(
+        self,
+        producer: Producer,
+        topic: str,
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+    ) -> None:
+        """As a producer of transactions: in the open one. As one without: by its sequence alone."""
+        machine = self._transactions.machine
+        if machine.of_producer(producer.producer_id) is not None:
+            self.publish(producer, topic, message, sequence, on_placed)
+            return
+        try:
+            if not machine.was_given(producer.producer_id):
+                raise Refused(Code.UNKNOWN_PRODUCER_ID, f"nobody was made producer {producer.producer_id}")
+            partition = self._sender.choose(topic, message)
+        except GoQueueError as error:
+            on_placed(error)
+            return
+        failure = self._append(producer, (topic, partition), message, sequence, on_placed, transactional=False)
+        if failure is not None:
+            on_placed(failure)
 
     def _append(
         self,
@@ -225,6 +249,8 @@ class TransactionSteps:
         message: NewMessage,
         sequence: int | None,
         on_placed: Callable[[Placed | GoQueueError], None],
+        *,
+        transactional: bool,
     ) -> GoQueueError | None:
         topic, partition = place
         now_ms, started_s = self._clock.now_ms(), self._publisher.now_s()
@@ -240,7 +266,7 @@ class TransactionSteps:
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
                 base_sequence=expected if sequence is None else sequence,
-                transactional=True,
+                transactional=transactional,
             )
             keeper, appended = self._publisher.publish(topic, partition, memoryview(batch))
         except ValueError as error:

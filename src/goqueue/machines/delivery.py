@@ -198,6 +198,17 @@ class Deliveries:
         """None: nothing of it is leased any more."""
         return self._state.leases.get(number)
 
+    def held_by(self, group_id: str, consumer: str) -> int:
+        """How many records a consumer holds."""
+        return sum(lease.left for _, lease in self._state.leases.of(group_id, consumer))
+
+    def lease_of(self, place: Place, offset: int, consumer: str) -> int | None:
+        """The lease under which a consumer holds a record, or did; None: it holds no such lease."""
+        for number, lease in self._state.leases.of(place.group_id, consumer):
+            if lease.place == place and any(first <= offset <= last for _, first, last in lease.runs):
+                return number
+        return None
+
     def record_state(self, place: Place, offset: int) -> RecordState:
         """KeyError: there is no such place."""
         return state_of_record(self._state.places[place], self._state.leases, offset)

@@ -53,27 +53,22 @@ class Assembly:
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
         metrics: MetricsOptions = MetricsOptions(),  # noqa: B008  likewise
     ) -> None:
-        self._clock = clock
-        memory = Memory(tracing.sampling)
-        self._journeys = journeys = memory.journeys
-        self._meters = meters = Meters()
+        self._clock, memory = clock, Memory(tracing.sampling)
+        self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
         self.loop_watch = LoopWatch(clock, meters.loop_lag_s)
         replicas.on_open = self._opened
         self._state = state = State(replicas, clock, aside, journeys, meters, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
-        forgetting = Forgetting(journeys, memory.parents, memory.moved, meters, schedules.second_places)
-        topics.on_change += [each.topics_changed for each in (groups, queues, schedules, forgetting)]
-        state.load()
+        self._load(memory)
         publisher, dedup, validation = self._publishing(state)
-        sender = Sender(topics, publisher, dedup, clock)
         lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
-        letters = DeadLetters(queues, topics, sender, clock, journeys)
+        sender = Sender(topics, publisher, dedup, clock)
+        letters, letter_writer = self._dead_letters(publisher, sender)
         moves = Moves(queues, receiver, letters, topics, clock)
-        topics.on_change += [each.topics_changed for each in (dedup, sender, moves)]
-        dead_letter_writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
-        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
-        health = Health(topics, replicas, state.coordinators, self.loop_watch)
-        sources = self._sources(replicas, publisher, health)
+        topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
+        identity = Identity(node_id, state.cluster_id)
+        health, sources = self._watched(replicas, publisher)
+        askable = Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
@@ -92,7 +87,7 @@ class Assembly:
             dead_letters=letters,
             moves=moves,
             members=Members(groups, queues, topics, clock),
-            reliabilities=Reliabilities(queues, dead_letter_writer),
+            reliabilities=Reliabilities(queues, letter_writer),
             replays=Replays(queues, groups, topics, clock),
             schemas=state.schemas,
             validation=validation,
@@ -105,11 +100,26 @@ class Assembly:
             default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
-        dead_letter_writer.write_pending()
+        letter_writer.write_pending()
 
-    def _sources(self, replicas: Replicas, publisher: Publisher, health: Health) -> Sources:
+    def _load(self, memory: Memory) -> None:
         state = self._state
-        return Sources(
+        forgetting = Forgetting(
+            self._journeys, memory.parents, memory.moved, self._meters, state.schedules.second_places
+        )
+        told = (state.groups, state.queues, state.schedules, forgetting)
+        state.topics.on_change += [each.topics_changed for each in told]
+        state.load()
+
+    def _dead_letters(self, publisher: Publisher, sender: Sender) -> tuple[DeadLetters, DeadLetterWriter]:
+        queues, topics, clock, journeys = self._state.queues, self._state.topics, self._clock, self._journeys
+        letters = DeadLetters(queues, topics, sender, clock, journeys)
+        return letters, DeadLetterWriter(queues, topics, publisher, clock, journeys)
+
+    def _watched(self, replicas: Replicas, publisher: Publisher) -> tuple[Health, Sources]:
+        state = self._state
+        health = Health(state.topics, replicas, state.coordinators, self.loop_watch)
+        return health, Sources(
             state.topics,
             replicas,
             state.groups,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
@@ -21,7 +22,7 @@ from goqueue.node.metrics import metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
-from goqueue.node.values import Address
+from goqueue.node.values import Address, Switch
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock
@@ -48,11 +49,12 @@ class Opened(NamedTuple):
     seconds: float
     kafka: Address
     http: Address
+    grpc: Address
 
     @property
     def doors(self) -> dict[str, str]:
         """Where each is, by its name."""
-        return {"kafka": str(self.kafka), "http": str(self.http)}
+        return {"kafka": str(self.kafka), "http": str(self.http), "grpc": str(self.grpc)}
 
 
 class Node:
@@ -71,6 +73,7 @@ class Node:
         self._assembly: Assembly | None = None
         self._kafka: KafkaDoor | None = None
         self._http: HttpDoor | None = None
+        self._grpc: GrpcDoor | None = None
         self._sqs: SqsApp | None = None
 
     async def open(self) -> Opened:
@@ -81,7 +84,7 @@ class Node:
         started = loop.time()
         try:
             assembly = self._assemble(loop)
-            kafka, http = await self._open_doors(assembly.broker)
+            kafka, http, grpc = await self._open_doors(assembly.broker)
         except BaseException:
             await self.close()
             raise
@@ -101,22 +104,24 @@ class Node:
             seconds=round(loop.time() - started, 3),
             kafka=kafka,
             http=http,
+            grpc=grpc,
         )
 
-    async def _open_doors(self, broker: Broker) -> tuple[Address, Address]:
+    async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address]:
         settings = self._settings
-        if settings.grpc is not None:
-            events.warning("there is no gRPC door yet", grpc=str(settings.grpc))
         self._sqs = SqsApp(broker)
         app = HttpApp(
             broker,
             by_header={TARGET: self._sqs},
             requests_per_second_max=settings.http_requests_per_second_max,
         )
+        limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
         watch_doors(broker, self._kafka, self._http)
+        self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
-        return Address(*kafka), Address(*await self._http.open(*settings.http))
+        http = await self._http.open(*settings.http)
+        return Address(*kafka), Address(*http), Address(*await self._grpc.open(*settings.grpc))
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
         def deliver(finish: Callable[[], None]) -> None:
@@ -161,7 +166,7 @@ class Node:
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
-        doors = [door for door in (self._kafka, self._http) if door is not None]
+        doors = [door for door in (self._kafka, self._http, self._grpc) if door is not None]
         for door in doors:
             door.stop_reading()
         if self._sqs is not None:
@@ -184,7 +189,7 @@ class Node:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._kafka = self._http = self._sqs = None
+        self._kafka = self._http = self._grpc = self._sqs = None
         self._assembly = self._commits = self._aside = self._replicas = self._directory = None
 
     async def _keep_up(self) -> None:

@@ -106,6 +106,7 @@ def _welcome(data_dir: Path, opened: Opened) -> str:
         f"opened in {opened.seconds} s{failed}\n"
         f"  kafka {opened.kafka}\n"
         f"  http  http://{opened.http}\n"
+        f"  grpc  {opened.grpc}\n"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
     )
 

@@ -75,9 +75,16 @@ class Settings:
     http_requests_per_second_max: int = _setting(
         0, Count(at_least=0), "Requests that the HTTP door answers in a second; 0 is no limit."
     )
-    grpc: Address | None = _setting(
-        None, AddressKind(), "Where gRPC clients will connect. There is no such door yet: it is left out."
+    grpc: Address = _setting(
+        Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."
     )
+    grpc_reflection: Switch = _setting(
+        Switch.OFF, Choice(Switch), "Whether gRPC clients may ask which services there are, as grpcurl does."
+    )
+    grpc_message_bytes_max: int = _setting(
+        4 * MIB, byte_size(at_least=KIB, at_most=64 * MIB), "Largest message that a gRPC client may send."
+    )
+    grpc_streams_max: int = _setting(100, Count(at_least=1), "Calls that one gRPC connection may have open at once.")
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
     partitions_max: int = _setting(

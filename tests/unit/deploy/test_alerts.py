@@ -21,9 +21,7 @@ Fault = Callable[[Scraped], Awaitable[None]]
 
 async def publish(s: Scraped, count: int = 10) -> None:
     """By a task: on a slow disk it is done while time passes."""
-    task = asyncio.create_task(s.b.publish_many("orders", [b"x"] * count))
-    await asyncio.sleep(0)
-    TASKS.append(task)
+    TASKS.append(asyncio.create_task(s.b.publish_many("orders", [b"x"] * count)))
 
 
 TASKS: list[asyncio.Task[object]] = []

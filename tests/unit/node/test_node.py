@@ -23,8 +23,8 @@ from tests.directories import open_directory
 from tests.logs import stored_batches
 
 ANY_PORT = Address("127.0.0.1", 0)
-QUIET = Settings(kafka=ANY_PORT, http=ANY_PORT)
-RESTLESS = Settings(kafka=ANY_PORT, http=ANY_PORT, maintenance_interval_ms=1)
+QUIET = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
+RESTLESS = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT, maintenance_interval_ms=1)
 
 
 async def never(plan: Plan) -> Manifest | None:
@@ -95,7 +95,7 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
         opened = await first.open()
         disk = MemoryDisk()
         with pytest.raises(OSError, match="address already in use"):
-            await Node(Settings(kafka=opened.kafka, http=ANY_PORT), disk, compact=never).open()
+            await Node(Settings(kafka=opened.kafka, http=ANY_PORT, grpc=ANY_PORT), disk, compact=never).open()
         disk.lock("lock").release()
         await first.close()
 
@@ -104,7 +104,7 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
 
 def test_a_first_start_on_a_full_disk_is_refused_and_the_next_one_with_room_is_not() -> None:
     disk = MemoryDisk()
-    full = Settings(kafka=ANY_PORT, http=ANY_PORT, disk_reserve_bytes=1 << 60)
+    full = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT, disk_reserve_bytes=1 << 60)
 
     async def open_both() -> None:
         with pytest.raises(DiskFull, match=r"new and cannot store the id of its cluster: .*held in reserve"):

@@ -90,7 +90,9 @@ def serve_here(name: str, trace_sampling: str = "") -> None:
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     directory = Path(name)
     free = Address("127.0.0.1", 0)
-    settings = Settings(data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free)
+    settings = Settings(
+        data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free, grpc=free
+    )
     serve(replace(settings, trace_sampling=float(trace_sampling)) if trace_sampling else settings)
 
 

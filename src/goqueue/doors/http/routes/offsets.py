@@ -5,11 +5,11 @@ from typing import Any
 from goqueue.broker.groups import commands
 from goqueue.broker.members import TopicPartition, Who
 from goqueue.broker.replay import Moved, Where
+from goqueue.broker.reset import Reset
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Operations
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
-from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.groups import (
@@ -94,42 +94,23 @@ async def reset_offsets(call: Call, path: GroupPath, body: ResetOffsets) -> Offs
     All from there on is delivered again, nothing before it. With `dry_run` you see what would happen.
     """
     call.topic(body.topic)
-    where = _where(call, body)
-    is_dry_run = bool(body.dry_run)
     partitions = None if body.partition is None else [body.partition]
-    broker, group_id = call.broker, path.group
-    is_queue = any(place.topic == body.topic for place in broker.queues.places(group_id))
-    moves: dict[int, Moved] = {}
-    if not is_queue or await _has_members_or_offsets(call, group_id):
-        stream: list[Moved] = await call.ask(
-            lambda done: broker.replays.seek_stream(
-                group_id,
-                body.topic,
-                where,
-                done,
-                partitions=partitions,
-                is_dry_run=is_dry_run,
-                is_live=bool(body.live),
-            )
-        )
-        moves.update((each.partition, each) for each in stream)
-    if is_queue:
-        queue: list[Moved] = await call.ask(
-            lambda done: broker.replays.seek(
-                group_id, body.topic, where, done, partitions=partitions, is_dry_run=is_dry_run
-            )
-        )
-        for each in queue:
-            before = max(each.before, moves[each.partition].before) if each.partition in moves else each.before
-            moves[each.partition] = each._replace(before=before)
+    is_dry_run = bool(body.dry_run)
+    move = Reset(
+        call.broker,
+        path.group,
+        body.topic,
+        _where(call, body),
+        partitions,
+        is_dry_run=is_dry_run,
+        is_live=bool(body.live),
+    )
+    moves: list[Moved] = await call.ask(move.run)
     return OffsetsReset(
-        group=group_id,
+        group=path.group,
         topic=body.topic,
         dry_run=is_dry_run,
-        results=[
-            MovedOffset(partition=each.partition, before=each.before, after=each.after)
-            for each in sorted(moves.values())
-        ],
+        results=[MovedOffset(partition=each.partition, before=each.before, after=each.after) for each in moves],
     )
 
 
@@ -142,12 +123,3 @@ def _where(call: Call, body: ResetOffsets) -> Where:
     if body.timestamp is not None:
         return Where(moment_ms=parse_moment_ms(body.timestamp, call.now_ms))
     return Where(offset=body.offset) if body.offset is not None else Where(strategy)
-
-
-async def _has_members_or_offsets(call: Call, group_id: str) -> bool:
-    """A group that only ever read as a queue has no offsets, and shall not get any."""
-    replies: list[Any] = await call.ask(lambda done: call.broker.groups.submit_to_all(commands.ListGroups(), done))
-    for reply in replies:
-        if isinstance(reply, GoQueueError):
-            raise reply
-    return any(each.group_id == group_id for reply in replies for each in reply.groups if each.type != "share")

@@ -1,0 +1,1 @@
+"""The gRPC door: the services of `api/proto`, one file each. Translation only."""

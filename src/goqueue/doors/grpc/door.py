@@ -1,0 +1,121 @@
+"""The listener: grpc's own server on our event loop, with limits."""
+
+import errno
+import os
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc import aio
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from goqueue.broker.broker import Broker
+from goqueue.doors.grpc.acks import AckService
+from goqueue.doors.grpc.call import Call
+from goqueue.doors.grpc.consume import ConsumeService
+from goqueue.doors.grpc.groups import GroupService
+from goqueue.doors.grpc.health import own_health, standard_health
+from goqueue.doors.grpc.offsets import OffsetService
+from goqueue.doors.grpc.publish import PublishService
+from goqueue.doors.grpc.serving import Serving
+from goqueue.doors.grpc.topics import TopicService
+from goqueue.doors.grpc.transactions import TransactionService
+from goqueue.wire.grpc import (
+    ack_pb2,
+    consume_pb2,
+    group_pb2,
+    offset_pb2,
+    publish_pb2,
+    topic_pb2,
+    transaction_pb2,
+)
+from goqueue.wire.grpc import health_pb2 as own_health_pb2
+
+MIB = 1024 * 1024
+RPCS_MAX = 10_000
+"""Of all connections together; whoever comes on top is told RESOURCE_EXHAUSTED."""
+METADATA_BYTES_MAX = 16 * 1024
+
+
+@dataclass(frozen=True)
+class GrpcLimits:
+    message_bytes_max: int = 4 * MIB
+    """That are taken; what is sent keeps below 4 MiB by itself, but for a single larger message."""
+    streams_max: int = 100
+    """Of one connection at once."""
+    keepalive_ms: int = 30_000
+    keepalive_timeout_ms: int = 10_000
+    """A connection that does not answer a ping for so long is cut."""
+    ping_interval_ms_min: int = 5_000
+    """Clients that ping more often are sent away."""
+    drain_s_max: float = 5.0
+
+    def options(self) -> list[tuple[str, int]]:
+        return [
+            ("grpc.max_receive_message_length", self.message_bytes_max),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", self.streams_max),
+            ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+            ("grpc.keepalive_time_ms", self.keepalive_ms),
+            ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_ping_interval_without_data_ms", self.ping_interval_ms_min),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", self.ping_interval_ms_min),
+            # Else a second node would share the port in silence.
+            ("grpc.so_reuseport", 0),
+        ]
+
+
+class GrpcDoor:
+    def __init__(self, broker: Broker, limits: GrpcLimits | None = None, *, reflection: bool = False) -> None:
+        self.limits = limits or GrpcLimits()
+        self._has_reflection = reflection
+        self._call = Call(broker)
+        self._serving = Serving(self._call)
+        self._server: aio.Server | None = None
+
+    def _services(self) -> list[tuple[ServiceDescriptor, object]]:
+        call = self._call
+        pairs: list[tuple[ServiceDescriptor, object]] = [
+            (publish_pb2.DESCRIPTOR.services_by_name["PublishService"], PublishService(call)),
+            (consume_pb2.DESCRIPTOR.services_by_name["ConsumeService"], ConsumeService(call)),
+            (ack_pb2.DESCRIPTOR.services_by_name["AckService"], AckService(call)),
+            (offset_pb2.DESCRIPTOR.services_by_name["OffsetService"], OffsetService(call)),
+            (transaction_pb2.DESCRIPTOR.services_by_name["TransactionService"], TransactionService(call)),
+            (topic_pb2.DESCRIPTOR.services_by_name["TopicService"], TopicService(call)),
+            (group_pb2.DESCRIPTOR.services_by_name["GroupService"], GroupService(call)),
+        ]
+        own = own_health_pb2.DESCRIPTOR.services_by_name["HealthService"]
+        standard = health_pb2.DESCRIPTOR.services_by_name["Health"]
+        names = {each.full_name for each, _ in pairs} | {own.full_name, standard.full_name}
+        return [*pairs, (own, own_health(names)), (standard, standard_health(names))]
+
+    async def open(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 picks a free one. Returns the real address."""
+        services = self._services()
+        self._server = server = aio.server(options=self.limits.options(), maximum_concurrent_rpcs=RPCS_MAX)
+        server.add_generic_rpc_handlers([self._serving.handler_of(*pair) for pair in services])
+        if self._has_reflection:
+            names = [service.full_name for service, _ in services]
+            reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
+        shown = f"[{host}]" if ":" in host else host
+        try:
+            real = server.add_insecure_port(f"{shown}:{port}")
+        except RuntimeError:
+            raise OSError(
+                errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}, or no address here", f"{shown}:{port}"
+            ) from None
+        await server.start()
+        return host, real
+
+    def stop_reading(self) -> None:
+        """The first step of a stop: no new call. Who waits is sent elsewhere; what was taken is answered."""
+        if self._server is not None:
+            self._serving.stop()
+
+    async def close(self) -> None:
+        """Returns when no call and no connection is left; what takes too long is cut off."""
+        if self._server is not None:
+            self.stop_reading()
+            await self._server.stop(self.limits.drain_s_max)
+            self._server = None

@@ -1,0 +1,91 @@
+"""GroupService: looked at, configured, deleted."""
+
+from typing import Any
+
+from goqueue.broker.group_view import GroupView, MemberView, view_group
+from goqueue.broker.groups import commands
+from goqueue.doors.grpc.call import Call, named
+from goqueue.doors.grpc.convert import timestamp_of, topic_partitions
+from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.wire.grpc import common_pb2
+from goqueue.wire.grpc import group_pb2 as pb
+
+EMPTY, SHARE = "Empty", "share"
+
+
+class GroupService:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list_groups(self, _request: pb.ListGroupsRequest) -> pb.ListGroupsResponse:
+        broker = self._call.broker
+        replies: list[Any] = await self._call.ask(
+            lambda done: broker.groups.submit_to_all(commands.ListGroups(with_topics=True), done)
+        )
+        found: dict[str, pb.GroupSummary] = {}
+        for reply in replies:
+            if isinstance(reply, GoQueueError):
+                raise reply
+            for each in reply.groups:
+                found[each.group_id] = pb.GroupSummary(
+                    group_id=each.group_id,
+                    type=each.type,
+                    state=each.state,
+                    members=each.members,
+                    topics=each.topics or (),
+                )
+        for group_id in broker.queues.groups():
+            topics = {place.topic for place in broker.queues.places(group_id)}
+            known = found.setdefault(group_id, pb.GroupSummary(group_id=group_id, type=SHARE, state=EMPTY))
+            known.topics[:] = sorted(topics.union(known.topics))
+        return pb.ListGroupsResponse(groups=[found[name] for name in sorted(found)])
+
+    async def describe_group(self, request: pb.DescribeGroupRequest) -> pb.DescribeGroupResponse:
+        broker, group_id = self._call.broker, named("group_id", request.group_id)
+        view: GroupView = await self._call.ask(lambda done: view_group(broker, group_id, done))
+        return pb.DescribeGroupResponse(
+            group_id=view.group_id,
+            type=view.type,
+            state=view.state,
+            generation=view.generation,
+            topics=view.topics,
+            members=[_member(each) for each in view.members],
+            options=dict(broker.queues.options(group_id)),
+        )
+
+    async def configure_group(self, request: pb.ConfigureGroupRequest) -> pb.ConfigureGroupResponse:
+        broker, group_id = self._call.broker, named("group_id", request.group_id)
+        changes: dict[str, str | None] = {**request.options, **dict.fromkeys(request.unset)}
+        await self._call.ask(lambda done: broker.queues.set_options(group_id, changes, done))
+        return pb.ConfigureGroupResponse(options=dict(broker.queues.options(group_id)))
+
+    async def delete_group(self, request: pb.DeleteGroupRequest) -> pb.DeleteGroupResponse:
+        broker, group_id = self._call.broker, named("group_id", request.group_id)
+        if request.force:
+            _: object = await self._call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
+        reply: Any = await self._call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
+        is_kept = bool(broker.queues.options(group_id)) or bool(broker.queues.places(group_id))
+        if reply.code is not Code.NONE and not (reply.code is Code.GROUP_ID_NOT_FOUND and is_kept):
+            if reply.code is Code.GROUP_ID_NOT_FOUND:
+                words = f"there is no group {group_id!r}"
+                raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_GROUP_NOT_FOUND)
+            raise Refused(reply.code, f"group {group_id!r} has members")
+        if is_kept:
+            await self._call.ask(lambda done: broker.queues.drop(group_id, None, done))
+        return pb.DeleteGroupResponse()
+
+
+def _member(view: MemberView) -> pb.GroupMember:
+    shown = pb.GroupMember(
+        member_id=view.member_id,
+        consumer_id=view.client_id,
+        host=view.client_host,
+        generation=view.generation,
+        partitions=topic_partitions(view.partitions),
+    )
+    if view.heard_ms is not None:
+        shown.last_heartbeat.CopyFrom(timestamp_of(view.heard_ms))
+    return shown

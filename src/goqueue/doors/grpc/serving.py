@@ -1,0 +1,176 @@
+"""From the descriptors of a service to what grpc serves: bytes in, a message to the service, its answer or its error
+out. Requests are decoded here, since what cannot be decoded is the client's mistake and grpc calls it the server's.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import aio
+
+from goqueue.doors.grpc.call import Call
+from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
+from goqueue.model.errors import GoQueueError
+from goqueue.telemetry.logs import get_logger
+from goqueue.wire.grpc import common_pb2 as pb
+
+events = get_logger("grpc door")
+
+Context = Any
+"""aio.ServicerContext; its types say less than it does."""
+T = TypeVar("T")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class StopsHere(GrpcError):
+    def __init__(self) -> None:
+        super().__init__("the node stops", UNAVAILABLE, pb.ERROR_CODE_BROKER_NOT_AVAILABLE)
+
+
+class Writing(Protocol):
+    """Where a service writes what it streams; waits while the client does not take it."""
+
+    async def write(self, message: Message) -> None: ...
+
+
+class Requests(Generic[T]):
+    """What a client streams, decoded."""
+
+    def __init__(self, context: Context, kind: type[Message]) -> None:
+        self._context = context
+        self._kind = kind
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        while True:
+            data = await self._context.read()
+            if data is aio.EOF:
+                return
+            yield _decode(self._kind, data)  # type: ignore[misc]
+
+
+class _Out:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def write(self, message: Message) -> None:
+        await self._context.write(message.SerializeToString())
+
+
+class Serving:
+    """Makes handlers, and knows the streams that are open, so that a stop can end them."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._parked: set[asyncio.Task[Any]] = set()
+
+    def handler_of(self, service: ServiceDescriptor, served: object) -> grpc.GenericRpcHandler:
+        """`served` has a method for each of the service's, named as Python does."""
+        methods = {each.name: self._method(each, getattr(served, snake(each.name))) for each in service.methods}
+        return grpc.method_handlers_generic_handler(service.full_name, methods)
+
+    def stop(self) -> None:
+        """Who waits for messages is told to go elsewhere."""
+        self._call.stop()
+        for task in self._parked:
+            task.cancel()
+
+    def _method(
+        self, method: MethodDescriptor, behaviour: Callable[..., Awaitable[Any]]
+    ) -> "grpc.RpcMethodHandler[Any, Any]":
+        kind = GetMessageClass(method.input_type)
+        if method.client_streaming:
+            return grpc.stream_stream_rpc_method_handler(self._both_ways(kind, behaviour))
+        if method.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(self._streaming(kind, behaviour))
+        return grpc.unary_unary_rpc_method_handler(self._unary(kind, behaviour))
+
+    def _unary(self, kind: type[Message], behaviour: Callable[[Any], Awaitable[Message]]) -> Any:
+        async def serve(data: bytes, context: Context) -> bytes:
+            async def answer() -> bytes:
+                self._check()
+                return (await behaviour(_decode(kind, data))).SerializeToString()
+
+            return await self._guarded(context, answer)
+
+        return serve
+
+    def _streaming(self, kind: type[Message], behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+        async def serve(data: bytes, context: Context) -> None:
+            async def answer() -> None:
+                self._check()
+                await self._until_stop(behaviour(_decode(kind, data), _Out(context)))
+
+            await self._guarded(context, answer)
+
+        return serve
+
+    def _both_ways(self, kind: type[Message], behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+        async def serve(_requests: object, context: Context) -> None:
+            async def answer() -> None:
+                self._check()
+                await behaviour(Requests(context, kind), _Out(context))
+
+            await self._guarded(context, answer)
+
+        return serve
+
+    def _check(self) -> None:
+        if self._call.is_stopping:
+            raise StopsHere
+
+    async def _until_stop(self, streaming: Awaitable[None]) -> None:
+        task: asyncio.Task[Any] | None = asyncio.current_task()
+        assert task is not None
+        self._parked.add(task)
+        try:
+            await streaming
+        except asyncio.CancelledError:
+            if not self._call.is_stopping:
+                raise
+            task.uncancel()
+            raise StopsHere from None
+        finally:
+            self._parked.discard(task)
+
+    async def _guarded(self, context: Context, answer: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await answer()
+        except Exception as fault:
+            if isinstance(fault, aio.AbortError):
+                raise
+            error = _ours(fault)
+            if error is None:
+                events.error("a request failed", exc_info=fault)
+                await context.abort(grpc.StatusCode.INTERNAL, "a fault of the node; its log says more")
+                raise
+        return await _abort(context, error)
+
+
+def _ours(fault: BaseException) -> GoQueueError | None:
+    """Of a group, which tasks raise together: the first of them, if all are ours."""
+    if isinstance(fault, BaseExceptionGroup):
+        found = [_ours(each) for each in fault.exceptions]
+        return found[0] if None not in found else None
+    return fault if isinstance(fault, GoQueueError) else None
+
+
+async def _abort(context: Context, error: GoQueueError) -> NoReturn:
+    status, words, details = status_of(error)
+    await context.abort(status, words, ((DETAILS, details),))
+    raise AssertionError("abort raises")
+
+
+def _decode(kind: type[Message], data: bytes) -> Message:
+    with suppress(DecodeError):
+        return kind.FromString(data)
+    raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
+
+
+def snake(name: str) -> str:
+    return _HUMP.sub("_", name).lower()

@@ -1,0 +1,88 @@
+"""TransactionService: several messages, in several topics, all or none of them."""
+
+from goqueue.broker.transaction_steps import Producer
+from goqueue.broker.transactions import State, TransactionChanged
+from goqueue.doors.grpc.call import Call, named
+from goqueue.doors.grpc.convert import timestamp_of
+from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
+from goqueue.wire.grpc import common_pb2
+from goqueue.wire.grpc import transaction_pb2 as pb
+
+TIMEOUT_MS = 60_000
+TIMEOUT_MS_MAX = 2**31 - 1
+BEGUN = "Begun"
+
+Ending = pb.CommitTransactionRequest | pb.AbortTransactionRequest
+
+
+class TransactionService:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._steps = call.broker.transaction_steps
+
+    async def init_producer(self, request: pb.InitProducerRequest) -> pb.InitProducerResponse:
+        timeout_ms = request.transaction_timeout_ms or TIMEOUT_MS
+        if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
+            raise GrpcError(f"transaction_timeout_ms is {timeout_ms}, but must be from 1 to {TIMEOUT_MS_MAX}")
+        name = request.transactional_id or None
+        reply = await self._call.order(lambda done: self._steps.init(name, timeout_ms, done))
+        return pb.InitProducerResponse(producer_id=reply.producer_id, epoch=reply.epoch)
+
+    async def begin_transaction(self, request: pb.BeginTransactionRequest) -> pb.BeginTransactionResponse:
+        transaction_id: str = await self._call.ask(lambda done: self._steps.begin(_producer(request), done))
+        return pb.BeginTransactionResponse(transaction_id=transaction_id)
+
+    async def add_partition(self, request: pb.AddPartitionRequest) -> pb.AddPartitionResponse:
+        self._call.partition(named("topic", request.topic), request.partition)
+        _: object = await self._call.ask(
+            lambda done: self._steps.add_partition(_producer(request), request.topic, request.partition, done)
+        )
+        return pb.AddPartitionResponse()
+
+    async def commit_transaction(self, request: pb.CommitTransactionRequest) -> pb.CommitTransactionResponse:
+        await self._end(request, commit=True)
+        return pb.CommitTransactionResponse()
+
+    async def abort_transaction(self, request: pb.AbortTransactionRequest) -> pb.AbortTransactionResponse:
+        await self._end(request, commit=False)
+        return pb.AbortTransactionResponse()
+
+    async def _end(self, request: Ending, *, commit: bool) -> None:
+        _: object = await self._call.ask(lambda done: self._steps.end(_producer(request), commit=commit, on_ended=done))
+
+    async def list_transactions(self, _request: pb.ListTransactionsRequest) -> pb.ListTransactionsResponse:
+        known = self._call.broker.transactions.listing("")
+        return pb.ListTransactionsResponse(transactions=[self._shown(each) for each in known])
+
+    async def describe_transaction(self, request: pb.DescribeTransactionRequest) -> pb.DescribeTransactionResponse:
+        wanted = named("transaction_id", request.transaction_id)
+        for each in self._call.broker.transactions.listing(""):
+            if self._steps.transaction_id(each) == wanted:
+                return pb.DescribeTransactionResponse(transaction=self._shown(each))
+        words = f"there is no transaction {wanted!r}"
+        raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_TRANSACTION_NOT_FOUND)
+
+    def _shown(self, each: TransactionChanged) -> pb.TransactionInfo:
+        is_begun = each.state is not State.ONGOING and self._steps.is_begun(each)
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in each.partitions:
+            by_topic.setdefault(topic, []).append(number)
+        shown = pb.TransactionInfo(
+            transaction_id=self._steps.transaction_id(each),
+            transactional_id=each.transactional_id,
+            producer_id=each.identity[0],
+            epoch=each.identity[1],
+            state=BEGUN if is_begun else str(each.state),
+            timeout_ms=each.timeout_ms,
+            partitions=[
+                pb.TransactionPartition(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()
+            ],
+        )
+        began_ms = self._steps.begun_ms(each)
+        if began_ms >= 0:
+            shown.start_time.CopyFrom(timestamp_of(began_ms))
+        return shown
+
+
+def _producer(request: pb.BeginTransactionRequest | pb.AddPartitionRequest | Ending) -> Producer:
+    return Producer(request.producer_id, request.epoch, request.transactional_id or None)
