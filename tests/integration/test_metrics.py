@@ -1,5 +1,6 @@
 """Counters against what clients were told: over every door, with retries, refusals and delays, they are equal."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +11,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as plain
 
+from goqueue.client.grpc import GrpcClient
 from goqueue.model.errors import GoQueueError
 from goqueue.testing import MemoryBroker
+from tests.integration.process import Node
 from tests.integration.sqs_door import SqsDoor, client_of
 
 openmetrics: Any = openmetrics_parser.text_string_to_metric_families  # without types
@@ -147,3 +150,22 @@ def test_a_slow_publish_is_followed_from_its_exemplar_to_its_journey(door: SqsDo
     assert trace["trace_id"] == exemplar.labels["trace_id"]
     events = [(event["event_type"], event["topic"], event["offset"]) for event in trace["spans"]]
     assert ("publish.persisted", "orders", 0) in events
+
+
+def test_counters_equal_what_was_acknowledged_over_grpc(own_node: Node) -> None:
+    async def publish() -> tuple[int, int]:
+        acked = refused = 0
+        async with GrpcClient(own_node.grpc) as client:
+            for number in range(20):
+                size = TOO_LARGE if number % 5 == 4 else 10
+                try:
+                    await client.publish("orders", b"x" * size)
+                    acked += 1
+                except GoQueueError:
+                    refused += 1
+        return acked, refused
+
+    httpx.post(f"{own_node.url}/topics", json={"name": "orders"}).raise_for_status()
+    assert asyncio.run(publish()) == (16, 4)
+    assert counted(own_node.url, "goqueue_broker_messages_published_total")["orders"] == 16
+    assert counted(own_node.url, "goqueue_broker_messages_failed_total")["orders"] == 4
