@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from goqueue.broker.asking import Asking
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import Result
 from goqueue.doors.sqs.queue import AllQueues, Queue
@@ -44,7 +45,7 @@ class Desk(NamedTuple):
     """Long polls."""
 
 
-class Call:
+class Call(Asking):
     def __init__(self, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
         self.broker, self.naming, self.queues, self._waiting = desk
         self._base_url = base_url
@@ -66,15 +67,6 @@ class Call:
         return found
 
     # -- asking
-
-    async def ask(self, submit: Callable[[Callable[[T], None]], object]) -> T:
-        """What a call of the broker tells its callback; raised if it is an error."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        submit(lambda reply: None if future.done() else future.set_result(reply))
-        reply = await future
-        if isinstance(reply, GoQueueError):
-            raise reply
-        return reply
 
     async def change_topic(self, command: Any) -> Result:
         """The answer, if it is not one that no request can be blamed for."""

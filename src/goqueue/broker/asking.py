@@ -1,0 +1,44 @@
+"""The broker answers by callback, since its hot paths have no tasks. Here is how a coroutine waits for an answer."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+
+Submit = Callable[[Callable[[Any], None]], object]
+"""A call of the broker, given where to put its answer."""
+
+
+class Asking:
+    """What doors with coroutines have in common."""
+
+    async def ask(self, submit: Submit) -> Any:
+        """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
+        returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answer(reply: Any) -> None:
+            if not future.done():
+                future.set_result(reply)
+
+        parked = submit(answer)
+        try:
+            reply = await future
+        except asyncio.CancelledError:
+            if hasattr(parked, "cancel"):
+                parked.cancel()
+            raise
+        if isinstance(reply, GoQueueError):
+            raise reply
+        return reply
+
+    async def order(self, submit: Submit) -> Any:
+        """As `ask`, for calls whose reply has a code: raises if that says no."""
+        reply = await self.ask(submit)
+        if reply.code is not Code.NONE:
+            raise Refused(reply.code, getattr(reply, "message", "") or "")
+        return reply
