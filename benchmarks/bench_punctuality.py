@@ -44,6 +44,8 @@ def run() -> list[Row]:
             "name": f"delayed messages, {PER_SECOND:,} due a second: {name} behind their time in the log",
             "value": stored[name],
             "unit": "ms",
+            "baseline": None,
+            "ratio": None,
             "aim": aims.get(name),
         }
         for name in stored
