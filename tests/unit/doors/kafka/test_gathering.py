@@ -1,0 +1,29 @@
+"""Who sends without waiting for replies is read in larger pieces; nobody else notices."""
+
+from goqueue.doors.kafka.connection import GATHER_MS, REQUESTS_AHEAD
+from tests.unit.doors.kafka.test_connection import Line, framed
+from tests.unit.doors.kafka.transports import feed
+
+
+def test_requests_of_a_client_that_does_not_wait_for_replies_gather_for_a_moment() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
+    assert bytes(line.transport.written) == b"<x>" * (REQUESTS_AHEAD + 1)
+    assert not line.is_reading()
+    line.clock.advance(GATHER_MS)
+    assert line.is_reading()
+
+
+def test_a_client_that_waits_for_replies_is_read_at_once() -> None:
+    line = Line(answers=True)
+    for _ in range(3):
+        feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+        assert line.is_reading()
+    assert line.clock.timers == 0
+
+
+def test_nothing_is_waited_for_on_behalf_of_a_client_that_left_while_its_requests_gathered() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
+    line.connection.connection_lost(None)
+    assert line.clock.timers == 0
