@@ -24,8 +24,8 @@ JOIN_BYTES_MAX = 64 * 1024
 REQUESTS_AHEAD = 5
 """Clients that care for the order of their requests have at most so many unanswered."""
 GATHER_MS = 1
-"""A client that brings more in one read does not wait for its replies: its requests may gather for so long, since to
-wake up for a few costs more than to serve them."""
+"""A client that has more does not wait for its replies: its requests may gather for so long, since to wake up for a few
+costs more than to serve them."""
 
 FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
@@ -201,6 +201,8 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
+        if self._waiting > REQUESTS_AHEAD and self._gather_timer is None:
+            self._gather()
         self._flush()
 
     def pause_writing(self) -> None:
@@ -220,7 +222,6 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, data: memoryview) -> None:
         position, end = 0, len(data)
         self._head = b""
-        requests = 0
         handle = self._owner.handle
         length_max = self._limits.frame_bytes_max
         while end - position >= LENGTH_BYTES:
@@ -240,12 +241,9 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_closing or self._transport is None:
                 return
             position = stop
-            requests += 1
         if position < end:
             self._head = bytes(data[position:])
             self._start_frame_timer()
-        if requests > REQUESTS_AHEAD and self._gather_timer is None:
-            self._gather()
 
     def _gather(self) -> None:
         self._gather_timer = self._clock.call_after(GATHER_MS, self._gathered)

@@ -27,3 +27,17 @@ def test_nothing_is_waited_for_on_behalf_of_a_client_that_left_while_its_request
     feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
     line.connection.connection_lost(None)
     assert line.clock.timers == 0
+
+
+def test_requests_of_earlier_reads_count_until_they_are_answered() -> None:
+    line = Line()
+    line.connection._limits.pending_max = 100
+    feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+    line.replies[0].send([b"<x>"])
+    line.clock.run()
+    feed(line.connection, framed(b"x"))
+    assert line.is_reading()
+    feed(line.connection, framed(b"x"))
+    assert not line.is_reading()
+    line.clock.advance(GATHER_MS)
+    assert line.is_reading()
