@@ -179,8 +179,8 @@ class Publisher:
         return batch
 
     def admit_plain(self, replica: Replica, data: memoryview, start: int, end: int) -> Batch | None:
-        """The one batch that stands there in `data`, if nothing has to be known but that no wish was seen in it. None:
-        that needs `admit` and `must_open`, which allow the same and cost three times as much.
+        """The one batch that stands there in `data`, if it needs no more than that nobody saw a wish in it, as most do.
+        None: `admit` and `must_open` have to be asked.
         """
         batch = check_batch(data, start)
         if (

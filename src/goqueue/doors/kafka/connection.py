@@ -201,8 +201,8 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
-        if self._waiting > REQUESTS_AHEAD and self._gather_timer is None:
-            self._gather()
+        if self._waiting > REQUESTS_AHEAD:
+            self._gather(nbytes)
         self._flush()
 
     def pause_writing(self) -> None:
@@ -245,9 +245,11 @@ class Connection(asyncio.BufferedProtocol):
             self._head = bytes(data[position:])
             self._start_frame_timer()
 
-    def _gather(self) -> None:
-        self._gather_timer = self._clock.call_after(GATHER_MS, self._gathered)
-        self._update_reading()
+    def _gather(self, nbytes: int) -> None:
+        """Not where much comes at once anyway."""
+        if self._gather_timer is None and self._frame is None and nbytes < len(self._shared) // 2:
+            self._gather_timer = self._clock.call_after(GATHER_MS, self._gathered)
+            self._update_reading()
 
     def _gathered(self) -> None:
         self._gather_timer = None

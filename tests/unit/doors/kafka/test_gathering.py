@@ -1,6 +1,6 @@
 """Who sends without waiting for replies is read in larger pieces; nobody else notices."""
 
-from goqueue.doors.kafka.connection import GATHER_MS, REQUESTS_AHEAD
+from goqueue.doors.kafka.connection import GATHER_MS, RECEIVE_BYTES, REQUESTS_AHEAD
 from tests.unit.doors.kafka.test_connection import Line, framed
 from tests.unit.doors.kafka.transports import feed
 
@@ -40,4 +40,22 @@ def test_requests_of_earlier_reads_count_until_they_are_answered() -> None:
     feed(line.connection, framed(b"x"))
     assert not line.is_reading()
     line.clock.advance(GATHER_MS)
+    assert line.is_reading()
+
+
+def test_who_brings_much_at_once_is_read_at_once() -> None:
+    line = Line(answers=True)
+    line.connection._limits.pending_max = 100
+    feed(line.connection, framed(*[bytes(RECEIVE_BYTES // 10)] * (REQUESTS_AHEAD + 1)))
+    assert len(line.frames) == REQUESTS_AHEAD + 1
+    assert line.is_reading()
+
+
+def test_a_large_frame_is_not_held_up() -> None:
+    line = Line()
+    line.connection._limits.pending_max = 100
+    large = framed(b"\0\0" + bytes(RECEIVE_BYTES))
+    feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+    feed(line.connection, framed(b"x") + large[: RECEIVE_BYTES // 4])
+    assert len(line.frames) == REQUESTS_AHEAD + 1
     assert line.is_reading()
