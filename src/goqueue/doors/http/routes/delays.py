@@ -22,7 +22,7 @@ from goqueue.wire.rest.delays import (
 )
 from goqueue.wire.rest.topics import TopicPath
 
-TICK_MS = 10
+TICK_MS = 5
 
 delays = Operations("Delays")
 
