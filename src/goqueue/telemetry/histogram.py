@@ -45,6 +45,11 @@ class Histogram:
         self.total += other.total
         self.examples.update(other.examples)
 
+    def copied(self) -> "Histogram":
+        made = Histogram(self.bounds)
+        made.add(self)
+        return made
+
     @property
     def count(self) -> int:
         return sum(self.counts)

@@ -6,6 +6,7 @@ own.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import Metric
@@ -59,6 +60,12 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         return self.page().families(self._identify)
+
+    def snapshot(self) -> Callable[[], Iterator[Metric]]:
+        """What there is now, with what is told of the process, to be made into families by another thread."""
+        page = self.page()
+        page.detach()
+        return lambda: chain(page.families(self._identify), self._process.collect())
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""

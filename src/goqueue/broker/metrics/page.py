@@ -74,11 +74,16 @@ class Page:
         rows = self._histograms.setdefault(name, {})
         before = rows.get(values)
         if before is not None:
-            both = Histogram(histogram.bounds)
-            both.add(before)
+            both = before.copied()
             both.add(histogram)
             histogram = both
         rows[values] = histogram
+
+    def detach(self) -> None:
+        """From what goes on being counted, so that another thread may read it."""
+        for rows in self._histograms.values():
+            for values, histogram in rows.items():
+                rows[values] = histogram.copied()
 
     def number(self, name: str, values: Values = ()) -> float:
         return self._numbers.get(name, {}).get(values, 0)
