@@ -1,11 +1,13 @@
 """Topics and their logs: one walk over all partitions."""
 
+from collections.abc import Callable
 from operator import add
 
 from goqueue.broker.metrics.page import Bound, Page
 from goqueue.broker.metrics.sources import Sources
 from goqueue.model.codes import Code
 from goqueue.model.topics import INTERNAL_PREFIX
+from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.meters import NO_TOPIC
 
@@ -15,6 +17,15 @@ OF_A_LOG = (
     "goqueue_storage_log_start_offset",
     "goqueue_storage_log_size_bytes",
     "goqueue_storage_segments",
+)
+OF_A_REPLICA: tuple[tuple[str, Callable[[Replica], int]], ...] = (
+    ("goqueue_storage_bytes_written_total", lambda replica: replica.appended_bytes),
+    ("goqueue_storage_bytes_read_total", lambda replica: replica.read_bytes),
+    ("goqueue_storage_damaged_batches_total", lambda replica: replica.log.damaged_batches),
+    ("goqueue_storage_segments_created_total", lambda replica: replica.log.segments.created),
+    ("goqueue_storage_segments_deleted_total", lambda replica: replica.log.segments.dropped),
+    ("goqueue_storage_compaction_runs_total", lambda replica: replica.log.segments.compactions),
+    ("goqueue_storage_compaction_bytes_reclaimed_total", lambda replica: replica.log.segments.compacted_away_bytes),
 )
 FAILED = "goqueue_broker_messages_failed_total"
 LOST = Code.KAFKA_STORAGE_ERROR.name
@@ -51,6 +62,9 @@ class Names:
     def topic(self, topic: str) -> tuple[str, ...]:
         return self.topics.label((topic,))
 
+    def group(self, group: str) -> tuple[str, ...]:
+        return self.groups.label((group,))
+
     def pair(self, topic: str, group: str) -> tuple[str, ...]:
         return self.pairs.label((topic, group))
 
@@ -73,7 +87,6 @@ def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: b
         published = persisted.get((name, STREAM_READER), 0) - second_places.passed(name)
         page.add("goqueue_broker_messages_published_total", label, published)
         page.add("goqueue_broker_delayed_messages_pending", label, pending.get(name, 0))
-        page.add("goqueue_broker_bytes_consumed_total", label, sources.meters.fetched_bytes.get(name, 0))
         for step, metric in DELAYS_BY_STEP:
             page.add(metric, label, sources.journeys.counts[step].get((name, STREAM_READER), 0))
         for kind in ERRORS:
@@ -90,19 +103,20 @@ def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bo
         log = replica.log
         lost = max(0, log.end_offset - replica.high_watermark) if log.failure is not None else 0
         shape = log.end_offset, log.start_offset, log.segments.size_bytes, len(log.segments)
-        row = (replica.appended_bytes, log.damaged_batches, lost, *shape)
+        row = (*(read(replica) for _, read in OF_A_REPLICA), lost, *shape)
         before = totals.get(topic)
         totals[topic] = list(row) if before is None else list(map(add, before, row))
         if has_partitions:
             label = names.partitions.label((topic, str(partition)))
             for name, number in zip(OF_A_LOG, shape, strict=True):
                 page.add_partition(name, label, number)
-    for topic, (written, damaged, lost, *sums) in totals.items():
+    for topic, row_sums in totals.items():
         label = names.topic(topic)
-        page.add("goqueue_storage_bytes_written_total", label, written)
-        page.add("goqueue_storage_damaged_batches_total", label, damaged)
+        counts, lost, sums = row_sums[: len(OF_A_REPLICA)], row_sums[len(OF_A_REPLICA)], row_sums[-len(OF_A_LOG) :]
+        for (metric, _), count in zip(OF_A_REPLICA, counts, strict=True):
+            page.add(metric, label, count)
         if not topic.startswith(INTERNAL_PREFIX):
-            page.add("goqueue_broker_bytes_published_total", label, written)
+            page.add("goqueue_broker_bytes_published_total", label, counts[0])
             page.add(FAILED, (*label, LOST), lost)
         if not has_partitions:
             for name, number in zip(OF_A_LOG, sums, strict=True):
@@ -120,6 +134,14 @@ def _read_meters(page: Page, sources: Sources, names: Names) -> None:
     for (topic, kind), messages in meters.failed.items():
         label = (topic,) if topic == NO_TOPIC else names.topic(topic)
         page.add(FAILED, (*label, kind), messages)
+    for (topic, group), size in meters.fetched_bytes.items():
+        page.add("goqueue_broker_bytes_consumed_total", names.pair(topic, group), size)
+    for (topic, result), messages in meters.validated.items():
+        page.add("goqueue_broker_schema_validations_total", (*names.topic(topic), result), messages)
+    for topic, histogram in meters.validated_s.items():
+        page.observe("goqueue_broker_schema_validation_latency_seconds", names.topic(topic), histogram)
+    for (topic, how), histogram in meters.settled_s.items():
+        page.observe("goqueue_broker_ack_latency_seconds", (*names.topic(topic), how), histogram)
     for topic, histogram in meters.published_s.items():
         page.observe("goqueue_broker_publish_latency_seconds", names.topic(topic), histogram)
     for topic, histogram in meters.fetched_s.items():
