@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from goqueue.broker.metrics.lines import Lines
 from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
 from goqueue.broker.metrics.of_topics import Names, read_topics
@@ -33,6 +34,7 @@ class Metrics(Collector):
         self._node_id = str(node_id)
         self._options = options
         self._names = Names(options.series_max)
+        self._lines = Lines(self._node_id)
         self._process = CollectorRegistry()
         """What prometheus-client tells of any Python process: memory, files, collections."""
         for make in (ProcessCollector, PlatformCollector, GCCollector):
@@ -72,7 +74,7 @@ class Metrics(Collector):
         encode, content_type = choose_encoder(accept)
         process = encode(self._process).decode()
         is_openmetrics = content_type.startswith(OPENMETRICS)
-        text = self.page().text(self._identify, is_openmetrics=is_openmetrics)
+        text = self.page().text(self._identify, self._lines, is_openmetrics=is_openmetrics)
         if is_openmetrics:
             text += process.removesuffix(END) + END
         else:

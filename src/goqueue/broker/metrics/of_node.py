@@ -9,8 +9,9 @@ from goqueue.broker.transactions import State
 
 def read_node(page: Page, sources: Sources) -> None:
     health, meters = sources.health, sources.meters
-    page.add("goqueue_broker_ready", (), int(health.is_ready))
-    page.add("goqueue_broker_partitions_out_of_service", (), len(health.failed_partitions()))
+    failed = health.failed_partitions()
+    page.add("goqueue_broker_ready", (), int(health.is_ready(failed)))
+    page.add("goqueue_broker_partitions_out_of_service", (), len(failed))
     page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
