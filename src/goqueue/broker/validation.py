@@ -37,10 +37,12 @@ from goqueue.records.control import build_kept_free
 from goqueue.records.decode import DecodedRecord, decode
 from goqueue.records.rewrite import rebuild_batch
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.meters import Meters
 
 HEADER = "schema-id"
 REJECT = "reject"
 MAGIC = 0
+PASSED, FAILED = "passed", "failed"
 LATEST = -1
 """Stands for the id of a schema that a record does not name."""
 PREFIX_BYTES = 5
@@ -64,26 +66,31 @@ class Fault(NamedTuple):
 
 class Validation:
     def __init__(
-        self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys
+        self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys, meters: Meters
     ) -> None:
         self._schemas = schemas
         self._topics = topics
         self._publisher = publisher
         self._clock = clock
         self._journeys = journeys
+        self._meters = meters
         publisher.gate = self
         self.rejected = 0
         self.buried = 0
 
     def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Fault]]:
         """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
+        started_s = self._clock.monotonic_s()
         try:
             records = decode(batch)
         except GoQueueError as error:
             raise SchemaMismatch(str(error), code=Code.CORRUPT_MESSAGE) from error
         faults = self._faults(records, topic, replica.options)
+        self._meters.checks_took(topic, self._clock.monotonic_s() - started_s)
+        self._meters.checked(topic, PASSED, len(records) - len(faults))
         if not faults:
             return batch, []
+        self._meters.checked(topic, FAILED, len(faults))
         if replica.options.schema_validation == REJECT:
             self.rejected += len(faults)
             raise _mismatch(faults, batch)
@@ -118,6 +125,7 @@ class Validation:
         """SchemaMismatch: such a record could not be published, now or later."""
         if options.schema_validation != OFF and value is not None:
             why = _Judge(self._schemas, subjects_of(topic, options)).fault(value, headers)
+            self._meters.checked(topic, PASSED if why is None else FAILED, 1)
             if why is not None:
                 raise SchemaMismatch(why, {0: why})
 

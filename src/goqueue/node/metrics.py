@@ -1,12 +1,14 @@
-"""How the metrics of a node are wired, as its settings say."""
+"""How the metrics of a node are wired and exported, as its settings say."""
 
 from collections.abc import Callable
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.metrics.export import MetricsExport
 from goqueue.broker.metrics.metrics import DoorFacts, MetricsOptions
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.node.settings import Settings
+from goqueue.node.settings import MetricsExporter, Settings
+from goqueue.node.tracing import about
 from goqueue.node.values import Switch
 
 
@@ -16,6 +18,15 @@ def metrics_options(settings: Settings) -> MetricsOptions:
         has_partitions=settings.metrics_partition_label is Switch.ON,
         series_max=settings.metrics_series_max,
     )
+
+
+def metrics_export(settings: Settings, broker: Broker) -> MetricsExport | None:
+    if settings.metrics_export is MetricsExporter.NONE:
+        return None
+    from goqueue.telemetry.export_metrics_otlp import OtlpMetricsSink
+
+    sink = OtlpMetricsSink(settings.metrics_otlp_endpoint, about(broker.identity), broker.clock.now_ms())
+    return MetricsExport(broker.metrics, broker.clock, sink, settings.metrics_export_interval_ms)
 
 
 def watch_doors(broker: Broker, *doors: KafkaDoor | HttpDoor) -> None:

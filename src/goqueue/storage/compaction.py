@@ -161,11 +161,14 @@ def install(log: Log, manifest: Manifest) -> bool:
             swap.sweep(log.disk, log.directory)  # nothing is decided without a manifest
             return False
         swap.install(log.disk, log.directory, manifest, log.state)
+        before_bytes = log.segments.size_bytes
         expected = Expected(log.state.epochs, has_gaps=True)
         for replacement in manifest.replacements:
             log.segments.replace([sealed[base] for base in replacement.sources], replacement.base_offset, expected)
     except OSError as error:
         raise log.poison("swap compacted segments in", error) from error
+    log.segments.compactions += 1
+    log.segments.compacted_away_bytes += before_bytes - log.segments.size_bytes
     return True
 
 

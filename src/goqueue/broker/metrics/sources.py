@@ -8,6 +8,7 @@ from goqueue.broker.health import Health
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
 from goqueue.replica.replicas import Replicas
@@ -28,6 +29,7 @@ class Sources(NamedTuple):
     queues: Queues
     schedules: Schedules
     transactions: Transactions
+    schemas: Schemas
     publisher: Publisher
     journeys: Journeys
     meters: Meters
