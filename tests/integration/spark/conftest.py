@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from goqueue.spark import GoQueueDataSource, session
+from goqueue.spark import session
 
 HERE = Path(__file__).parent
 
@@ -30,6 +30,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
         },
     )
-    running.dataSource.register(GoQueueDataSource)
     yield running
     running.stop()

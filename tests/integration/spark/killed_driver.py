@@ -2,12 +2,11 @@
 
 import sys
 
-from goqueue.spark import GoQueueDataSource, session
+from goqueue.spark import session
 
 
 def main(address: str, topic: str, sink: str, checkpoint: str) -> None:
     spark = session("killed", "local-cluster[2,1,1024]", {"spark.driver.memory": "512m"})
-    spark.dataSource.register(GoQueueDataSource)
     frame = spark.readStream.format("goqueue").options(
         **{
             "kafka.bootstrap.servers": address,

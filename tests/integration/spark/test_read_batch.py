@@ -60,18 +60,19 @@ def test_rows_are_what_a_kafka_consumer_sees(spark: SparkSession, node: Node, ma
     topic = make_topic(partitions=2)
     producer = ck.Producer({"bootstrap.servers": node.address})
     for number in range(400):
+        headers: list[tuple[str, str | bytes | None]] = [("n", b"%d" % number), ("empty", None)]
         producer.produce(
             topic,
             None if number % 7 == 0 else b"value %d" % number,
             None if number % 5 == 0 else b"key",
             partition=number % 2,
             timestamp=START_MS + number * 37,
-            headers=[("n", b"%d" % number), ("empty", None)][: number % 3],
+            headers=headers[: number % 3],
         )
     assert producer.flush(DEADLINE_S) == 0
     consumer = ck.Consumer({"bootstrap.servers": node.address, "group.id": topic, "log_level": 0})
     consumer.assign([ck.TopicPartition(topic, partition, 0) for partition in range(2)])
-    seen = []
+    seen: list[ck.Message] = []
     while len(seen) < 400:
         seen += consumer.consume(400, 1)
     consumer.close()
@@ -120,7 +121,7 @@ def test_trouble_is_one_line_on_the_driver(
     assert said(wrong.load(topic)) == "column value is binary, not string: cast it after the read"
     nobody = spark.read.format("goqueue").option("kafka.bootstrap.servers", "127.0.0.1:1").load(topic)
     assert said(nobody).startswith("no broker answers at kafka.bootstrap.servers='127.0.0.1:1': cannot connect to")
-    with pytest.raises(AnalysisException, match="there is no column 'valeu'; did you mean value?"):
+    with pytest.raises(AnalysisException, match="there is no column 'valeu'; did you mean value"):
         load(spark, node, topic, columns="valeu")
     query = (
         spark.readStream.format("goqueue")

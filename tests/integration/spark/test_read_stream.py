@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Late, Node
