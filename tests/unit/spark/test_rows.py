@@ -161,6 +161,11 @@ def test_columns_are_collected_over_batches_and_begin_anew() -> None:
     assert rows.take().to_pydict() == {"offset": [12], "value": [b"x"]}
 
 
+def test_a_moment_that_no_calendar_has_is_null() -> None:
+    batch = batch_of([(2**62, None, b"x", []), (MOMENT_MS, None, b"y", [])])
+    assert [row["timestamp"] and row["timestamp"].microsecond for row in rows_of(batch)] == [None, 123000]
+
+
 def test_damage_is_told() -> None:
     batch = batch_of([(0, None, bytes(100), [])] * 50)
     broken = batch._replace(data=memoryview(bytes(batch.data[:61]) + bytes(len(batch.data) - 61)))

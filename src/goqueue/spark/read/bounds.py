@@ -1,5 +1,6 @@
 """Where a read starts and ends: offsets and moments as the options say them, and the offsets that they come to."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -104,7 +105,7 @@ async def extent_of(
             cluster, dict.fromkeys(wanted, which), is_committed=is_committed, give_up_s=give_up_s
         )
 
-    return Extent(await ask(EARLIEST), await ask(LATEST))
+    return Extent(*await asyncio.gather(ask(EARLIEST), ask(LATEST)))
 
 
 async def resolve(

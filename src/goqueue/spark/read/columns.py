@@ -35,7 +35,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("topic", StringType(), "", is_usual=True),
     Column("partition", IntegerType(), "", is_usual=True),
     Column("offset", LongType(), "", is_usual=True),
-    Column("timestamp", TimestampType(), "the producer's, or that of the append", is_usual=True),
+    Column("timestamp", TimestampType(), "the producer's, or that of the append", is_usual=True, may_be_null=True),
     Column("timestampType", IntegerType(), "0: the producer's, 1: that of the append", is_usual=True),
     Column("headers", HEADERS_TYPE, "in their order, never null; `includeHeaders` adds them to the usual ones"),
     Column("priority", StringType(), "critical, high, normal, low or background"),

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from goqueue.model.lanes import Lane
+from goqueue.model.moments import MOMENT_MS_MAX
 from goqueue.records.batch import Batch
 from goqueue.records.decode import DecodedRecord, decode, unpack
 from goqueue.records.native import Headers
 from goqueue.records.wishes import batch_lane, lane_and_expiry
-from goqueue.spark.read.uniform import RUN_MIN, Run, runs_of
+from goqueue.spark.read.uniform import Run, runs_of
 from goqueue.telemetry.trace_ids import TRACEPARENT, make_trace_id, parse_traceparent
 
 ROWS = 20_000
@@ -49,8 +50,11 @@ class Pieces(NamedTuple):
     def value(self) -> list[bytes | None]:
         return [one.value for one in self.records]
 
-    def timestamp(self) -> list[int]:
-        return [one.timestamp for one in self.records]
+    def timestamp(self) -> list[int | None]:
+        found: list[int | None] = [one.timestamp for one in self.records]
+        if max(self.batch.max_timestamp, self.batch.base_timestamp) > MOMENT_MS_MAX:  # no calendar has them
+            return [moment if moment is not None and abs(moment) <= MOMENT_MS_MAX else None for moment in found]
+        return found
 
     def offset(self) -> pa.Array:
         first, last = self.records[0].offset, self.records[-1].offset
@@ -88,7 +92,7 @@ class UniformPieces(NamedTuple):
         return self.run.values()
 
     def timestamp(self) -> pa.Array:
-        if self.batch.is_append_time:
+        if self.batch.is_append_time:  # the broker's own time
             return pa.repeat(pa.scalar(self.batch.max_timestamp, _MS), self.run.count).cast(_US)
         return self.run.times(self.batch.base_timestamp).view(_US)
 
@@ -132,23 +136,26 @@ class Rows:
     def add(self, batch: Batch, start: int, end: int) -> None:
         """The records of `batch` from `start` up to `end`, without it. CorruptBatch: it is damaged."""
         with _no_collection():
-            for pieces in self._pieces(batch, start, end):
+            unpacked = unpack(batch)
+            for pieces in self._pieces(batch, unpacked, start, end):
                 for name, column in self._columns.items():
                     column.add(getattr(pieces, name)())
-        self._bytes += batch.size
+        self._bytes += len(unpacked)
 
-    def _pieces(self, batch: Batch, start: int, end: int) -> Iterable[Pieces | UniformPieces]:
-        if batch.base_offset < start or batch.next_offset > end:
-            records = [one for one in decode(batch) if start <= one.offset < end]
-            self.count += len(records)
-            return [Pieces(self._home, batch, records)] if records else []
-        self.count += batch.record_count
-        unpacked = unpack(batch)
-        if batch.is_dense and batch.record_count >= RUN_MIN:
+    def _pieces(
+        self, batch: Batch, unpacked: bytes | memoryview, start: int, end: int
+    ) -> Iterable[Pieces | UniformPieces]:
+        is_whole = start <= batch.base_offset and batch.next_offset <= end
+        if is_whole and batch.is_dense and 0 <= batch.base_timestamp <= MOMENT_MS_MAX:
             runs = runs_of(bytes(unpacked), batch.record_count)
             if runs is not None:
+                self.count += batch.record_count
                 return [UniformPieces(self._home, batch, run) for run in runs]
-        return [Pieces(self._home, batch, decode(batch, unpacked=unpacked))]
+        records = decode(batch, unpacked=unpacked)
+        if not is_whole:
+            records = [one for one in records if start <= one.offset < end]
+        self.count += len(records)
+        return [Pieces(self._home, batch, records)] if records else []
 
     def take(self) -> pa.RecordBatch:
         arrays = [

@@ -188,6 +188,9 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
 
 
 def _begin(start: Mapping[Place, int], end: Mapping[Place, int], extent: Extent, place: Place) -> int:
-    """A new partition is read from its first offset on, and so is one that was made anew."""
-    at = start.get(place, extent.first[place])
-    return extent.first[place] if at > end[place] else at
+    """A new partition is read from its first offset on, and so is one that was made anew. What retention has removed
+    counts for nothing; whether that may be is seen when the micro-batch is planned.
+    """
+    first = extent.first[place]
+    at = start.get(place, first)
+    return first if at > end[place] else max(at, first)
