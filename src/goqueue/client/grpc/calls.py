@@ -87,6 +87,7 @@ class GrpcOptions:
             ("grpc.max_receive_message_length", self.message_bytes_max),
             ("grpc.keepalive_time_ms", self.keepalive_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
+            ("grpc.http2.ping_timeout_ms", self.keepalive_timeout_ms),  # what grpc really goes by; else a minute
             ("grpc.use_local_subchannel_pool", 1),  # else all channels share one connection
             ("grpc.enable_retries", 0),  # we know which calls are safe
         ]

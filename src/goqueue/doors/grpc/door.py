@@ -58,6 +58,8 @@ class GrpcLimits:
             ("grpc.max_metadata_size", METADATA_BYTES_MAX),
             ("grpc.keepalive_time_ms", self.keepalive_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
+            # What grpc really goes by; else it waits for a minute.
+            ("grpc.http2.ping_timeout_ms", self.keepalive_timeout_ms),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", self.ping_interval_ms_min),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", self.ping_interval_ms_min),
