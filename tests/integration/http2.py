@@ -19,7 +19,7 @@ class Frame(NamedTuple):
 
     @property
     def settings(self) -> dict[int, int]:
-        return {number: value for number, value in struct.iter_unpack(">HI", self.payload)}
+        return dict(struct.iter_unpack(">HI", self.payload))
 
     @property
     def error(self) -> tuple[int, bytes]:

@@ -36,7 +36,7 @@ Answers = Callable[[Line], Iterator[Any]]
 
 def test_the_examples_of_the_grpc_page_run(own_node: Node) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         assert ADDRESS in example
         exec(compile(example.replace(ADDRESS, own_node.grpc), str(PAGE), "exec"), {})

@@ -1,6 +1,7 @@
 """How the metrics of a node are wired, as its settings say."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.metrics.metrics import DoorFacts, MetricsOptions
@@ -8,6 +9,9 @@ from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
+
+if TYPE_CHECKING:  # grpc takes time to import, and a broker in a test may do without
+    from goqueue.doors.grpc.door import GrpcDoor
 
 
 def metrics_options(settings: Settings) -> MetricsOptions:
@@ -18,9 +22,12 @@ def metrics_options(settings: Settings) -> MetricsOptions:
     )
 
 
-def watch_doors(broker: Broker, *doors: KafkaDoor | HttpDoor) -> None:
+def watch_doors(broker: Broker, *doors: "KafkaDoor | HttpDoor | GrpcDoor") -> None:
     for door in doors:
-        broker.metrics.watch_door("kafka" if isinstance(door, KafkaDoor) else "http", _asker(door))
+        if isinstance(door, KafkaDoor | HttpDoor):
+            broker.metrics.watch_door("kafka" if isinstance(door, KafkaDoor) else "http", _asker(door))
+        else:
+            broker.metrics.watch_door("grpc", door.facts)
 
 
 def _asker(door: KafkaDoor | HttpDoor) -> Callable[[], DoorFacts]:

@@ -21,6 +21,8 @@ class Meters:
         """Offsets committed, by topic and group."""
         self.http_requests: dict[int, int] = {}
         """By status."""
+        self.grpc_calls: dict[tuple[str, str], int] = {}
+        """That have ended, by method and status."""
         self.loop_lag_s = Histogram()
 
     def published(self, topic: str, seconds: float, requests: int = 1) -> None:
@@ -49,6 +51,9 @@ class Meters:
 
     def answered(self, status: int) -> None:
         self.http_requests[status] = self.http_requests.get(status, 0) + 1
+
+    def called(self, method: str, status: str) -> None:
+        self.grpc_calls[method, status] = self.grpc_calls.get((method, status), 0) + 1
 
     def forget_topic(self, topic: str) -> None:
         self.published_s.pop(topic, None)

@@ -72,7 +72,9 @@ def test_the_rules_of_buf_are_followed(file: FileDescriptor) -> None:
     for message in file.message_types_by_name.values():
         assert all(snake(field.name) == field.name for field in message.fields), message.name
     if BUF is not None:  # it knows more rules, where it is installed
-        done = subprocess.run([BUF, "lint", "--path", file.name], cwd=PROTOS, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [BUF, "lint", "--path", file.name], cwd=PROTOS, capture_output=True, text=True, check=False
+        )
         assert (done.returncode, done.stdout) == (0, "")
 
 

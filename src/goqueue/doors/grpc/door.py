@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.metrics.metrics import DoorFacts
 from goqueue.doors.grpc.acks import AckService
 from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.consume import ConsumeService
@@ -75,6 +76,10 @@ class GrpcDoor:
         self._call = Call(broker)
         self._serving = Serving(self._call)
         self._server: aio.Server | None = None
+
+    def facts(self) -> DoorFacts:
+        counted = self._serving.counting
+        return DoorFacts(len(counted.peers), counted.requests, counted.malformed, counted.open)
 
     def _services(self) -> list[tuple[ServiceDescriptor, object]]:
         call = self._call

@@ -67,10 +67,17 @@ def test_what_a_silent_client_held_goes_to_others() -> None:
     """Its leases and its session would last for an hour: only the unanswered ping tells."""
 
     async def inside() -> None:
-        async with asyncio.timeout(FAR_S), open_door(GrpcLimits(**KEEPALIVE)) as door, wire_to(door.address) as (wire, address):
+        async with (
+            asyncio.timeout(FAR_S),
+            open_door(GrpcLimits(**KEEPALIVE)) as door,
+            wire_to(door.address) as (wire, address),
+        ):
             await door.topic()
             await door.client.publish("orders", b"x")
-            async with GrpcClient(address) as silent, silent.subscribe("workers", ["orders"], lease="1h", session="30m") as held:
+            async with (
+                GrpcClient(address) as silent,
+                silent.subscribe("workers", ["orders"], lease="1h", session="30m") as held,
+            ):
                 assert (await anext(aiter(held))).value == b"x"
                 wire.cut()
                 async with door.client.subscribe("workers", ["orders"]) as subscription:
