@@ -52,10 +52,10 @@ class Terminal:
 
 
 @contextmanager
-def terminal(goqueue: Command, *words: str) -> Iterator[Terminal]:
+def terminal(goqueue: Command, *words: str, program: str = str(GOQUEUE)) -> Iterator[Terminal]:
     outer, inner = pty.openpty()
     process = subprocess.Popen(
-        [str(GOQUEUE), *words],
+        [program, *words],
         env=goqueue.environment | {"TERM": "xterm"},
         cwd=goqueue.home,
         stdin=inner,

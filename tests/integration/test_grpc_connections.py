@@ -8,7 +8,7 @@ import pytest
 
 from goqueue.client.grpc import GrpcClient
 from goqueue.wire.grpc.topic_pb2 import CreateTopicRequest, DescribeTopicRequest
-from tests.integration.http2 import ENHANCE_YOUR_CALM, GOAWAY, MAX_CONCURRENT_STREAMS, PING, SETTINGS, Http2
+from tests.integration.http2 import ENHANCE_YOUR_CALM, GOAWAY, MAX_CONCURRENT_STREAMS, PING, SETTINGS, Frame, Http2
 from tests.integration.process import DEADLINE_S, Node
 
 STREAMS_MAX = 2
@@ -49,7 +49,7 @@ def test_a_call_too_many_waits_until_another_ends(node: Node, narrow_node: Node)
 
 def test_who_pings_too_often_is_sent_away(node: Node) -> None:
     with Http2(node.grpc) as connection:
-        answers = []
+        answers: list[Frame] = []
         while not answers or answers[-1].kind == PING:
             assert len(answers) < PINGS
             connection.send(PING, len(answers).to_bytes(8))

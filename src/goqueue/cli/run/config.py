@@ -34,7 +34,7 @@ def get_contexts(call: Call) -> None:
     ]
     columns = (
         Column("CURRENT", lambda each: "*" if each["current"] else ""),
-        Column("NAME", lambda each: each["name"]),
+        Column("NAME", lambda each: each["name"], is_name=True),
         Column("SERVER", lambda each: each["server"]),
         Column("TIMEOUT", lambda each: each["timeout"]),
         Column("API KEY", lambda each: "set" if each["has-api-key"] else None),
