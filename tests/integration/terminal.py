@@ -79,4 +79,5 @@ def _take_terminal() -> None:
     import fcntl
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell starts in the background
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,6 +1,7 @@
 """Commands that run here, or are about this program: serve, config, doctor, version, completion, reference."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
+from goqueue.cli.values import server_url
 
 
 def _settings() -> tuple[Arg, ...]:
@@ -64,7 +65,7 @@ CONFIG = (
         "config.set_context",
         (
             _NAME,
-            flag("--server", "-s", metavar="URL", dest="server", help="HTTP address of a node"),
+            flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
             flag("--api-key", metavar="KEY", help="key that the server wants"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
         ),

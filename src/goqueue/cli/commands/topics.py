@@ -1,7 +1,7 @@
 """Commands about topics."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
-from goqueue.cli.values import number, pair, retention_bytes, retention_ms
+from goqueue.cli.values import new_topic, number, pair, retention_bytes, retention_ms
 
 _NAME = place("name", "name of the topic", names_of="topics")
 _PARTITIONS_MAX = 10_000
@@ -42,7 +42,7 @@ TOPICS = (
         "make a topic",
         "topics.create",
         (
-            place("name", "name of the topic"),
+            place("name", "name of the topic", kind=new_topic),
             flag(
                 "-p",
                 "--partitions",

@@ -58,8 +58,6 @@ def set_context(call: Call) -> None:
     context = contexts.contexts.setdefault(given.name, {})
     if given.timeout is not None:
         duration_ms(given.timeout)
-    if given.server is not None and "://" not in given.server:
-        given.server = f"http://{given.server}"
     told = {"server": given.server, "api-key": given.api_key, "timeout": given.timeout}
     context.update({name: value for name, value in told.items() if value is not None})
     if is_new and "server" not in context:
