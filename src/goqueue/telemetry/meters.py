@@ -49,6 +49,8 @@ class Meters:
         """From the first that belongs to one to when all is written that ends it."""
         self.http_requests: dict[int, int] = {}
         """By status."""
+        self.grpc_calls: dict[tuple[str, str], int] = {}
+        """That have ended, by method and status."""
         self.loop_lag_s = Histogram()
 
     def published(self, topic: str, seconds: float, requests: int = 1) -> None:
@@ -99,6 +101,9 @@ class Meters:
 
     def answered(self, status: int) -> None:
         _add(self.http_requests, status)
+
+    def called(self, method: str, status: str) -> None:
+        self.grpc_calls[method, status] = self.grpc_calls.get((method, status), 0) + 1
 
     def forget_topic(self, topic: str) -> None:
         for histograms in (self.published_s, self.fetched_s, self.validated_s):

@@ -18,6 +18,7 @@ from goqueue.broker.groups import commands
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.metrics.catalogue import COUNTER, HISTOGRAM, METRICS
 from goqueue.broker.metrics.metrics import Metrics, MetricsOptions
+from goqueue.client.grpc import GrpcClient
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.histogram import LATENCY_S, Histogram
 from goqueue.testing import MemoryBroker, broker
@@ -122,8 +123,15 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
     """In the earlier implementation 82 of 98 metrics never were."""
 
     async def inside() -> dict[str, float]:
-        async with broker(http=True, kafka=True) as b, httpx.AsyncClient(base_url=b.http) as http:
+        async with (
+            broker(http=True, kafka=True, grpc=True) as b,
+            httpx.AsyncClient(base_url=b.http) as http,
+            GrpcClient(b.grpc) as grpc,
+        ):
             await queue_work(b)
+            await grpc.publish("orders", b"x")
+            following = grpc.consume("orders")
+            await anext(following)
             await groups_and_transactions(b, http)
             await b.advance("1s")
             b.broker.fetcher.fetch([Want("orders", 0, 0, 1000)], Limits(1, 1000, 0), lambda got: None)

@@ -120,6 +120,8 @@ METRICS = (
     Metric("goqueue_broker_requests_total", COUNTER, ("door",), "Requests of clients."),
     Metric("goqueue_broker_requests_malformed_total", COUNTER, ("door",), "Requests that made no sense."),
     Metric("goqueue_broker_http_responses_total", COUNTER, ("status",), "Answers of the HTTP and SQS doors."),
+    Metric("goqueue_broker_grpc_calls_open", GAUGE, ("method",), "Calls of gRPC clients that go on, streams mostly."),
+    Metric("goqueue_broker_grpc_calls_total", COUNTER, ("method", "code"), "Calls of gRPC clients that have ended."),
     # -- storage
     Metric("goqueue_storage_bytes_written_total", COUNTER, BY_TOPIC, "Bytes appended to logs, the broker's own too."),
     Metric("goqueue_storage_bytes_read_total", COUNTER, BY_TOPIC, "Bytes read from logs, by clients and the broker."),

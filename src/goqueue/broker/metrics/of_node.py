@@ -28,8 +28,12 @@ def read_node(page: Page, sources: Sources) -> None:
         page.add("goqueue_broker_active_connections", (name,), facts.connections)
         page.add("goqueue_broker_requests_total", (name,), facts.requests)
         page.add("goqueue_broker_requests_malformed_total", (name,), facts.malformed)
+        for method, calls in sorted(facts.open_calls.items()):
+            page.add("goqueue_broker_grpc_calls_open", (method,), calls)
     for status, answers in sorted(meters.http_requests.items()):
         page.add("goqueue_broker_http_responses_total", (str(status),), answers)
+    for key, calls in sorted(meters.grpc_calls.items()):
+        page.add("goqueue_broker_grpc_calls_total", key, calls)
     if meters.loop_lag_s.count:
         page.observe("goqueue_runtime_loop_lag_seconds", (), meters.loop_lag_s)
     _read_disk(page, sources)

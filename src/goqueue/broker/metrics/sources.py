@@ -1,6 +1,7 @@
 """What metrics are read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from goqueue.broker.groups import Groups
@@ -20,6 +21,8 @@ class DoorFacts(NamedTuple):
     connections: int
     requests: int
     malformed: int
+    open_calls: Mapping[str, int] = MappingProxyType({})
+    """By method, where a door knows of them."""
 
 
 class Sources(NamedTuple):

@@ -52,6 +52,7 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         "-c",
         "--context",
         metavar="NAME",
+        names_of="contexts",
         is_absent_by_default=True,
         help="a server of the configuration file, by name (GOQUEUE_CONTEXT)",
     ),
