@@ -29,6 +29,9 @@ class Part(StrEnum):
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
 BROKERS = (*READS, Part.SINK)
+ALL_ROWS = (*ROWS, Part.SEGMENTS)
+ALL_READS = (*READS, Part.SEGMENTS)
+BATCHES = (Part.BATCH, Part.SEGMENTS)
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -105,15 +108,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.TABLE),
+        (*BROKERS, Part.TABLE, Part.SEGMENTS),
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
-    Option("subscribe", names, READS, 'topics, with commas between; `load("orders")` says the same'),
-    Option("subscribePattern", text, READS, "all topics whose name matches this regular expression"),
+    Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
+    Option("subscribePattern", text, ALL_READS, "all topics whose name matches this regular expression"),
     Option("assign", document, ROWS, 'partitions, as JSON: {"orders": [0, 1]}'),
-    Option("startingOffsets", text, ROWS, 'earliest, latest, or JSON: {"orders": {"0": 23, "1": -2}}'),
-    Option("startingTimestamp", text, ROWS, "from this moment on: milliseconds since 1970, RFC 3339, or -10m"),
-    Option("startingOffsetsByTimestamp", document, ROWS, 'moments: {"orders": {"0": 1700000000000}}'),
+    Option("startingOffsets", text, ALL_ROWS, 'earliest, latest, or JSON: {"orders": {"0": 23, "1": -2}}'),
+    Option("startingTimestamp", text, ALL_ROWS, "from this moment on: milliseconds since 1970, RFC 3339, or -10m"),
+    Option("startingOffsetsByTimestamp", document, ALL_ROWS, 'moments: {"orders": {"0": 1700000000000}}'),
     Option(
         "startingOffsetsByTimestampStrategy",
         one_of("error", "latest"),
@@ -121,9 +124,9 @@ OPTIONS: tuple[Option, ...] = (
         "where nothing is that young: fail, or start at the end",
         "error",
     ),
-    Option("endingOffsets", text, (Part.BATCH,), "latest, or JSON as for startingOffsets", "latest"),
-    Option("endingTimestamp", text, (Part.BATCH,), "up to this moment, without it"),
-    Option("endingOffsetsByTimestamp", document, (Part.BATCH,), "a moment for each partition"),
+    Option("endingOffsets", text, BATCHES, "latest, or JSON as for startingOffsets", "latest"),
+    Option("endingTimestamp", text, BATCHES, "up to this moment, without it"),
+    Option("endingOffsetsByTimestamp", document, BATCHES, "a moment for each partition"),
     Option("maxOffsetsPerTrigger", number, (Part.STREAM,), "at most so many offsets in a micro-batch"),
     Option("maxRecordsPerTrigger", number, (Part.QUEUE,), "at most so many messages leased for a micro-batch", "10000"),
     Option("maxBytesPerTrigger", size, (Part.STREAM,), "about so many bytes in a micro-batch"),
@@ -132,36 +135,36 @@ OPTIONS: tuple[Option, ...] = (
     Option("minPartitions", number, ROWS, "at least so many Spark partitions: large ones are split"),
     Option("maxRecordsPerPartition", number, ROWS, "at most so many offsets in a Spark partition"),
     Option("failOnDataLoss", yes_or_no, ROWS, "fail when offsets that were wanted are gone", "true"),
-    Option("includeHeaders", yes_or_no, (*READS, Part.SEGMENTS), "a column `headers`", "false"),
-    Option("columns", names, (*READS, Part.SEGMENTS), "these columns only, in this order"),
+    Option("includeHeaders", yes_or_no, ALL_READS, "a column `headers`", "false"),
+    Option("columns", names, ALL_READS, "these columns only, in this order"),
     Option("groupIdPrefix", text, (Part.STREAM,), "the query's position is reported under this and the query's id"),
     Option("kafka.group.id", text, READS, "the group under which a query's position is reported, or that leases"),
     Option(
         "isolation.level",
         one_of("read_committed", "read_uncommitted"),
-        (*ROWS, Part.SEGMENTS),
+        ALL_ROWS,
         "whether open and aborted transactions are seen",
         "read_committed",
     ),
     Option(
         "valueFormat",
         one_of("raw", "json", "avro", "protobuf"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "decode the value by the registry",
         "raw",
     ),
-    Option("valueSubject", text, (*READS, Part.SEGMENTS), "the registry's subject; `<topic>-value` otherwise"),
+    Option("valueSubject", text, ALL_READS, "the registry's subject; `<topic>-value` otherwise"),
     Option(
         "badRows",
         one_of("permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "rows whose value does not fit: null columns and a reason, the end of the query, or the dead letters",
         "permissive",
     ),
     Option(
         "mode",
         one_of("stream", "queue", "permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "`queue`: lease and settle rows; the others: the same as badRows",
         "stream",
     ),
@@ -178,9 +181,16 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "read",
         one_of("brokers", "segments"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "`segments`: a data directory or backup, without a broker",
         "brokers",
+    ),
+    Option(
+        "activeSegments",
+        yes_or_no,
+        (Part.SEGMENTS,),
+        "also the last segment of each partition, which a running broker writes to",
+        "false",
     ),
     Option("path", text, tuple(Part), "what `load()` or `save()` was given"),
     Option(

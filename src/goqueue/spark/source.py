@@ -13,6 +13,7 @@ from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.segments.reader import SegmentsReader, segments_schema
 
 
 class GoQueueDataSource(DataSource):
@@ -33,6 +34,8 @@ class GoQueueDataSource(DataSource):
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
+            if options.part is Part.SEGMENTS:
+                return segments_schema(options)
             return schema_of(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -41,12 +44,14 @@ class GoQueueDataSource(DataSource):
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
             if options.part is Part.SEGMENTS:
-                raise SparkError("not built yet")
+                return SegmentsReader(schema, options)
             return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         with told_in_one_line():
             options = self._read_options(is_stream=True)
+            if options.part is Part.SEGMENTS:
+                raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
             if options.part is Part.QUEUE:
                 raise SparkError("not built yet")
             raise SparkError("not built yet")

@@ -69,20 +69,21 @@ def find_logs(options: Options) -> list[LogFiles]:
     logs = directory / LOGS_NAME
     if not logs.is_dir():
         raise SparkError(f"{directory} is no data directory of GoQueue: it has no folder {LOGS_NAME!r}")
-    existing = sorted(name for name in os.listdir(logs) if _is_topic(logs, name))
+    existing = sorted(one.name for one in logs.iterdir() if _is_topic(one))
     found = []
     for topic in _chosen(options, existing, directory):
-        partitions = sorted(int(name) for name in os.listdir(logs / topic) if name.isascii() and name.isdigit())
+        names = [one.name for one in (logs / topic).iterdir()]
+        partitions = sorted(int(name) for name in names if name.isascii() and name.isdigit())
         found += [_open(logs / topic / str(partition), topic, partition) for partition in partitions]
     return found
 
 
-def _is_topic(logs: Path, name: str) -> bool:
+def _is_topic(directory: Path) -> bool:
     try:
-        check_topic_name(name)
+        check_topic_name(directory.name)
     except InvalidName:
         return False
-    return (logs / name).is_dir()
+    return directory.is_dir()
 
 
 def _chosen(options: Options, existing: list[str], directory: Path) -> list[str]:
@@ -139,11 +140,10 @@ def _look(directory: Path, topic: str, partition: int) -> LogFiles:
 
 
 def _segments(directory: Path) -> Iterator[tuple[int, Path]]:
-    names = os.listdir(directory) if directory.is_dir() else []
-    for name in names:
-        base = base_offset_of(name)
+    for path in directory.iterdir() if directory.is_dir() else ():
+        base = base_offset_of(path.name)
         if base is not None:
-            yield base, directory / name
+            yield base, path
 
 
 def _segment(path: Path, base: int, expected: Expected) -> SegmentFile:

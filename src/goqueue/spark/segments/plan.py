@@ -1,8 +1,8 @@
 """Which parts of which segments a read needs: by offsets, by time, and by how transactions ended.
 
-Only headers are read here, and of segments that are out of range not even those. A transaction is decided by its marker,
-which may stand behind all that is wanted, also in the active segment; the log is read up to the first transaction that
-has none, as every Kafka consumer does that wants committed records only.
+Only headers are read here, and of segments that are out of range not even those. A transaction is decided by its
+marker, which may stand behind all that is wanted, also in the active segment; the log is read up to the first
+transaction that has none, as every Kafka consumer does that wants committed records only.
 """
 
 from collections.abc import Iterator
@@ -76,8 +76,9 @@ def pieces_of(log: LogFiles, wanted: Wanted, piece_bytes: int = PIECE_BYTES) -> 
         cut = _Cut(log, segment, is_active, piece_bytes)
         for item in _noted(segment, is_active, transactions, wanted):
             cut.add(item)
-        found += cut.finish(following)
-        if following is not None and _is_torn_off(log, cut.next_offset, following):
+        is_torn_off = following is not None and _is_torn_off(log, cut.next_offset, following)
+        found += cut.finish(None if is_torn_off else following)
+        if is_torn_off:
             events.warning("segments behind a hole are left out", log=segment.path, offset=cut.next_offset)
             break
     if wanted.is_committed:
@@ -165,8 +166,8 @@ def _note(data: memoryview, head: Head, segment: SegmentFile, transactions: Tran
     except CorruptBatch as error:
         if not wanted.skips_damage:
             raise SparkError(
-                f"{segment.path}: the end of a transaction is damaged at byte {head.position}, offset {head.base_offset}:"
-                f" {error}; badRows=permissive leaves its records out"
+                f"{segment.path}: the end of a transaction is damaged at byte {head.position},"
+                f" offset {head.base_offset}: {error}; badRows=permissive leaves its records out"
             ) from None
         transactions.end(head.producer_id, head.base_offset, is_commit=False)
 

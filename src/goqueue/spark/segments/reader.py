@@ -35,10 +35,10 @@ class PieceOfWork(InputPartition):
 
 
 def segments_schema(options: Options) -> StructType:
-    schema = schema_of(options)
+    fields = list(schema_of(options).fields)
     if skips_damage(options) and not options.has("columns"):
-        schema = schema.add(StructField(ERROR_COLUMN, StringType()))
-    return schema
+        fields.append(StructField(ERROR_COLUMN, StringType()))
+    return StructType(fields)
 
 
 def skips_damage(options: Options) -> bool:

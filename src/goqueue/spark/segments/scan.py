@@ -14,20 +14,31 @@ def batches_of(piece: Piece) -> Iterator[Batch | Damage]:
     very end of its active segment is not damage."""
     transactions = Transactions()
     transactions.aborted = piece.aborted
+    for item in _walked(piece):
+        if isinstance(item, Damage):
+            if max(item.next_offset, item.first_offset + 1) > piece.start and item.first_offset < piece.limit:
+                yield item
+            continue
+        if item.base_offset >= piece.limit:
+            return
+        is_aborted = item.is_transactional and transactions.is_aborted(item.producer_id, item.base_offset)
+        if item.next_offset > piece.start and item.record_count and not item.is_control and not is_aborted:
+            yield item
+
+
+def _walked(piece: Piece) -> Iterator[Batch | Damage]:
+    expected = piece.segment.expected
+    due = piece.first_offset
     with opened(piece.segment, is_active=piece.is_active) as data:
         end = min(piece.end, len(data))
-        found = walk(data[piece.position : end], piece.first_offset, piece.segment.expected, piece.next_offset)
-        for item in found:
-            if isinstance(item, Damage):
-                placed = item._replace(position=piece.position + item.position, end=piece.position + item.end)
-                is_torn = piece.may_be_torn and placed.end == piece.end
-                is_wanted = max(item.next_offset, item.first_offset + 1) > piece.start
-                if is_wanted and not is_torn and item.first_offset < piece.limit:
-                    yield placed
+        for item in walk(data[piece.position : end], due, expected, piece.next_offset):
+            if not isinstance(item, Damage):
+                due = item.batch.next_offset
+                yield item.batch
                 continue
-            batch = item.batch
-            if batch.base_offset >= piece.limit:
-                return
-            is_aborted = batch.is_transactional and transactions.is_aborted(batch.producer_id, batch.base_offset)
-            if batch.next_offset > piece.start and batch.record_count and not batch.is_control and not is_aborted:
-                yield batch
+            due = item.next_offset
+            damage = item._replace(position=piece.position + item.position, end=piece.position + item.end)
+            if not (piece.may_be_torn and damage.end == piece.end):
+                yield damage
+    if due < piece.next_offset and not expected.has_gaps and not piece.may_be_torn:
+        yield Damage(piece.end, piece.end, due, piece.next_offset, "the end is missing")
