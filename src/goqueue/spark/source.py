@@ -13,6 +13,7 @@ from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.read.stream import StreamReader
 from goqueue.spark.segments.reader import SegmentsReader, segments_schema
 
 
@@ -47,14 +48,14 @@ class GoQueueDataSource(DataSource):
                 return SegmentsReader(schema, options)
             return BatchReader(schema, options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         with told_in_one_line():
             options = self._read_options(is_stream=True)
             if options.part is Part.SEGMENTS:
                 raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
             if options.part is Part.QUEUE:
                 raise SparkError("not built yet")
-            raise SparkError("not built yet")
+            return StreamReader(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         with told_in_one_line():
