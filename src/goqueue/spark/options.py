@@ -33,6 +33,8 @@ ALL_ROWS = (*ROWS, Part.SEGMENTS)
 ALL_READS = (*READS, Part.SEGMENTS)
 BATCHES = (Part.BATCH, Part.SEGMENTS)
 
+BAD_ROWS = ("permissive", "failfast", "deadletter")
+
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -156,14 +158,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("valueSubject", text, ALL_READS, "the registry's subject; `<topic>-value` otherwise"),
     Option(
         "badRows",
-        one_of("permissive", "failfast", "deadletter"),
+        one_of(*BAD_ROWS),
         ALL_READS,
         "rows whose value does not fit: null columns and a reason, the end of the query, or the dead letters",
         "permissive",
     ),
     Option(
         "mode",
-        one_of("stream", "queue", "permissive", "failfast", "deadletter"),
+        one_of("stream", "queue", *BAD_ROWS),
         ALL_READS,
         "`queue`: lease and settle rows; the others: the same as badRows",
         "stream",
@@ -268,6 +270,14 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     if folded.get("mode") == "queue":
         return Part.QUEUE
     return Part.STREAM if is_stream else Part.BATCH
+
+
+def bad_rows_said(options: Options) -> str | None:
+    """What shall become of bad rows, by either of its names. None: the user did not say."""
+    if options.has("badRows"):
+        return str(options.get("badRows"))
+    mode = options.get("mode")
+    return mode if mode in BAD_ROWS else None
 
 
 def _did_you_mean(name: str) -> str:

@@ -10,6 +10,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
+from goqueue.spark.formats.readers import (
+    TypedBatchReader,
+    TypedSegmentsReader,
+    TypedStreamReader,
+    schema_by_registry,
+    wants_types,
+)
 from goqueue.spark.options import Options, Part, part_of
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
@@ -35,6 +42,8 @@ class GoQueueDataSource(DataSource):
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
+            if wants_types(options):
+                return schema_by_registry(options)
             if options.part is Part.SEGMENTS:
                 return segments_schema(options)
             return schema_of(options)
@@ -45,8 +54,8 @@ class GoQueueDataSource(DataSource):
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
             if options.part is Part.SEGMENTS:
-                return SegmentsReader(schema, options)
-            return BatchReader(schema, options)
+                return (TypedSegmentsReader if wants_types(options) else SegmentsReader)(schema, options)
+            return (TypedBatchReader if wants_types(options) else BatchReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         with told_in_one_line():
@@ -55,7 +64,7 @@ class GoQueueDataSource(DataSource):
                 raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
             if options.part is Part.QUEUE:
                 raise SparkError("not built yet")
-            return StreamReader(schema, options)
+            return (TypedStreamReader if wants_types(options) else StreamReader)(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         with told_in_one_line():

@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+import msgspec
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -39,41 +40,37 @@ PLAIN: dict[str, DataType] = {
 WIDER = {frozenset(("int", "long")): LongType(), frozenset(("float", "double")): DoubleType()}
 
 
-def parsed(schema: SchemaText) -> Any:
-    named: dict[str, Any] = {}
+def writer_of(schema: SchemaText) -> Any:
+    return _parsed(schema, {})
+
+
+def _parsed(schema: SchemaText, named: dict[str, Any]) -> Any:
     for each in schema.dependencies:
         fastavro.parse_schema(_document(each.text), named)
-    return fastavro.parse_schema(_document(schema.text), named, expand=False)
+    return fastavro.parse_schema(_document(schema.text), named)
 
 
 def _document(text: str) -> Any:
-    import json
-
-    return text.strip() if text.strip() in PLAIN else json.loads(text)
+    return text.strip() if text.strip() in PLAIN else msgspec.json.decode(text)
 
 
 class AvroFormat:
     def __init__(self, schema: SchemaText) -> None:
         self._named: dict[str, Any] = {}
-        for each in schema.dependencies:
-            fastavro.parse_schema(_document(each.text), self._named)
-        self._reader = fastavro.parse_schema(_document(schema.text), self._named)
+        self._reader = _parsed(schema, self._named)
         self._path = Path()
         self.shape = self._of(self._reader)
 
     def decode(self, payload: bytes, writer: SchemaText, is_framed: bool) -> Any:  # noqa: ARG002
         source = BytesIO(payload)
         try:
-            value = fastavro.schemaless_reader(source, self._writer(writer), self._reader)
+            value = fastavro.schemaless_reader(source, writer.kept(writer_of), self._reader)
         except Exception as error:  # noqa: BLE001  it raises whatever its parts do
             raise Misfit(f"no value of schema {writer.id}: {str(error) or type(error).__name__}") from None
         left = len(payload) - source.tell()
         if left:
             raise Misfit(f"{left} bytes are left behind a value of schema {writer.id}")
         return value
-
-    def _writer(self, writer: SchemaText) -> Any:
-        return writer.kept(parsed)
 
     # -- types
 
@@ -83,12 +80,11 @@ class AvroFormat:
         if isinstance(schema, list):
             return self._of_union(schema)
         kind = schema["type"]
-        if "logicalType" in schema and not isinstance(kind, list | dict):
-            logical = _of_logical(kind, schema)
-            if logical is not None:
-                return logical
         if isinstance(kind, list | dict):
             return self._of(kind)
+        return _of_logical(kind, schema) or self._of_kind(kind, schema)
+
+    def _of_kind(self, kind: str, schema: Any) -> Shape:
         match kind:
             case "record" | "error":
                 return self._of_record(schema)
@@ -96,10 +92,8 @@ class AvroFormat:
                 return list_of(self._of(schema["items"]))
             case "map":
                 return map_of(self._of(schema["values"]))
-            case "enum":
-                return Shape(StringType())
-            case "fixed":
-                return Shape(BinaryType())
+            case "enum" | "fixed":
+                return Shape(StringType() if kind == "enum" else BinaryType())
         return self._of(kind)
 
     def _of_record(self, schema: Any) -> Shape:
@@ -122,21 +116,11 @@ class AvroFormat:
 
 
 def _of_logical(kind: str, schema: Any) -> Shape | None:
-    """None: one that says nothing about how it is read."""
-    match schema["logicalType"]:
-        case "date" if kind == "int":
-            return Shape(DateType())
-        case "timestamp-millis" | "timestamp-micros" if kind == "long":
-            return Shape(TimestampType())
-        case "local-timestamp-millis" | "local-timestamp-micros" if kind == "long":
-            return Shape(TimestampNTZType())
-        case "time-millis" | "time-micros" if kind in ("int", "long"):
-            return Shape(StringType(), _time_text)
-        case "uuid" if kind in ("string", "fixed"):
-            return Shape(StringType(), str)
-        case "decimal" if kind in ("bytes", "fixed"):
-            return _of_decimal(schema)
-    return None
+    """None: it has none, or one that says nothing about how it is read."""
+    logical = schema.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return _of_decimal(schema)
+    return _LOGICAL.get((logical, kind))
 
 
 def _of_decimal(schema: Any) -> Shape:
@@ -154,3 +138,16 @@ def _of_decimal(schema: Any) -> Shape:
 
 def _time_text(value: time) -> str:
     return value.isoformat()
+
+
+_LOGICAL: dict[tuple[str | None, str], Shape] = {
+    ("date", "int"): Shape(DateType()),
+    ("timestamp-millis", "long"): Shape(TimestampType()),
+    ("timestamp-micros", "long"): Shape(TimestampType()),
+    ("local-timestamp-millis", "long"): Shape(TimestampNTZType()),
+    ("local-timestamp-micros", "long"): Shape(TimestampNTZType()),
+    ("time-millis", "int"): Shape(StringType(), _time_text),
+    ("time-micros", "long"): Shape(StringType(), _time_text),
+    ("uuid", "string"): Shape(StringType(), str),
+    ("uuid", "fixed"): Shape(StringType(), str),
+}

@@ -41,11 +41,13 @@ class JsonFormat:
             return self._of_reference(schema["$ref"], home)
         if "allOf" in schema:
             return self._of(_merged(schema, lambda one: self._resolved(one, home)), home)
-        for choice in ("oneOf", "anyOf"):
-            if choice in schema:
-                left = [one for one in schema[choice] if one != {"type": "null"}]
-                return self._of(left[0], home) if len(left) == 1 else _ANY
-        kind = _kind(schema)
+        choices = schema.get("oneOf") or schema.get("anyOf")
+        if choices:
+            left = [one for one in choices if one != {"type": "null"}]
+            return self._of(left[0], home) if len(left) == 1 else _ANY
+        return self._of_kind(_kind(schema), schema, home)
+
+    def _of_kind(self, kind: str | None, schema: Any, home: Any) -> Shape:
         match kind:
             case "object":
                 return self._of_object(schema, home)
@@ -75,7 +77,9 @@ class JsonFormat:
     def _look_up(self, reference: str, home: Any) -> tuple[Any, Any]:
         name, _, pointer = reference.partition("#")
         if name:
-            home = next((one for known, one in self._others.items() if name == known or name.endswith(f"/{known}")), None)
+            home = next(
+                (one for known, one in self._others.items() if name == known or name.endswith(f"/{known}")), None
+            )
         found = home
         for step in filter(None, pointer.split("/")):
             key = step.replace("~1", "/").replace("~0", "~")

@@ -1,5 +1,4 @@
-"""Schemas as the registry has them: asked over HTTP, each once in a process, since a schema never changes under its id.
-"""
+"""Schemas as the registry has them: asked over HTTP, once in a process, since what an id stands for never changes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -72,7 +71,7 @@ class Registry:
     def latest(self, subjects: Iterable[str]) -> SchemaText | None:
         """Of the first subject that has any."""
         for subject in subjects:
-            found = self._ask(lambda admin, subject=subject: admin.schema(subject, serialized=True))
+            found = self._version(subject)
             if found is not None:
                 return self._with_references(found)
         return None
@@ -95,12 +94,15 @@ class Registry:
         for each in schema.references or ():
             if each.name in into or depth > REFERENCES_DEPTH_MAX:
                 continue
-            found = self._ask(
-                lambda admin, each=each: admin.schema(each.subject, each.version, serialized=True)
-            )
+            found = self._version(each.subject, each.version)
             if found is not None:
                 self._collect(found, into, depth + 1)
                 into[each.name] = Dependency(each.name, found.schema)
+
+    def _version(self, subject: str, version: int | str = "latest") -> rest_schemas.SchemaVersion | None:
+        found: rest_schemas.SchemaVersion | None
+        found = self._ask(lambda admin: admin.schema(subject, version, serialized=True))
+        return found
 
     def _ask(self, question: Callable[[Admin], Any]) -> Any:
         """None: there is no such schema."""

@@ -49,9 +49,7 @@ def list_of(item: Shape) -> Shape:
         return Shape(ArrayType(item.type))
 
     def convert(value: Any) -> Any:
-        return [
-            each if each is None else _inside(inner, each, f"[{number}]") for number, each in enumerate(value)
-        ]
+        return [each if each is None else _inside(inner, each, f"[{number}]") for number, each in enumerate(value)]
 
     return Shape(ArrayType(item.type), convert)
 

@@ -13,7 +13,7 @@ from goqueue.model.errors import BatchTooLarge, CorruptBatch
 from goqueue.records.transactions import FOR_EVER
 from goqueue.records.walk import Damage
 from goqueue.spark.errors import SparkError, told_in_one_line
-from goqueue.spark.options import Options
+from goqueue.spark.options import Options, bad_rows_said
 from goqueue.spark.read.bounds import Bound, ending, starting
 from goqueue.spark.read.columns import check_schema, schema_of
 from goqueue.spark.read.rows import Home, Rows
@@ -43,8 +43,7 @@ def segments_schema(options: Options) -> StructType:
 
 def skips_damage(options: Options) -> bool:
     """Only where that was asked for: what is damaged here was acknowledged once."""
-    said = options.get("badRows") if options.has("badRows") else options.get("mode")
-    return bool(said == "permissive")
+    return bad_rows_said(options) == "permissive"
 
 
 class SegmentsReader(DataSourceReader):
