@@ -143,8 +143,8 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
     query.awaitTermination()
     assert spark.table("typed").count() == 5
 
-    addresses = {"127.0.0.1:9092": node.address, "http://127.0.0.1:8080": node.url, '"orders"': f'"{topic}"'}
-    names = run_examples("spark-formats.md", addresses | {"from orders": "from orders"})
+    names: dict[str, Any] = {}
+    assert run_examples("spark-formats.md", node, names, {'load("orders")': f'load("{topic}")'}) == 2
     assert (names["total"], names["kept"]) == (5 + 2 * 2**40, 4)
 
 

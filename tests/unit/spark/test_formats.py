@@ -104,6 +104,32 @@ def test_avro_resolves_what_an_older_schema_wrote() -> None:
     assert row == {"id": 5, "state": "new"}
 
 
+def test_avro_defaults_are_values_of_their_type() -> None:
+    def field(name: str, kind: Any, default: Any) -> Any:
+        return {"name": name, "type": kind, "default": default}
+
+    new = record(("id", "int"))
+    inner = {"type": "record", "name": "Inner", "fields": [field("raw", "bytes", "\u00ff"), field("n", "int", 7)]}
+    new["fields"] += [
+        field("price", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u0001\u0000"),
+        field("day", {"type": "int", "logicalType": "date"}, 1),
+        field("at", [{"type": "long", "logicalType": "timestamp-millis"}, "null"], 1000),
+        field("inner", inner, {}),
+        field("days", {"type": "array", "items": {"type": "int", "logicalType": "date"}}, [0]),
+        field("maybe", ["null", "Inner"], None),
+    ]
+    old = record(("id", "int"))
+    assert row_of(AvroFormat(avro(new, 2)), written(old, {"id": 5}), avro(old)) == {
+        "id": 5,
+        "price": Decimal("2.56"),
+        "day": date(1970, 1, 2),
+        "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        "inner": {"raw": b"\xff", "n": 7},
+        "days": [date(1970, 1, 1)],
+        "maybe": None,
+    }
+
+
 def test_avro_uses_what_a_schema_refers_to() -> None:
     text = json.dumps(record(("line", "Line")))
     schema = SchemaText(1, "AVRO", text, (Dependency("Line", json.dumps(LINE)),))

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from goqueue.spark.formats.avro_defaults import make_defaults
 from goqueue.spark.formats.registry import SchemaText
 from goqueue.spark.formats.shapes import Misfit, Path, Shape, Unsupported, list_of, map_of, struct_of
 
@@ -58,6 +59,7 @@ class AvroFormat:
     def __init__(self, schema: SchemaText) -> None:
         self._named: dict[str, Any] = {}
         self._reader = _parsed(schema, self._named)
+        make_defaults(self._reader, self._named)
         self._path = Path()
         self.shape = self._of(self._reader)
 

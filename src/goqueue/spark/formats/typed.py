@@ -151,8 +151,8 @@ class Typing:
     def _bury(self, batch: pa.RecordBatch, errors: dict[int, str]) -> None:
         by_topic: dict[str, list[Letter]] = {}
         for number, why in errors.items():
-            row = {name: batch.column(name)[number].as_py() for name in (*NEEDED, *FOR_LETTERS)}
-            timestamp_ms = int(row["timestamp"].timestamp() * 1000)
+            row = {name: batch.column(name)[number].as_py() for name in (*NEEDED, "key")}
+            timestamp_ms = batch.column("timestamp")[number].value // 1000
             place = row["partition"], row["offset"], timestamp_ms
             letter = Letter(*place, row["key"], row["value"], _pairs(row["headers"]), why)
             by_topic.setdefault(row["topic"], []).append(letter)

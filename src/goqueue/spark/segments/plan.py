@@ -180,8 +180,8 @@ def _decide_open(log: LogFiles, found: list[Piece], transactions: Transactions, 
     for segment in log.segments:
         if segment.base_offset <= last or not transactions.open:
             continue
-        for item in _noted(segment, segment is log.segments[-1], _OnlyEnds(transactions), wanted):
-            if not transactions.open or isinstance(item, Damage):
+        for _ in _noted(segment, segment is log.segments[-1], _OnlyEnds(transactions), wanted):
+            if not transactions.open:
                 break
 
 
