@@ -24,11 +24,12 @@ class Part(StrEnum):
     TABLE = "table"
     SEGMENTS = "segments"
     SINK = "write"
+    SETTLE = "settling write"
 
 
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
-BROKERS = (*READS, Part.SINK)
+BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -105,7 +106,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.TABLE),
+        BROKERS,
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
     Option("subscribe", names, READS, 'topics, with commas between; `load("orders")` says the same'),
@@ -160,9 +161,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode",
-        one_of("stream", "queue", "permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
-        "`queue`: lease and settle rows; the others: the same as badRows",
+        one_of("stream", "queue", "settle", "permissive", "failfast", "deadletter"),
+        (*READS, Part.SEGMENTS, Part.SETTLE),
+        "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
+from goqueue.spark.tables.reader import TableReader, schema_of
 
 
 class GoQueueDataSource(DataSource):
@@ -30,14 +31,14 @@ class GoQueueDataSource(DataSource):
             given = dict(self.options)
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
-                raise SparkError("not built yet")
+                return schema_of(options.need("table"))
             raise SparkError("not built yet")
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         with told_in_one_line():
             options = self._read_options(is_stream=False)
             if options.part is Part.TABLE:
-                raise SparkError("not built yet")
+                return TableReader(options)
             if options.part is Part.SEGMENTS:
                 raise SparkError("not built yet")
             raise SparkError("not built yet")
