@@ -19,14 +19,23 @@ class LeaseAdmin(AdminPart):
         *,
         limit: int = 10_000,
         lease: Duration | None = None,
+        wait_ms: int = 0,
         consumer: str | None = None,
         start: Literal["earliest", "latest"] | None = None,
     ) -> list[rest_leases.TakenLease]:
         """What is ready, as ranges of offsets; the receipt of one message is that of its lease, a dot and its offset.
         Of a partition no more than `unacked.max` allows.
         """
-        body = {"topics": topics, "max_messages": limit, "lease": lease, "consumer": consumer, "start": start}
-        return (await self._http.ask(rest_leases.TakenLeases, "POST", f"/groups/{word(group)}/leases", body)).leases
+        body = {
+            "topics": topics,
+            "max_messages": limit,
+            "lease": lease,
+            "wait": wait_ms,
+            "consumer": consumer,
+            "start": start,
+        }
+        path = f"/groups/{word(group)}/leases"
+        return (await self._http.ask(rest_leases.TakenLeases, "POST", path, body, wait_s=wait_ms / 1000)).leases
 
     async def extend_leases(self, receipts: Sequence[str], hold: Duration) -> list[int]:
         """How many messages of each are still held, now for `hold` from now on."""

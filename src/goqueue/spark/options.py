@@ -261,6 +261,12 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     return Part.STREAM if is_stream else Part.BATCH
 
 
+def part_of_write(given: Mapping[str, str]) -> Part:
+    """Which part of the source a write with these options is."""
+    is_settling = any(name.lower() == "mode" and value.lower() == "settle" for name, value in given.items())
+    return Part.SETTLE if is_settling else Part.SINK
+
+
 def _did_you_mean(name: str) -> str:
     close = difflib.get_close_matches(name.lower(), _BY_NAME, 1)
     return f"; did you mean {_BY_NAME[close[0]].name}?" if close else ""

@@ -77,7 +77,7 @@ class TableReader(DataSourceReader):
             yield from found if self._limit is None else islice(found, self._limit)
 
 
-def schema_of(table: str) -> StructType:
+def table_schema(table: str) -> StructType:
     return SCHEMAS[table]
 
 

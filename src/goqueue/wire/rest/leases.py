@@ -25,6 +25,8 @@ class TakeLeases(Body):
     """In all; of one partition no more than the option unacked.max allows one consumer."""
     lease: Duration | None = None
     """Absent: as topic and group say."""
+    wait: Duration | None = None
+    """Wait so long for messages, 60 s at most; absent: do not wait."""
     consumer: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     start: Literal["earliest", "latest"] | None = None
     """Where a group begins that was never here; absent: earliest."""

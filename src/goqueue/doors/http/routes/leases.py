@@ -7,7 +7,7 @@ from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
-from goqueue.doors.http.leased import lease, lease_ms_of
+from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
 from goqueue.doors.http.operation import Operations
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.groups import GroupPath
@@ -29,7 +29,7 @@ FINISH_BYTES_MAX = 16 * 1024 * 1024
 leases = Operations("Leases")
 
 
-@leases.post("/groups/{group}/leases", errors=(404,))
+@leases.post("/groups/{group}/leases", errors=(404,), waits=True)
 async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLeases:
     """Lease many messages to a group at once, without their content: read that from the partitions.
 
@@ -43,6 +43,7 @@ async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLea
         places=[(topic.name, number) for topic in topics for number in range(topic.partitions)],
         records_max=body.max_messages,
         bytes_max=BYTES_MAX,
+        wait_ms=wait_ms_of(body.wait or 0),
         lease_ms=lease_ms_of(body.lease),
         start=body.start or "earliest",
     )
