@@ -183,6 +183,7 @@ OPTIONS: tuple[Option, ...] = (
         "`segments`: a data directory or backup, without a broker",
         "brokers",
     ),
+    Option("checkpointLocation", text, (Part.SINK, Part.SETTLE), "Spark's own: where a query remembers how far it is"),
     Option("path", text, tuple(Part), "what `load()` or `save()` was given"),
     Option(
         "partitioner",

@@ -11,9 +11,12 @@ from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of, part_of_write
+from goqueue.spark.queue.reader import QueueReader
 from goqueue.spark.queue.writer import SettleStreamWriter, SettleWriter
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.read.stream import StreamReader
+from goqueue.spark.refused import RefusedStream
 from goqueue.spark.tables.reader import TableReader, table_schema
 
 
@@ -53,16 +56,20 @@ class GoQueueDataSource(DataSource):
             return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        with told_in_one_line():
-            options = self._read_options(is_stream=True)
-            if options.part is Part.QUEUE:
-                # It needs a newer pyspark than the rest.
-                from goqueue.spark.queue.reader import QueueReader
+        try:
+            return self._stream_reader(schema)
+        except SparkError as error:
+            return RefusedStream(error)
 
-                return QueueReader(schema, options)
-            if options.part is Part.TABLE:
-                raise SparkError("a table is no stream: use spark.read")
-            raise SparkError("not built yet")
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        options = self._read_options(is_stream=True)
+        if options.part is Part.TABLE:
+            raise SparkError("a table is no stream: use spark.read")
+        if options.part is Part.SEGMENTS:
+            raise SparkError("segments are no stream: use spark.read")
+        if options.part is Part.QUEUE:
+            return QueueReader(schema, options)
+        return StreamReader(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         with told_in_one_line():

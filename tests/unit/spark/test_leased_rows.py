@@ -10,7 +10,7 @@ from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options, Part
 from goqueue.spark.queue.leased_rows import GAP_OFFSETS_MAX, chosen, close_together, completed
 from goqueue.spark.queue.offsets import Lease, Run
-from goqueue.spark.queue.settle import columns_of, entries_of
+from goqueue.spark.queue.settle import columns_of, entry_of
 from goqueue.spark.read.columns import schema_of
 
 RUNS = (Run(2, 3), Run(6, 6, 2), Run(9, 20))
@@ -60,22 +60,20 @@ def test_a_receipt_is_a_column_of_queues_only() -> None:
 
 
 def test_rows_are_settled_as_their_columns_say() -> None:
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "receipt": ["a.1", "a.2", "a.3", "a.4"],
-            "_settle": ["ack", "nack", "reject", None],
-            "_delay": ["9s", "5s", "5s", "5s"],
-            "_reason": ["x", "busy", "r" * 2000, None],
-            "value": [b""] * 4,
-        }
-    )
-    assert entries_of(batch) == [
+    rows = [
+        {"receipt": "a.1", "_settle": "ack", "_delay": "9s", "_reason": "x"},
+        {"receipt": "a.2", "_settle": "nack", "_delay": "5s", "_reason": "busy"},
+        {"receipt": "a.3", "_settle": "reject", "_delay": "5s", "_reason": "r" * 2000},
+        {"receipt": "a.4", "_settle": None},
+    ]
+    assert [entry_of(row) for row in rows] == [
         {"receipt_handle": "a.1", "action": "ack"},
         {"receipt_handle": "a.2", "action": "nack", "delay": "5s", "reason": "busy"},
         {"receipt_handle": "a.3", "action": "reject", "reason": "r" * 1000},
+        None,
     ]
     with pytest.raises(SparkError, match="_settle has 'drop'"):
-        entries_of(pa.RecordBatch.from_pydict({"receipt": ["a"], "_settle": ["drop"]}))
+        entry_of({"receipt": "a", "_settle": "drop"})
 
 
 def test_rows_that_cannot_be_settled_are_told_before_anything_is_done() -> None:

@@ -8,7 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -24,11 +24,14 @@ from goqueue.spark.queue.leased_rows import read_lease
 from goqueue.spark.queue.offsets import NOTHING, Lease, Run, packed, unpacked
 from goqueue.spark.queue.patience import patiently
 from goqueue.spark.read.columns import check_schema
+from goqueue.spark.read.limits import admission
 
-try:
-    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:
-    raise SparkError("the streams of goqueue need pyspark 4.2 or newer") from None
+if TYPE_CHECKING or admission is None:
+
+    class _CanStopAtNow:
+        """Not asked before Spark 4.2, which queue mode needs."""
+else:
+    _CanStopAtNow = admission.SupportsTriggerAvailableNow
 
 WAIT_MS = 250
 """For something to do, before Spark is told that there is nothing: else it would ask a hundred times a second."""
@@ -42,8 +45,10 @@ class LeaseSplit(InputPartition):
         self.lease = lease
 
 
-class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class QueueReader(DataSourceStreamReader, _CanStopAtNow):
     def __init__(self, schema: StructType, options: Options) -> None:
+        if admission is None:
+            raise SparkError("mode=queue needs pyspark 4.2 or newer: before, Spark does not say what it has finished")
         check_schema(schema, Part.QUEUE)
         self._schema = schema
         self._options = options
@@ -64,17 +69,18 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's names, here and below
         return NOTHING
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._rows_max)
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        assert admission is not None
+        return admission.ReadMaxRows(self._rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """It ends when nothing is ready, which is not waited for."""
         self._wait_ms = 0
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
         with told_in_one_line():
             self._finish(start)
-            leases = self._take(limit.max_rows if isinstance(limit, ReadMaxRows) else self._rows_max)
+            leases = self._take(getattr(limit, "max_rows", self._rows_max))
             if not leases:
                 return start
             self._keep.hold(lease.receipt for lease in leases)

@@ -5,13 +5,13 @@ def handle(batch: DataFrame, number: int) -> None:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructType
 
 from goqueue.spark.connect import administration, http_server
 from goqueue.spark.errors import SparkError, told_in_one_line
@@ -31,7 +31,6 @@ _TYPES: dict[str, tuple[type[DataType], ...]] = {
     DELAY: (StringType, IntegerType, LongType),
     REASON: (StringType,),
 }
-_COUNTS = StructType([StructField(name, LongType()) for name in (*ACTIONS, LATE)])
 
 
 class Settled(NamedTuple):
@@ -52,9 +51,10 @@ def settle(rows: DataFrame, servers: str | None = None, *, goqueue_server: str |
     given = {"kafka.bootstrap.servers": servers, "goqueue.server": goqueue_server}
     options = Options({name: value for name, value in given.items() if value is not None}, Part.SETTLE)
     wanted = rows.select(*columns_of(rows.schema))
-    counted = wanted.mapInArrow(partial(_settled, server=http_server(options)), _COUNTS)
-    total = counted.groupBy().sum().collect()[0]
-    return Settled(*(count or 0 for count in total))
+    # Not mapInArrow, which wants pandas, nor a write, which Spark does not find from the thread of foreachBatch.
+    counted = wanted.rdd.mapPartitions(partial(_settled, server=http_server(options))).collect()
+    total: Counter[str] = sum(counted, Counter())
+    return Settled(*(total[name] for name in (*ACTIONS, LATE)))
 
 
 def columns_of(schema: StructType) -> list[str]:
@@ -70,46 +70,39 @@ def columns_of(schema: StructType) -> list[str]:
     return [name for name in _TYPES if name in types]
 
 
-def _settled(batches: Iterable[pa.RecordBatch], server: str) -> Iterator[pa.RecordBatch]:
+def _settled(rows: Iterable[Row], server: str) -> Iterator[Counter[str]]:
     with told_in_one_line():
-        counts = settle_all(batches, server)
-        arrays = [pa.array([counts[name]], pa.int64()) for name in (*ACTIONS, LATE)]
-        yield pa.RecordBatch.from_arrays(arrays, names=[*ACTIONS, LATE])
+        yield settle_all((row.asDict() for row in rows), server)
 
 
-def settle_all(batches: Iterable[pa.RecordBatch], server: str) -> Counter[str]:
+def settle_all(rows: Iterable[Mapping[str, Any]], server: str) -> Counter[str]:
     """How many rows went which way. SparkError: a receipt that is none, or a word that means nothing."""
     counts: Counter[str] = Counter()
+    wanted = filter(None, map(entry_of, rows))
     with administration(server) as admin:
-        for batch in batches:
-            entries = entries_of(batch)
-            for first in range(0, len(entries), SETTLED_MAX):
-                some = entries[first : first + SETTLED_MAX]
-                for result in patiently(lambda: admin.settle_each(some)):  # noqa: B023  it is called now
-                    if result.success:
-                        counts[result.action] += 1
-                    elif result.code in TOO_LATE:
-                        counts[LATE] += 1
-                    else:
-                        raise SparkError(f"a row cannot be settled: {result.error}")
+        while some := list(islice(wanted, SETTLED_MAX)):
+            for result in patiently(lambda: admin.settle_each(some)):
+                if result.success:
+                    counts[result.action] += 1
+                elif result.code in TOO_LATE:
+                    counts[LATE] += 1
+                else:
+                    raise SparkError(f"a row cannot be settled: {result.error}")
     return counts
 
 
-def entries_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """As the HTTP door takes them."""
-    entries = []
-    for row in batch.select([name for name in _TYPES if name in batch.schema.names]).to_pylist():
-        action = row[SETTLE]
-        if action is None:
-            continue
-        if action not in ACTIONS:
-            raise SparkError(f"column _settle has {action!r}: it must be ack, nack, reject or null")
-        if row[RECEIPT] is None:
-            raise SparkError("a row without a receipt cannot be settled")
-        entry = {"receipt_handle": row[RECEIPT], "action": action}
-        if action == "nack" and row.get(DELAY) is not None:
-            entry["delay"] = row[DELAY]
-        if action != "ack" and row.get(REASON) is not None:
-            entry["reason"] = row[REASON][:REASON_CHARS_MAX]
-        entries.append(entry)
-    return entries
+def entry_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """As the HTTP door takes it; None: it is not to be settled now."""
+    action = row[SETTLE]
+    if action is None:
+        return None
+    if action not in ACTIONS:
+        raise SparkError(f"column _settle has {action!r}: it must be ack, nack, reject or null")
+    if row[RECEIPT] is None:
+        raise SparkError("a row without a receipt cannot be settled")
+    entry = {"receipt_handle": row[RECEIPT], "action": action}
+    if action == "nack" and row.get(DELAY) is not None:
+        entry["delay"] = row[DELAY]
+    if action != "ack" and row.get(REASON) is not None:
+        entry["reason"] = row[REASON][:REASON_CHARS_MAX]
+    return entry

@@ -19,7 +19,7 @@ class SettleWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with told_in_one_line():
-            settle_all(iterator, self._server)
+            settle_all((row for batch in iterator for row in batch.to_pylist()), self._server)
             return WriterCommitMessage()
 
 
@@ -30,5 +30,5 @@ class SettleStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with told_in_one_line():
-            settle_all(iterator, self._server)
+            settle_all((row for batch in iterator for row in batch.to_pylist()), self._server)
             return WriterCommitMessage()
