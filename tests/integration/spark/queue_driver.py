@@ -1,7 +1,7 @@
-"""A driver of its own that works through a queue, to be killed: `python queue_driver.py SERVERS CHECKPOINT SINK SIGN`.
+"""A driver of its own that works through a queue, to be killed: `queue_driver.py SERVERS CHECKPOINT SINK [wait]`.
 
-Each micro-batch is written to SINK under its number, as an idempotent sink would do it. The first run waits in the
-middle of its second micro-batch for a kill, once SIGN is there; a run that finds SIGN does not wait.
+Each micro-batch is written to SINK under its number, as an idempotent sink would do it. With `wait` it says so when it
+is in the middle of its second micro-batch, and waits there for its end.
 """
 
 import json
@@ -15,17 +15,16 @@ from pyspark.sql.functions import lit
 from goqueue.spark import session, settle
 
 
-def main(servers: str, checkpoint: str, sink: str, sign: str) -> None:
+def main(servers: str, checkpoint: str, sink: str, then: str = "") -> None:
     spark = session("queue driver", "local[2]")
-    is_second_run = Path(sign).exists()
 
     def handle(batch: DataFrame, number: int) -> None:
         rows = [(row.partition, row.offset, row.value.decode()) for row in batch.collect()]
         Path(sink, f"{number}.json").write_text(json.dumps(rows))
-        poison = batch.where("value like '%0'")
+        poison = batch.where("cast(value as string) like '%0'")
         settle(poison.select("receipt", lit("reject").alias("_settle"), lit("ends with 0").alias("_reason")), servers)
-        if number == 1 and not is_second_run:
-            Path(sign).touch()
+        if number == 1 and then == "wait":
+            print("in the middle", flush=True)
             threading.Event().wait()
 
     (

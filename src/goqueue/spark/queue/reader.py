@@ -35,6 +35,8 @@ else:
 
 WAIT_MS = 250
 """For something to do, before Spark is told that there is nothing: else it would ask a hundred times a second."""
+VISIBILITY_MS_MIN = 1000
+"""What is leased first must not be ready again before the last row of a micro-batch is leased."""
 TURNS_MAX = 100
 INTERNAL_PREFIX = "__"
 
@@ -56,6 +58,8 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
         self._group: str = options.need("kafka.group.id")
         self._rows_max: int = options.get("maxRecordsPerTrigger")
         self._visibility_ms: int = options.get("visibility")
+        if self._visibility_ms < VISIBILITY_MS_MIN:
+            raise SparkError(f"visibility: {self._visibility_ms} ms is too short, it must be 1s at least")
         self._topics = Topics(options)
         # Made when they are needed: executors get a copy of this object, and have no use for them.
         self._admin: Admin | None = None
