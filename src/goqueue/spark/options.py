@@ -24,11 +24,12 @@ class Part(StrEnum):
     TABLE = "table"
     SEGMENTS = "segments"
     SINK = "write"
+    SETTLE = "settling write"
 
 
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
-BROKERS = (*READS, Part.SINK)
+BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
 ALL_ROWS = (*ROWS, Part.SEGMENTS)
 ALL_READS = (*READS, Part.SEGMENTS)
 BATCHES = (Part.BATCH, Part.SEGMENTS)
@@ -110,7 +111,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.TABLE, Part.SEGMENTS),
+        (*BROKERS, Part.SEGMENTS),
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
     Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
@@ -165,9 +166,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode",
-        one_of("stream", "queue", *BAD_ROWS),
-        ALL_READS,
-        "`queue`: lease and settle rows; the others: the same as badRows",
+        one_of("stream", "queue", "settle", *BAD_ROWS),
+        (*ALL_READS, Part.SETTLE),
+        "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
@@ -194,6 +195,7 @@ OPTIONS: tuple[Option, ...] = (
         "also the last segment of each partition, which a running broker writes to",
         "false",
     ),
+    Option("checkpointLocation", text, (Part.SINK, Part.SETTLE), "Spark's own: where a query remembers how far it is"),
     Option("path", text, tuple(Part), "what `load()` or `save()` was given"),
     Option(
         "partitioner",
@@ -278,6 +280,12 @@ def bad_rows_said(options: Options) -> str | None:
         return str(options.get("badRows"))
     mode = options.get("mode")
     return mode if mode in BAD_ROWS else None
+
+
+def part_of_write(given: Mapping[str, str]) -> Part:
+    """Which part of the source a write with these options is."""
+    is_settling = any(name.lower() == "mode" and value.lower() == "settle" for name, value in given.items())
+    return Part.SETTLE if is_settling else Part.SINK
 
 
 def _did_you_mean(name: str) -> str:

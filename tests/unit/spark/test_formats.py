@@ -341,7 +341,7 @@ CLASH = record(("id", "string"), ("Offset", "long"), ("_offset", "int"))
 def decoding(document: Any = CLASH, bad_rows: str = "permissive") -> Decoding:
     latest = avro(document)
     fields = fields_of(AvroFormat(latest).shape)
-    return Decoding(SERVER, "avro", None, {"orders": latest}, fields, bad_rows, None)
+    return Decoding(SERVER, "avro", None, {"orders": latest}, fields, bad_rows, None, Part.BATCH)
 
 
 def test_a_name_of_the_schema_goes_before_ours() -> None:

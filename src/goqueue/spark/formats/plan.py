@@ -16,7 +16,7 @@ from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.registry import Registry, SchemaText
 from goqueue.spark.formats.shapes import Shape, Unsupported
 from goqueue.spark.options import Options, Part, bad_rows_said, names
-from goqueue.spark.read.columns import COLUMNS
+from goqueue.spark.read.columns import LEASED, known_columns
 from goqueue.spark.segments.directory import find_logs
 
 ANY_TOPIC = ""
@@ -75,6 +75,7 @@ class Decoding:
     fields: StructType
     bad_rows: str
     servers: str | None
+    part: Part
 
     @property
     def is_record(self) -> bool:
@@ -104,7 +105,7 @@ def decoding_of(options: Options, server: str) -> Decoding:
                 f" {other.simpleString()}; read them apart, or say valueSubject"
             )
     servers = options.get("kafka.bootstrap.servers") if options.part is not Part.SEGMENTS else None
-    return Decoding(server, name, subject, latest, fields, bad_rows, servers)
+    return Decoding(server, name, subject, latest, fields, bad_rows, servers, options.part)
 
 
 def subjects_of(topic: str, subject: str | None) -> tuple[str, ...]:
@@ -143,7 +144,12 @@ def columns_of(decoding: Decoding) -> dict[str, Column]:
         if field.name.lower() in found:
             raise SparkError(f"the schema has {field.name!r} twice, but for upper and lower case")
         found[field.name.lower()] = Column(field.name, field.dataType, field=field.name)
-    others = [Column(one.name, one.type, raw=one.name, is_usual=one.is_usual) for one in COLUMNS if one.name != WHOLE]
+    leased = LEASED if decoding.part is Part.QUEUE else ()
+    others = [
+        Column(one.name, one.type, raw=one.name, is_usual=one.is_usual or one.name in leased)
+        for one in known_columns(decoding.part).values()
+        if one.name != WHOLE
+    ]
     if decoding.bad_rows == "permissive":
         others += [Column(ERROR, StringType()), Column(VALUE, BinaryType())]
     for column in others:

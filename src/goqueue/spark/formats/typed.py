@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from goqueue.records.schema_framing import LATEST, PREFIX_BYTES, named_schema
 from goqueue.spark.errors import SparkError
@@ -23,7 +23,7 @@ from goqueue.spark.formats.plan import (
 )
 from goqueue.spark.formats.registry import Registry, SchemaText
 from goqueue.spark.formats.shapes import Misfit
-from goqueue.spark.read.columns import COLUMNS
+from goqueue.spark.read.columns import known_columns
 
 NEEDED = ("value", "headers", "topic", "partition", "offset")
 FOR_LETTERS = ("key", "timestamp")
@@ -37,9 +37,9 @@ def raw_schema(columns: Sequence[Column], decoding: Decoding, *, has_error: bool
     wanted = {column.raw for column in columns} | set(NEEDED)
     if decoding.bad_rows == "deadletter":
         wanted |= set(FOR_LETTERS)
-    fields = [StructField(one.name, one.type) for one in COLUMNS if one.name in wanted]
+    fields = [StructField(one.name, one.type) for one in known_columns(decoding.part).values() if one.name in wanted]
     if has_error:
-        fields.append(StructField(ERROR, next(one.type for one in COLUMNS if one.name == "topic")))
+        fields.append(StructField(ERROR, StringType()))
     return StructType(fields)
 
 
