@@ -3,16 +3,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from goqueue.model.errors import CorruptBatch
 from goqueue.records.batch import Batch, Codec, check_batch
 from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.decode import unpack
 from goqueue.spark.options import Options, Part
 from goqueue.spark.read.columns import COLUMNS, schema_of
 from goqueue.spark.read.rows import Home, Rows
+from goqueue.spark.read.uniform import runs_of
 from goqueue.telemetry.trace_ids import make_trace_id
 
 HOME = Home("orders", b"0123456789abcdef", 3)
@@ -91,6 +93,59 @@ def test_what_went_in_comes_out(
     found = zip(*(taken[name].to_pylist() for name in ("offset", "key", "value")))
     assert [(offset, key, value) for offset, _, key, value in wanted] == list(found)
     assert taken["timestamp"].cast(pa.int64()).to_pylist() == [1000 * moment for _, moment, _, _ in wanted]
+
+
+@given(
+    count=st.sampled_from([255, 256, 1000, 9000]),
+    key=st.none() | st.binary(max_size=70),
+    value=st.none() | st.binary(max_size=200),
+    step_ms=st.sampled_from([0, 1, -3, 40]),
+    odd=st.none() | st.tuples(st.integers(0, 8999), st.sampled_from(["value", "header", "time"])),
+    append_time=st.none() | st.just(MOMENT_MS),
+)
+@settings(max_examples=40)
+def test_records_that_are_alike_come_out_as_they_went_in(
+    count: int,
+    key: bytes | None,
+    value: bytes | None,
+    step_ms: int,
+    odd: tuple[int, str] | None,
+    append_time: int | None,
+) -> None:
+    records: list[NewRecord] = [(MOMENT_MS + number * step_ms, key, value, []) for number in range(count)]
+    if odd is not None and odd[0] < count:
+        moment, *_ = records[odd[0]]
+        headers: list[tuple[str, bytes | None]] = [("gq-priority", b"low")] if odd[1] == "header" else []
+        longer = (value or b"") + b"!" if odd[1] == "value" else value
+        records[odd[0]] = (moment + 10_000 * (odd[1] == "time"), key, longer, headers)
+    batch = batch_of(records, base_offset=500, append_time=append_time)
+    rows = Rows(arrow_schema(), HOME)
+    rows.add(batch, 0, 2**60)
+    taken = rows.take()
+    taken.validate(full=True)
+    assert taken.schema.equals(arrow_schema())
+    assert taken["key"].to_pylist() == [key] * count
+    assert taken["value"].to_pylist() == [record[2] for record in records]
+    assert taken["offset"].to_pylist() == list(range(500, 500 + count))
+    assert taken["timestamp"].cast(pa.int64()).to_pylist() == [
+        1000 * (moment if append_time is None else append_time) for moment, *_ in records
+    ]
+    assert taken["headers"].to_pylist() == [
+        [{"key": name, "value": each} for name, each in record[3]] for record in records
+    ]
+    assert taken["priority"].to_pylist() == ["low" if record[3] else "normal" for record in records]
+    assert taken["trace_id"][count - 1].as_py() == make_trace_id(HOME.topic_id, 3, 500 + count - 1)
+
+
+def test_what_is_uniform_is_seen() -> None:
+    alike = batch_of([(MOMENT_MS + number // 9, b"key", bytes(100), []) for number in range(9000)])
+    runs = runs_of(bytes(unpack(alike)), 9000)
+    assert runs is not None
+    assert [(run.first, run.count) for run in runs] == [(0, 64), (64, 512), (576, 7616), (8192, 808)]
+    varied = batch_of([(MOMENT_MS, None, bytes(100 + number % 2), []) for number in range(9000)])
+    assert runs_of(bytes(unpack(varied)), 9000) is None
+    cut = bytes(unpack(alike))[:-1]
+    assert runs_of(cut, 9000) is None
 
 
 def test_columns_are_collected_over_batches_and_begin_anew() -> None:

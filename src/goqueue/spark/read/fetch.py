@@ -45,6 +45,8 @@ class RangeFetcher:
         self._cluster = brokers.cluster
         self._range = wanted
         self._options = options
+        self.first_offset = wanted.start
+        """Later where the start of the range is gone; a batch may hold records before it."""
         self._record_bytes: float = RECORD_BYTES_ASSUMED
 
     def __iter__(self) -> Iterator[Batch]:
@@ -56,7 +58,7 @@ class RangeFetcher:
                 answer = self._brokers.finish(under_way)
                 under_way = None
                 if answer.error_code == Code.OFFSET_OUT_OF_RANGE:
-                    position = self._after_the_loss(position)
+                    position = self.first_offset = self._after_the_loss(position)
                     continue
                 visible, position = self._read(answer, position)
                 if position < end:

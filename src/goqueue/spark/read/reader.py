@@ -19,8 +19,9 @@ def read_range(servers: str, wanted: Range, schema: StructType, options: FetchOp
     with Brokers(servers, first_s_max=PATIENCE_S) as brokers:
         topic: Topic = brokers.run(brokers.cluster.topic(wanted.topic))
         rows = Rows(to_arrow_schema(schema, timezone="UTC"), Home(topic.name, topic.id, wanted.partition))
-        for batch in RangeFetcher(brokers, wanted, options):
-            rows.add(batch, wanted.start, wanted.end)
+        fetcher = RangeFetcher(brokers, wanted, options)
+        for batch in fetcher:
+            rows.add(batch, fetcher.first_offset, wanted.end)
             if rows.is_full:
                 yield rows.take()
         if rows.count:

@@ -4,16 +4,19 @@ A column is collected over many record batches, which may be small, and becomes 
 enough: Spark is slow with small ones.
 """
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Batch
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord, decode, unpack
 from goqueue.records.native import Headers
 from goqueue.records.wishes import batch_lane, lane_and_expiry
+from goqueue.spark.read.uniform import RUN_MIN, Run, runs_of
 from goqueue.telemetry.trace_ids import TRACEPARENT, make_trace_id, parse_traceparent
 
 ROWS = 20_000
@@ -21,6 +24,7 @@ ROWS = 20_000
 BYTES = 64 * 1024 * 1024
 """Or when its values take so much: they may be large."""
 
+_MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 _LANE_NAMES = [lane.name.lower() for lane in Lane]
 
 
@@ -32,54 +36,82 @@ class Home(NamedTuple):
     partition: int
 
 
-class Piece(NamedTuple):
+class Pieces(NamedTuple):
     """Some records of one batch, column by column: Python values, or an Arrow array where that is easily had."""
 
     home: Home
     batch: Batch
     records: Sequence[DecodedRecord]
 
-    def keys(self) -> list[bytes | None]:
+    def key(self) -> list[bytes | None]:
         return [one.key for one in self.records]
 
-    def values(self) -> list[bytes | None]:
+    def value(self) -> list[bytes | None]:
         return [one.value for one in self.records]
 
-    def timestamps(self) -> list[int]:
+    def timestamp(self) -> list[int]:
         return [one.timestamp for one in self.records]
 
-    def offsets(self) -> pa.Array:
+    def offset(self) -> pa.Array:
         first, last = self.records[0].offset, self.records[-1].offset
         if last - first == len(self.records) - 1:  # they rise
             return pa.arange(first, last + 1)
         return pa.array([one.offset for one in self.records], pa.int64())
 
-    def timestamp_types(self) -> pa.Array:
-        return pa.repeat(pa.scalar(int(self.batch.is_append_time), pa.int32()), len(self.records))
+    def timestampType(self) -> pa.Array:  # noqa: N802  the column's name
+        return _timestamp_type(self.batch, len(self.records))
 
     def headers(self) -> list[list[dict[str, Any]]]:
         return [_as_structs(one.headers) for one in self.records]
 
-    def priorities(self) -> list[str]:
+    def priority(self) -> list[str]:
         lane = batch_lane(self.batch)
         if lane is not None:
             return [_LANE_NAMES[lane]] * len(self.records)
         return [_LANE_NAMES[lane_and_expiry(one.headers)[0]] for one in self.records]
 
-    def trace_ids(self) -> list[str]:
+    def trace_id(self) -> list[str]:
         return [_trace_id(self.home, one) for one in self.records]
 
 
-_COLLECTED: dict[str, Callable[[Piece], list[Any] | pa.Array]] = {
-    "key": Piece.keys,
-    "value": Piece.values,
-    "offset": Piece.offsets,
-    "timestamp": Piece.timestamps,
-    "timestampType": Piece.timestamp_types,
-    "headers": Piece.headers,
-    "priority": Piece.priorities,
-    "trace_id": Piece.trace_ids,
-}
+class UniformPieces(NamedTuple):
+    """The same of a run of records that are alike, and have no headers."""
+
+    home: Home
+    batch: Batch
+    run: Run
+
+    def key(self) -> pa.Array:
+        return self.run.keys()
+
+    def value(self) -> pa.Array:
+        return self.run.values()
+
+    def timestamp(self) -> pa.Array:
+        if self.batch.is_append_time:
+            return pa.repeat(pa.scalar(self.batch.max_timestamp, _MS), self.run.count).cast(_US)
+        return self.run.times(self.batch.base_timestamp).view(_US)
+
+    def offset(self) -> pa.Array:
+        return pa.arange(self._first, self._first + self.run.count)
+
+    def timestampType(self) -> pa.Array:  # noqa: N802  the column's name
+        return _timestamp_type(self.batch, self.run.count)
+
+    def headers(self) -> list[list[dict[str, Any]]]:
+        return [[] for _ in range(self.run.count)]
+
+    def priority(self) -> list[str]:
+        lane = batch_lane(self.batch)
+        return [_LANE_NAMES[Lane.NORMAL if lane is None else lane]] * self.run.count
+
+    def trace_id(self) -> list[str]:
+        topic_id, partition = self.home.topic_id, self.home.partition
+        return [make_trace_id(topic_id, partition, self._first + number) for number in range(self.run.count)]
+
+    @property
+    def _first(self) -> int:
+        return self.batch.base_offset + self.run.first
 
 
 class Rows:
@@ -89,7 +121,7 @@ class Rows:
         self._schema = schema
         self._home = home
         self._same = {"topic": home.topic, "partition": home.partition, "delivery_count": 0}
-        self._columns = {field.name: _Column(field.type) for field in schema if field.name in _COLLECTED}
+        self._columns = {field.name: _Column(field.type) for field in schema if field.name not in self._same}
         self.count = 0
         self._bytes = 0
 
@@ -99,20 +131,34 @@ class Rows:
 
     def add(self, batch: Batch, start: int, end: int) -> None:
         """The records of `batch` from `start` up to `end`, without it. CorruptBatch: it is damaged."""
-        records: Sequence[DecodedRecord] = decode(batch)
-        if batch.base_offset < start or batch.next_offset > end:
-            records = [one for one in records if start <= one.offset < end]
-        self.add_records(batch, records)
+        with _no_collection():
+            for pieces in self._pieces(batch, start, end):
+                for name, column in self._columns.items():
+                    column.add(getattr(pieces, name)())
+        self._bytes += batch.size
 
     def add_records(self, batch: Batch, records: Sequence[DecodedRecord]) -> None:
         """Some records of `batch`."""
         if not records:
             return
-        piece = Piece(self._home, batch, records)
+        pieces = Pieces(self._home, batch, records)
         for name, column in self._columns.items():
-            column.add(_COLLECTED[name](piece))
+            column.add(getattr(pieces, name)())
         self.count += len(records)
         self._bytes += batch.size
+
+    def _pieces(self, batch: Batch, start: int, end: int) -> Iterable[Pieces | UniformPieces]:
+        if batch.base_offset < start or batch.next_offset > end:
+            records = [one for one in decode(batch) if start <= one.offset < end]
+            self.count += len(records)
+            return [Pieces(self._home, batch, records)] if records else []
+        self.count += batch.record_count
+        unpacked = unpack(batch)
+        if batch.is_dense and batch.record_count >= RUN_MIN:
+            runs = runs_of(bytes(unpacked), batch.record_count)
+            if runs is not None:
+                return [UniformPieces(self._home, batch, run) for run in runs]
+        return [Pieces(self._home, batch, decode(batch, unpacked=unpacked))]
 
     def take(self) -> pa.RecordBatch:
         arrays = [
@@ -146,10 +192,24 @@ class _Column:
     def _settle(self) -> None:
         if self._values:
             values, self._values = self._values, []
-            if pa.types.is_timestamp(self._type):
-                self._arrays.append(pa.array(values, pa.timestamp("ms", self._type.tz)).cast(self._type))
-            else:
-                self._arrays.append(pa.array(values, self._type))
+            is_moment = pa.types.is_timestamp(self._type)
+            self._arrays.append(pa.array(values, _MS).cast(self._type) if is_moment else pa.array(values, self._type))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Decoding makes many objects, all of which are gone soon; to look among them for cycles doubles its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _timestamp_type(batch: Batch, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(int(batch.is_append_time), pa.int32()), count)
 
 
 def _as_structs(headers: Headers) -> list[dict[str, Any]]:
