@@ -67,7 +67,6 @@ STRING, INT64 = 9, 3
 def read(spark: SparkSession, node: Node, topic: str, name: str, **given: str) -> DataFrame:
     options = {
         "kafka.bootstrap.servers": node.address,
-        "goqueue.server": node.url,
         "valueFormat": name,
         "subscribe": topic,
     }
@@ -127,7 +126,7 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
         (row["id"], row["_offset"]) for row in rows
     ]
     stream = spark.readStream.format("goqueue").options(
-        **{"kafka.bootstrap.servers": node.address, "goqueue.server": node.url, "valueFormat": "avro"},
+        **{"kafka.bootstrap.servers": node.address, "valueFormat": "avro"},
         subscribe=topic,
         startingOffsets="earliest",
         columns="id,_offset",
