@@ -124,6 +124,7 @@ class Node:
         watch_doors(broker, self._kafka, self._http, self._grpc)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         http = await self._http.open(*settings.http)
+        self._kafka.tell_http(*http)
         return Address(*kafka), Address(*http), Address(*await self._grpc.open(*settings.grpc))
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
