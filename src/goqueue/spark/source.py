@@ -1,0 +1,58 @@
+"""The data source `goqueue`: which piece reads or writes is chosen here, by the options, and nothing else is done."""
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from goqueue.spark.errors import SparkError, told_in_one_line
+from goqueue.spark.options import Options, Part, part_of
+
+
+class GoQueueDataSource(DataSource):
+    """Topics of GoQueue as DataFrames, and DataFrames as messages. `docs/spark.md` has all options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "goqueue"
+
+    def _read_options(self, *, is_stream: bool) -> Options:
+        given = dict(self.options)
+        return Options(given, part_of(given, is_stream=is_stream))
+
+    def schema(self) -> StructType:
+        with told_in_one_line():
+            # Spark asks before it says whether the read is a stream.
+            given = dict(self.options)
+            options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
+            if options.part is Part.TABLE:
+                raise SparkError("not built yet")
+            raise SparkError("not built yet")
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        with told_in_one_line():
+            options = self._read_options(is_stream=False)
+            if options.part is Part.TABLE:
+                raise SparkError("not built yet")
+            if options.part is Part.SEGMENTS:
+                raise SparkError("not built yet")
+            raise SparkError("not built yet")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+        with told_in_one_line():
+            options = self._read_options(is_stream=True)
+            if options.part is Part.QUEUE:
+                raise SparkError("not built yet")
+            raise SparkError("not built yet")
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
+        with told_in_one_line():
+            raise SparkError("not built yet")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802  Spark's name
+        with told_in_one_line():
+            raise SparkError("not built yet")

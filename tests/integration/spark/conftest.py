@@ -1,0 +1,34 @@
+"""One Spark session for all of these tests: it costs more to start than most tests take. They run in one worker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from goqueue.spark import session
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    directory = tmp_path_factory.mktemp("spark")
+    running = session(
+        "tests",
+        "local[2]",
+        {
+            "spark.driver.memory": "1g",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.local.dir": str(directory / "scratch"),
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    yield running
+    running.stop()
