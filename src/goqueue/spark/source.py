@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
+from goqueue.spark.sink.writers import batch_writer, stream_writer
 
 
 class GoQueueDataSource(DataSource):
@@ -49,10 +50,10 @@ class GoQueueDataSource(DataSource):
                 raise SparkError("not built yet")
             raise SparkError("not built yet")
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():
-            raise SparkError("not built yet")
+            return batch_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802  Spark's name
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         with told_in_one_line():
-            raise SparkError("not built yet")
+            return stream_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)
