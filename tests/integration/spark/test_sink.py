@@ -1,7 +1,9 @@
 """The sink on a real Spark and a real node: what goes in comes out, once, and what fails is never seen."""
 
+import re
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from tests.integration.clients import Record
 from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node, wait_until
-from tests.integration.topics import end_offsets
+from tests.integration.topics import create_topic, end_offsets
 
 PARTITIONS = 3
+PAGE = Path(__file__).parents[3] / "docs" / "spark-sink.md"
+ADDRESS = "127.0.0.1:9092"
 
 
 def to(node: Node, rows: DataFrame, topic: str | None = None, **options: Any) -> DataFrameWriter:
@@ -88,6 +92,29 @@ def test_many_rows_arrive_once_and_a_task_that_fails_takes_all_with_it(
         and record.partition == partition_for(record.key or b"", PARTITIONS, Partitioner.MURMUR2)
         for record in found
     )
+
+
+def test_the_examples_of_the_page_run(
+    spark: SparkSession, own_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for topic in ("orders", "ticks", "audit"):
+        create_topic(own_node.address, topic, PARTITIONS)
+    examples = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(examples) == 3
+    for example in examples:
+        assert ADDRESS in example
+        code = example.replace(ADDRESS, own_node.address).replace('"checkpoints/', f'"{tmp_path}/checkpoints/')
+        exec(compile(code, str(PAGE), "exec"), {"spark": spark})
+    assert {(one.key, one.value) for one in committed(own_node, "orders")} == {
+        (b"customer-7", b"three apples"),
+        (b"customer-8", b"a pear"),
+    }
+    ticks = committed(own_node, "ticks")
+    assert len(ticks) > 0
+    assert Counter(one.value for one in ticks) == Counter(b"%d" % number for number in range(len(ticks)))
+    assert {one.headers for one in ticks} == {(("gq-priority", b"low"),)}
+    assert sorted(one.value or b"" for one in committed(own_node, "audit")) == [b"0", b"1", b"2"]
 
 
 BAD = {
