@@ -139,6 +139,9 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
     refused(to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur3, murmur2")
     refused(to(node, fine, topic, txnVersion=3), "txnAppId and txnVersion belong together")
     refused(to(node, fine, topic, **{"kafka.transaction.timeout.ms": "16m"}), "transaction timeout")
+    refused(
+        to(node, fine, topic, **{"kafka.transaction.timeout.ms": "1"}), "kafka.transaction.timeout.ms (1 ms), raise it"
+    )
     refused(to(node, spark.sql("SELECT 'x' AS value, CAST(NULL AS string) AS topic")), "a row has no topic")
     assert committed(node, topic) == []
 

@@ -6,17 +6,30 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from goqueue.client.errors import BrokerRefused
 from goqueue.client.open_writer import OpenWriter
 from goqueue.client.options import CODECS, MIB
 from goqueue.client.together import LeftOpen, family
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.records.partitioners import Partitioner
 from goqueue.spark.connect import Brokers
+from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows, rows_of
 from goqueue.spark.sink.encode import Encoded, encode
 from goqueue.spark.sink.route import Place, Router, cut, joined
 
 CHUNK_ROWS = 50_000
 CHUNK_BYTES = 8 * MIB
+
+NOT_OPEN = frozenset(
+    (
+        Code.PRODUCER_FENCED,
+        Code.INVALID_PRODUCER_EPOCH,
+        Code.INVALID_TXN_STATE,
+        Code.INVALID_PRODUCER_ID_MAPPING,
+    )
+)
 
 Batch = tuple[Place, Encoded]
 
@@ -30,6 +43,15 @@ class Plan(NamedTuple):
     codec: str
     timeout_ms: int
     batch_bytes: int
+
+    def explained(self, error: BrokerRefused) -> GoQueueError:
+        """What to do about it, where the broker can only say that the transaction is not open."""
+        if error.code not in NOT_OPEN:
+            return error
+        return SparkError(
+            f"{error}. If the batch took longer than kafka.transaction.timeout.ms ({self.timeout_ms} ms), raise it,"
+            " up to 15 minutes, or write less at once"
+        )
 
 
 class Written(NamedTuple):
@@ -62,8 +84,10 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
                 count += chunk.length
                 brokers.run(_send(writer, _encoded(plan, router, chunk)))
             return Written(count, brokers.run(writer.leave_open()))
-        except BaseException:
+        except BaseException as error:
             brokers.run(writer.abort())
+            if isinstance(error, BrokerRefused):
+                raise plan.explained(error) from None
             raise
         finally:
             brokers.run(writer.close())

@@ -140,10 +140,7 @@ def _commit(plan: Plan, key: str, mark: int, messages: Messages, *, is_last: boo
         try:
             brokers.run(commit_together(brokers.cluster, key, mark, left, is_last=is_last))
         except BrokerRefused as error:
-            raise SparkError(
-                f"{error}. If the batch took longer than kafka.transaction.timeout.ms ({plan.timeout_ms} ms), raise it,"
-                " up to 15 minutes, or write less at once"
-            ) from None
+            raise plan.explained(error) from None
 
 
 def _abort(plan: Plan, key: str, *, is_last: bool) -> None:
