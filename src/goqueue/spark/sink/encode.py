@@ -17,7 +17,7 @@ NORMAL = int(Lane.NORMAL)
 BATCH_ROWS_MAX = TABLE_NUMBERS - 1
 _EMPTY = pa.scalar(b"", pa.binary())
 _NO_HEADERS = varint(0)
-_NO_KEY = varint(-1)
+_ABSENT = varint(-1)
 
 
 class Wished(NamedTuple):
@@ -39,16 +39,12 @@ def encode(rows: Rows, sizes: list[int], now_ms: int, codec: Codec) -> list[Enco
     _, ends, data = records.buffers()
     offsets = memoryview(ends).cast("i")[records.offset :]
     view = memoryview(data)
+    is_mixed = rows.headers is not None and _has_wishes(rows.headers)
     made = []
     at = 0
     for size in sizes:
-        head = Head(
-            size - 1,
-            now_ms,
-            now_ms,
-            size,
-            codec | TRANSACTIONAL_BIT | lane_bits(_lane(rows, at, size)),
-        )
+        lane = None if is_mixed else _lane(rows, at, size)
+        head = Head(size - 1, now_ms, now_ms, size, codec | TRANSACTIONAL_BIT | lane_bits(lane))
         made.append(Encoded(assemble(head, view[offsets[at] : offsets[at + size]]), size))
         at += size
     return made
@@ -59,7 +55,7 @@ def _records(rows: Rows, headers: Wished | None, places: pa.BinaryArray) -> pa.B
     parts: list[pa.Array | bytes] = [b"\0\0", places]
     for column in (rows.key, rows.value):
         if column is None:
-            parts.append(_NO_KEY)
+            parts.append(_ABSENT)
         else:
             parts += [varints(pc.fill_null(pc.binary_length(column), -1)), pc.fill_null(column, _EMPTY)]
     parts += [_NO_HEADERS] if headers is None else [varints(headers.counts), headers.bytes]
@@ -77,8 +73,6 @@ def _join(*parts: pa.Array | bytes) -> pa.BinaryArray:
 
 def _lane(rows: Rows, at: int, size: int) -> int | None:
     """That of all these rows; None: their headers say it, each for itself."""
-    if rows.headers is not None and _has_wishes(rows.headers):
-        return None
     if rows.lane is None:
         return NORMAL
     found = pc.min_max(pc.fill_null(rows.lane.slice(at, size), NORMAL)).as_py()
