@@ -20,6 +20,7 @@ from goqueue.records.batch import Codec
 
 BUFFER_BYTES_MAX = 32 * MIB
 DELIVERY_S_MAX = 120.0
+ABORT_S_MAX = 10.0
 
 
 class EncodedBatch(Batch):
@@ -84,9 +85,10 @@ class OpenWriter:
     async def abort(self) -> None:
         """As well as it can be done: what is left open is aborted by its timeout."""
         self._sender.give_up(TransactionAborted("the transaction was aborted"))
-        with suppress(GoQueueError):
-            await self._is_empty.wait()
-            await self._identity.end(commits=False)
+        with suppress(GoQueueError, TimeoutError):
+            async with asyncio.timeout(ABORT_S_MAX):
+                await self._is_empty.wait()
+                await self._identity.end(commits=False)
 
     async def close(self) -> None:
         self._room.close()

@@ -119,7 +119,8 @@ def test_a_job_is_exact_over_the_kill_of_an_executor(own_node: Node, make_topic:
 def executors_of(pid: int) -> list[int]:
     """Spark's executors among the descendants of a process."""
     found = []
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        found += executors_of(int(child))
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):  # every thread has its own
+        for child in children.read_text().split():
+            found += executors_of(int(child))
     command = Path(f"/proc/{pid}/cmdline").read_bytes()
     return [*found, pid] if b"CoarseGrainedExecutorBackend" in command else found
