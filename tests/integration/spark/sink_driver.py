@@ -55,5 +55,5 @@ if __name__ == "__main__":
     master = "local[2]" if kind == "stream" else f"local-cluster[{TASKS},1,1024]"
     options = {"spark.local.dir": f"{directory}/scratch", "spark.sql.shuffle.partitions": str(TASKS)}
     spark = session("sink", master, options)
-    Path(directory, "started").touch()
+    Path(directory, "started").write_text(spark.sparkContext.applicationId)
     {"stream": stream, "job": job}[kind](spark, servers, topic, Path(directory))

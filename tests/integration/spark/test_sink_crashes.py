@@ -1,6 +1,7 @@
 """kill -9 of the driver, of an executor and of the node, in the middle: every row is there, and once."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
+
 from goqueue.spark.sink.task import CHUNK_ROWS
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Node
@@ -20,6 +23,7 @@ from tests.integration.topics import end_offsets
 
 SCRIPT = Path(__file__).with_name("sink_driver.py")
 FILES, LINES = 24, 500
+SPARK_HOME = Path(pyspark.__file__).parent
 HANGS_S = 10 * DEADLINE_S
 
 
@@ -65,6 +69,8 @@ def running(kind: str, node: Node, topic: str, directory: Path) -> Iterator[Driv
         yield driver
     finally:
         driver.kill()
+        if driver.started.exists():  # what the executors of a local cluster leave in the directory of Spark itself
+            shutil.rmtree(SPARK_HOME / "work" / driver.started.read_text(), ignore_errors=True)
 
 
 def test_a_stream_is_exact_over_kills_of_its_driver_and_of_the_node(
