@@ -26,6 +26,7 @@ from goqueue.spark.read.columns import schema_of
 from goqueue.spark.read.stream import StreamReader
 from goqueue.spark.refused import RefusedStream
 from goqueue.spark.segments.reader import SegmentsReader, segments_schema
+from goqueue.spark.sink.writers import batch_writer, stream_writer
 from goqueue.spark.tables.reader import TableReader, table_schema
 
 
@@ -84,16 +85,16 @@ class GoQueueDataSource(DataSource):
             return (TypedQueueReader if wants_types(options) else QueueReader)(schema, options)
         return (TypedStreamReader if wants_types(options) else StreamReader)(schema, options)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():
             options = self._write_options()
             if options.part is Part.SETTLE:
                 return SettleWriter(schema, options)
-            raise SparkError("not built yet")
+            return batch_writer(options, schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802  Spark's name
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         with told_in_one_line():
             options = self._write_options()
             if options.part is Part.SETTLE:
                 return SettleStreamWriter(schema, options)
-            raise SparkError("not built yet")
+            return stream_writer(options, schema, overwrite=overwrite)

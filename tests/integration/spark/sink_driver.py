@@ -1,0 +1,59 @@
+"""A driver of its own, for tests that kill it: `sink_driver.py stream|job servers topic directory`."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from goqueue.spark import session
+
+TASKS = 2
+JOB_ROWS = 100_000
+"""More than a task gathers before it sends, and what Spark gathers on the way."""
+
+
+def stream(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
+    """Every file in `directory`/in, a line each, two files at a time; what is done is in `directory`/checkpoint."""
+    lines = spark.readStream.option("maxFilesPerTrigger", 2).text(str(directory / "in"))
+    query = (
+        lines.selectExpr("value", "value AS key")
+        .repartition(TASKS)
+        .writeStream.format("goqueue")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", topic)
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def job(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
+    """Every task sends what it has and waits for the file `directory`/go, then it ends."""
+    go = str(directory / "go")
+
+    def rows(task: int) -> Iterator[tuple[str]]:
+        for number in range(JOB_ROWS):
+            yield (f"{task}-{number}",)
+        while not Path(go).exists():
+            threading.Event().wait(0.05)
+        yield (f"{task}-last",)
+
+    (
+        spark.createDataFrame(spark.sparkContext.parallelize(range(TASKS), TASKS).flatMap(rows), "value string")
+        .write.format("goqueue")
+        .mode("append")
+        .option("kafka.bootstrap.servers", servers)
+        .save(topic)
+    )
+
+
+if __name__ == "__main__":
+    kind, servers, topic, directory = sys.argv[1:]
+    master = "local[2]" if kind == "stream" else f"local-cluster[{TASKS},1,1024]"
+    options = {"spark.local.dir": f"{directory}/scratch", "spark.sql.shuffle.partitions": str(TASKS)}
+    spark = session("sink", master, options)
+    Path(directory, "started").write_text(spark.sparkContext.applicationId)
+    {"stream": stream, "job": job}[kind](spark, servers, topic, Path(directory))
