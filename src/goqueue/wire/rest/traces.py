@@ -23,7 +23,7 @@ class TraceSearchQuery(Query):
     status: Annotated[str, Meta(pattern="^(completed|error|pending)$", examples=["error"])] | None = None
     key: Annotated[str, Meta(description="Of the message; only together with a topic")] | None = None
     limit: TraceLimit = 100
-    spans: Annotated[bool, Meta(description="With all that happened to each")] = False
+    spans: Annotated[bool, Meta(description="With all that happened to each")] | None = None
 
 
 class TraceSummary(Reply):

@@ -67,7 +67,7 @@ async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResul
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
         spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
         wanted = wanted._replace(spots=spots)
-    found, total = await _search(call, wanted, query.limit, with_spans=query.spans)
+    found, total = await _search(call, wanted, query.limit, with_spans=query.spans is True)
     said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
     return TraceSearchResult(traces=found, total=total, query=said)
 
