@@ -4,27 +4,56 @@ Spark's processes are forked and reused, so nothing is kept between two calls: w
 one of these, and closes it before the call returns.
 """
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from goqueue.client.cluster import Cluster
+from goqueue.client.connection import Limits
 from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.faces import Portal
 from goqueue.spark.errors import SparkError
 
 T = TypeVar("T")
 
+FIRST_ANSWER_S_MAX = 10.0
+"""A wrong address should be told soon."""
+PATIENCE_S = 60.0
+"""A broker that restarts is waited for."""
+
 
 class Brokers:
     """`with Brokers(servers) as brokers: brokers.run(offsets_at(brokers.cluster, ...))`"""
 
-    def __init__(self, servers: str, client_id: str = "goqueue-spark") -> None:
+    def __init__(self, servers: str, client_id: str = "goqueue-spark", first_s_max: float = FIRST_ANSWER_S_MAX) -> None:
+        """`first_s_max`: how long there may be no broker at the start. Later on, one is waited for PATIENCE_S."""
         self.servers = servers
-        self.cluster = Cluster(servers, client_id=client_id)
+        self.cluster = Cluster(servers, client_id=client_id, limits=Limits(first_s_max, first_s_max))
         self._portal = Portal("goqueue spark")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._portal.run(work)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Do it meanwhile: `finish` waits for it."""
+
+        async def start() -> "asyncio.Task[T]":
+            return asyncio.get_running_loop().create_task(work)
+
+        return self.run(start())
+
+    def finish(self, task: "asyncio.Task[T]") -> T:
+        async def wait() -> T:
+            return await task
+
+        return self.run(wait())
+
+    def give_up(self, task: "asyncio.Task[T]") -> None:
+        async def cancel() -> None:
+            task.cancel()
+            await asyncio.wait([task])
+
+        self.run(cancel())
 
     def __enter__(self) -> "Brokers":
         self._portal.start()
@@ -36,6 +65,7 @@ class Brokers:
         except BaseException:
             self._portal.stop()
             raise
+        self.cluster.limits = Limits(request_s_max=PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,6 +11,8 @@ from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
+from goqueue.spark.read.batch import BatchReader
+from goqueue.spark.read.columns import schema_of
 
 
 class GoQueueDataSource(DataSource):
@@ -31,16 +33,16 @@ class GoQueueDataSource(DataSource):
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
-            raise SparkError("not built yet")
+            return schema_of(options)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> DataSourceReader:
         with told_in_one_line():
             options = self._read_options(is_stream=False)
             if options.part is Part.TABLE:
                 raise SparkError("not built yet")
             if options.part is Part.SEGMENTS:
                 raise SparkError("not built yet")
-            raise SparkError("not built yet")
+            return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         with told_in_one_line():

@@ -1,0 +1,83 @@
+"""The columns that a message has. A read gives the usual ones, or those that `columns` or `.schema(...)` name."""
+
+import difflib
+from typing import NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from goqueue.spark.errors import SparkError
+from goqueue.spark.options import Options
+
+HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+
+class Column(NamedTuple):
+    name: str
+    type: DataType
+    meaning: str
+    is_usual: bool = False
+    may_be_null: bool = False
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("key", BinaryType(), "null: it has none", is_usual=True, may_be_null=True),
+    Column("value", BinaryType(), "null: a tombstone", is_usual=True, may_be_null=True),
+    Column("topic", StringType(), "", is_usual=True),
+    Column("partition", IntegerType(), "", is_usual=True),
+    Column("offset", LongType(), "", is_usual=True),
+    Column("timestamp", TimestampType(), "the producer's, or that of the append", is_usual=True),
+    Column("timestampType", IntegerType(), "0: the producer's, 1: that of the append", is_usual=True),
+    Column("headers", HEADERS_TYPE, "in their order, never null; `includeHeaders` adds them to the usual ones"),
+    Column("priority", StringType(), "critical, high, normal, low or background"),
+    Column("trace_id", StringType(), "of the trace it belongs to, for `goqueue trace show`"),
+    Column("delivery_count", IntegerType(), "how often it was delivered; 0 unless it is leased"),
+)
+_BY_NAME = {column.name: column for column in COLUMNS}
+
+
+def schema_of(options: Options) -> StructType:
+    """What a read with these options gives. SparkError: a column that there is not."""
+    wanted: tuple[str, ...] = options.get("columns") or tuple(column.name for column in COLUMNS if column.is_usual)
+    if options.get("includeHeaders") and "headers" not in wanted:
+        wanted = (*wanted, "headers")
+    unknown = [name for name in wanted if name not in _BY_NAME]
+    if unknown:
+        raise SparkError("; ".join(_no_such_column(name) for name in unknown))
+    twice = {name for name in wanted if wanted.count(name) > 1}
+    if twice:
+        raise SparkError(f"columns names {', '.join(sorted(twice))} more than once")
+    return StructType([StructField(name, _BY_NAME[name].type) for name in wanted])
+
+
+def check_schema(schema: StructType) -> None:
+    """What `.schema(...)` was given: some of our columns, each of its type."""
+    problems = []
+    for field in schema.fields:
+        column = _BY_NAME.get(field.name)
+        if column is None:
+            problems.append(_no_such_column(field.name))
+        elif field.dataType.simpleString() != column.type.simpleString():
+            problems.append(
+                f"column {field.name} is {column.type.simpleString()}, not {field.dataType.simpleString()}:"
+                " cast it after the read"
+            )
+        elif column.may_be_null and not field.nullable:
+            problems.append(f"column {field.name} may be null")
+    if problems:
+        raise SparkError("; ".join(problems))
+
+
+def _no_such_column(name: str) -> str:
+    close = difflib.get_close_matches(name, _BY_NAME, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_BY_NAME)}"
+    return f"there is no column {name!r}; {hint}"
