@@ -87,6 +87,10 @@ class Lake:
         stream.write(bytearray(text.encode()))
         stream.close()
 
+    def delete(self, path: str) -> None:
+        files, place = self._place(path)
+        files.delete(place, True)
+
     # -- writing
 
     def write(self, batch: DataFrame, topic: str, query: str, number: int) -> None:
