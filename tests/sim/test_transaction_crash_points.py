@@ -5,7 +5,14 @@ answered commit is never taken back.
 from structlog.testing import capture_logs
 
 from goqueue.broker.groups import commands
-from goqueue.broker.transactions import AddGroup, AddPartitions, EndTransaction, InitProducer
+from goqueue.broker.transactions import (
+    AddGroup,
+    AddPartitions,
+    EndTogether,
+    EndTransaction,
+    InitProducer,
+    TogetherReply,
+)
 from goqueue.machines.group_commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit, TopicPartition
 from goqueue.model.codes import Code
 from goqueue.testing import MemoryDisk
@@ -75,3 +82,88 @@ def test_a_crash_at_any_operation_of_a_commit_leaves_all_or_nothing() -> None:
             assert state in ((ALL,) if is_promised else (ALL, NOTHING)), label
             found.add(state)
     assert found == {ALL, NOTHING}, "the scenario tells the two apart"
+
+
+KEY = "job"
+TASKS = (f"{KEY}/0", f"{KEY}/1", f"{KEY}/2")
+
+
+class Job(TestBroker):
+    """A writer with three tasks, of which each writes into every place."""
+
+    def write(self) -> EndTogether:
+        """What the tasks leave open, and what commits it."""
+        members = []
+        for name in TASKS:
+            submit = self.broker.transactions.submit
+            reply = self.ask(submit, InitProducer(name, TIMEOUT_MS))
+            if reply.code is Code.CONCURRENT_TRANSACTIONS:  # what a crash has left open is aborted first
+                reply = self.ask(submit, InitProducer(name, TIMEOUT_MS))
+            _, producer_id, epoch = reply
+            assert self.ask(submit, AddPartitions(name, producer_id, epoch, PLACES)).code is Code.NONE
+            for topic, number in PLACES:
+                fields = {
+                    "producer_id": producer_id,
+                    "producer_epoch": epoch,
+                    "base_sequence": 0,
+                    "transactional": True,
+                }
+                self.publish(topic, name.encode(), partition=number, **fields)
+            members.append((name, producer_id, epoch))
+        self.commit()
+        return EndTogether(KEY, 5, True, tuple(members))
+
+    def committed(self) -> list[int]:
+        """How many records of each place readers of committed records see."""
+        counts = []
+        for topic, number in PLACES:
+            replica = self.broker.topics.replica(topic, number)
+            assert replica.last_stable_offset == replica.high_watermark, "it is undecided"
+            ends = [batch for batch in replica.batches_from(0) if batch.is_marker]
+            aborted = replica.producers.open_transactions.aborted_in(0, replica.high_watermark)
+            counts.append(len(ends) - len(aborted))
+        return counts
+
+
+def test_a_crash_at_any_operation_of_a_common_commit_leaves_all_or_nothing_and_a_repetition_makes_it_once() -> None:
+    trace = Trace()
+    job = Job(trace.disk)
+    job.create("orders", 2)
+    command = job.write()
+    since = trace.disk.op_count
+    assert job.ask(job.broker.transactions.end_together, command) == TogetherReply(Code.NONE)
+    assert job.committed() == [3, 3], "answered when it is seen"
+    trace.promise("committed")
+    found = set()
+    for upto in range(since, trace.disk.op_count + 1):
+        is_promised = trace.last_promise(upto) == "committed"
+        for label, image in images(trace.disk, upto):
+            with capture_logs():
+                again = Job(image)
+                is_done = again.broker.transactions.machine.mark(KEY) == 5
+                assert is_done or not is_promised, label
+                retried = Job(image.crashed(image.op_count))  # the driver asks again, having heard nothing
+                assert retried.ask(retried.broker.transactions.end_together, command) == (Code.NONE, is_done, ""), label
+                assert retried.committed() == [3, 3], label
+                # Or it crashed too, and the tasks are run again.
+                repeated = again.write()
+                assert again.ask(again.broker.transactions.end_together, repeated) == (Code.NONE, is_done, ""), label
+                again.clock.advance(1)
+                again.commit()
+                assert again.committed() == [3, 3], label
+            found.add(is_done)
+    assert found == {True, False}, "the scenario tells the two apart"
+
+
+def test_one_that_timed_out_between_the_flush_and_the_commit_refuses_the_whole() -> None:
+    job = Job()
+    job.create("orders", 2)
+    command = job.write()
+    job.clock.advance(TIMEOUT_MS)
+    reply = job.ask(job.broker.transactions.end_together, command)
+    assert reply.code is Code.PRODUCER_FENCED
+    assert "took longer than its timeout" in reply.message
+    job.commit()
+    assert job.committed() == [0, 0]
+    assert job.ask(job.broker.transactions.end_together, job.write()) == TogetherReply(Code.NONE)
+    assert job.committed() == [3, 3]

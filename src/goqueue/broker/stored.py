@@ -14,7 +14,7 @@ from goqueue.machines.schema_facts import SCHEMA_FACTS
 from goqueue.machines.schemas import SchemaMachine
 from goqueue.machines.share_group_kind import share_kind
 from goqueue.machines.transaction import TransactionMachine
-from goqueue.machines.transaction_facts import ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transaction_facts import MarkSet, ProducerIdsReserved, TransactionChanged
 
 __all__ = [
     "CONSUMER_GROUPS",
@@ -42,4 +42,4 @@ GROUP_FACTS: tuple[type[Fact], ...] = (
     OffsetCommitted,
     OffsetPending,
 )
-TRANSACTION_FACTS: tuple[type[Fact], ...] = (ProducerIdsReserved, TransactionChanged)
+TRANSACTION_FACTS: tuple[type[Fact], ...] = (ProducerIdsReserved, TransactionChanged, MarkSet)

@@ -10,16 +10,18 @@ from goqueue.machines.transaction import TransactionMachine
 from goqueue.machines.transaction_commands import (
     AddGroup,
     AddPartitions,
+    EndTogether,
     EndTransaction,
     InitProducer,
     MarkerJob,
     MarkersWritten,
     Partition,
     ProducerReply,
+    TogetherReply,
 )
 from goqueue.machines.transaction_facts import State, TransactionChanged
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
@@ -31,11 +33,13 @@ from goqueue.telemetry.logs import get_logger
 __all__ = [
     "AddGroup",
     "AddPartitions",
+    "EndTogether",
     "EndTransaction",
     "Ends",
     "InitProducer",
     "ProducerReply",
     "State",
+    "TogetherReply",
     "TransactionChanged",
     "Transactions",
 ]
@@ -94,6 +98,29 @@ class Transactions:
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         self._coordinator.submit(command, on_reply)
+
+    def end_together(self, command: EndTogether, on_reply: OnReply) -> None:
+        """Answered when every reader sees it, the second time too."""
+        left = len(command.transactions)
+
+        def settled(reply: TogetherReply) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                on_reply(reply)
+
+        def decided(reply: Any) -> None:
+            if isinstance(reply, BatchTooLarge):
+                count = len(command.transactions)
+                text = f"nothing is committed: {count} transactions are too many for one decision"
+                on_reply(TogetherReply(Code.INVALID_REQUEST, message=text))
+            elif isinstance(reply, GoQueueError) or reply.code is not Code.NONE or not left:
+                on_reply(reply)
+            else:
+                for name, _, _ in command.transactions:
+                    self.when_settled(name, lambda: settled(reply))
+
+        self.submit(command, decided)
 
     def new_producer(self, on_given: Callable[[int, int], None]) -> None:
         """A producer id of the broker's own; `on_given` is not called if there is none to be had now."""

@@ -55,6 +55,11 @@ class Batch:
         self.has_doubt = False
         """True: it was sent, and no answer said whether it was stored."""
 
+    @property
+    def count(self) -> int:
+        """How many messages."""
+        return len(self.records)
+
     def add(self, record: NewRecord, size: int, lane: int, future: "asyncio.Future[Receipt]") -> None:
         self.records.append(record)
         self.futures.append(future)
@@ -188,7 +193,7 @@ class PartitionQueue:
         batch = self.waiting.popleft()
         if batch.sequence == UNSENT:
             batch.sequence = self.next_sequence
-            self.next_sequence = (self.next_sequence + len(batch.records)) & SEQUENCE_MASK
+            self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
         self.in_flight.append(batch)
         self.unanswered += 1
         return batch

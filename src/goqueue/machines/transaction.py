@@ -16,6 +16,7 @@ from goqueue.machines.transaction_commands import (
     AddGroup,
     AddPartitions,
     CodeReply,
+    EndTogether,
     EndTransaction,
     InitProducer,
     MarkerJob,
@@ -30,6 +31,8 @@ from goqueue.machines.transaction_facts import (
     PREPARED,
     Identity,
     MarkersNoted,
+    MarkExpired,
+    MarkSet,
     ProducerIdsReserved,
     ProducerIdTaken,
     State,
@@ -40,8 +43,10 @@ from goqueue.machines.transaction_facts import (
     enlisted,
     fenced,
     handed_over,
+    mark_name_of,
     transactional_id_of,
 )
+from goqueue.machines.transaction_together import Marks, decide_together
 from goqueue.model.codes import Code
 from goqueue.records.batch import NO_PRODUCER
 
@@ -51,7 +56,7 @@ _DUE_MAX = 1000  # per tick: what is left is due at once in the next
 class TransactionOptions(msgspec.Struct, frozen=True):
     timeout_ms_max: int = 15 * 60 * 1000
     expiry_ms: int = 7 * 24 * 60 * 60 * 1000
-    """How long a transactional id is remembered without a transaction."""
+    """How long a transactional id is remembered without a transaction, and a mark."""
     producer_ids_block: int = 1000
 
 
@@ -71,6 +76,7 @@ class TransactionMachine:
         self._due: dict[str, dict[Partition | str, None]] = {}
         """Partitions and groups of prepared transactions that still wait for their marker."""
         self._deadlines = Deadlines()
+        self._marks = Marks(self._options.expiry_ms)
 
     # Questions
 
@@ -148,35 +154,44 @@ class TransactionMachine:
     def count(self, states: Collection[str]) -> int:
         return sum(each.state in states for each in self._transactions.values())
 
+    def mark(self, key: str) -> int:
+        """How far this writer has come with transactions that end together; -1: it is not known."""
+        return self._marks.get(key)
+
     def next_deadline_ms(self) -> int | None:
-        return self._deadlines.earliest_ms()
+        both = (self._deadlines.earliest_ms(), self._marks.deadlines.earliest_ms())
+        return min((each for each in both if each is not None), default=None)
 
     def facts(self) -> Iterator[Fact]:
         if self._reserved_end:
             yield ProducerIdsReserved(self._reserved_end)
         yield from self._transactions.values()
+        yield from self._marks.facts()
 
     # Decisions
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        reply: Any
         match command:
             case AddPartitions(name, producer_id, epoch, partitions):
                 facts, code = self._enlist(name, (producer_id, epoch), partitions, (), now_ms)
-                return Outcome(facts, [(ticket, CodeReply(code))])
+                reply = CodeReply(code)
             case AddGroup(name, producer_id, epoch, group):
                 facts, code = self._enlist(name, (producer_id, epoch), (), (group,), now_ms)
-                return Outcome(facts, [(ticket, CodeReply(code))])
+                reply = CodeReply(code)
             case EndTransaction():
                 facts, reply = self._end(command, now_ms)
-                return Outcome(facts, [(ticket, reply)])
+            case EndTogether(key):
+                facts, reply = decide_together(command, self.mark(key), self.get, self._enlisted, now_ms)
             case InitProducer():
                 facts, reply = self._init(command, now_ms)
-                return Outcome(facts, [(ticket, reply)])
             case MarkersWritten():
-                return Outcome(self._complete(command, now_ms), [(ticket, CodeReply(Code.NONE))])
+                facts, reply = self._complete(command, now_ms), CodeReply(Code.NONE)
             case Tick():
                 return Outcome(self._pass_deadlines(now_ms), [])
-        raise TypeError(f"{command!r} is no command of this machine")
+            case _:
+                raise TypeError(f"{command!r} is no command of this machine")
+        return Outcome(facts, [(ticket, reply)])
 
     def _init(self, command: InitProducer, now_ms: int) -> tuple[list[Fact], ProducerReply]:
         name = command.transactional_id
@@ -266,7 +281,7 @@ class TransactionMachine:
         if (command.producer_id, command.serial) != (known.producer_id, known.serial):
             return []
         if due.keys() <= {*command.partitions, *command.groups}:
-            return [completed(known, now_ms)]
+            return [completed(known, now_ms), *([TransactionExpired(known.transactional_id)] if known.is_last else [])]
         return [MarkersNoted(command.transactional_id, command.partitions, command.groups)]
 
     def _pass_deadlines(self, now_ms: int) -> list[Fact]:
@@ -277,6 +292,7 @@ class TransactionMachine:
                 facts.append(fenced(known, NOBODY, now_ms))
             else:
                 facts.append(TransactionExpired(name))
+        facts += [MarkExpired(name) for name in self._marks.deadlines.due(now_ms, _DUE_MAX)]
         return facts
 
     # Changes
@@ -297,11 +313,19 @@ class TransactionMachine:
                 self._next_id = self._reserved_end = end
             case TransactionExpired(name):
                 self._remove(name)
+            case MarkSet():
+                self._marks.put(fact)
+            case MarkExpired(name):
+                self._marks.remove(name)
             case _:
                 raise TypeError(f"{fact!r} is no fact of this machine")
 
     def forget(self, key: bytes) -> None:
-        self._remove(transactional_id_of(key))
+        writer = mark_name_of(key)
+        if writer is not None:
+            self._marks.remove(writer)
+        else:
+            self._remove(transactional_id_of(key))
 
     def _change(self, fact: TransactionChanged) -> None:
         name = fact.transactional_id

@@ -53,6 +53,22 @@ class EndTransaction(msgspec.Struct, frozen=True):
     bumps_epoch: bool = False
 
 
+class EndTogether(msgspec.Struct, frozen=True):
+    """Commit all of `transactions` (id, producer id, epoch) in one decision, or none of them; or abort (not `commit`).
+
+    They are the transactions of one writer, `key`, and their ids begin with it and a slash. What else it has open is
+    aborted: attempts that were given up. `mark` counts what the writer has committed: if one as high is known, this
+    was committed before, and what is open now is a repetition of it.
+    """
+
+    key: str
+    mark: int
+    commit: bool
+    transactions: tuple[tuple[str, int, int], ...] = ()
+    forgets: bool = False
+    """The writer is done: its ids need not be remembered. The mark is."""
+
+
 class MarkersWritten(msgspec.Struct, frozen=True):
     """Part or all of a `MarkerJob` is done and durable; said twice it does no harm."""
 
@@ -69,6 +85,15 @@ class ProducerReply(NamedTuple):
     code: Code
     producer_id: int = NO_PRODUCER
     epoch: int = NO_EPOCH
+
+
+class TogetherReply(NamedTuple):
+    """To EndTogether."""
+
+    code: Code
+    is_repeated: bool = False
+    """It was committed before, and what was sent again is aborted."""
+    message: str = ""
 
 
 class CodeReply(NamedTuple):

@@ -22,6 +22,7 @@ EPOCH_GIVEN_MAX = 32766
 """The highest epoch that a producer is given. Its field holds one more: that one is left for fencing it (B31)."""
 
 _KEY_PREFIX = b"transaction/"
+_MARK_PREFIX = b"mark/"
 
 
 class State(StrEnum):
@@ -47,6 +48,15 @@ def transaction_key(transactional_id: str) -> bytes:
 def transactional_id_of(key: bytes) -> str:
     assert key.startswith(_KEY_PREFIX), key
     return key.removeprefix(_KEY_PREFIX).decode()
+
+
+def mark_key(name: str) -> bytes:
+    return _MARK_PREFIX + name.encode()
+
+
+def mark_name_of(key: bytes) -> str | None:
+    """None: it is no key of a mark."""
+    return key.removeprefix(_MARK_PREFIX).decode() if key.startswith(_MARK_PREFIX) else None
 
 
 class ProducerIdsReserved(Fact, frozen=True):
@@ -85,6 +95,8 @@ class TransactionChanged(Fact, frozen=True):
     has not heard the answer. NOBODY: nobody may go on from what was before."""
     next_producer_id: int = NO_PRODUCER
     """Prepared only: who the producer is once this transaction is complete, its epochs being used up."""
+    is_last: bool = False
+    """Prepared only: nobody will come back for this id, so it is forgotten once the transaction is complete."""
 
     def key(self) -> bytes:
         return transaction_key(self.transactional_id)
@@ -108,6 +120,25 @@ class TransactionExpired(Fact, frozen=True):
 
     def key(self) -> bytes:
         return transaction_key(self.transactional_id)
+
+
+class MarkSet(Fact, frozen=True):
+    """How far the writer `name` has come with transactions that end together."""
+
+    name: str
+    mark: int
+    set_ms: int
+
+    def key(self) -> bytes:
+        return mark_key(self.name)
+
+
+class MarkExpired(Fact, frozen=True):
+    is_tombstone = True
+    name: str
+
+    def key(self) -> bytes:
+        return mark_key(self.name)
 
 
 class MarkersNoted(Fact, frozen=True):

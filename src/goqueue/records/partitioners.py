@@ -1,5 +1,6 @@
 """Which partition a record goes to. With a key: always the same one; without: evenly, whatever else is published."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from struct import unpack
 
@@ -46,6 +47,14 @@ def partition_for(key: bytes, partitions: int, kind: Partitioner = Partitioner.M
     if kind is Partitioner.MURMUR2:
         return (murmur2(key) & 0x7FFFFFFF) % partitions
     raise ValueError(f"{kind.value} does not choose by key")
+
+
+def partitions_for(keys: Iterable[bytes], partitions: int, kind: Partitioner = Partitioner.MURMUR3) -> list[int]:
+    """As `partition_for`, for many keys at once."""
+    if kind is Partitioner.MURMUR3:
+        hashed = mmh3.hash
+        return [hashed(key, 0, False) % partitions for key in keys]
+    return [partition_for(key, partitions, kind) for key in keys]
 
 
 def check_partition(partition: int, partitions: int) -> int:

@@ -46,6 +46,12 @@ def number(given: str) -> int:
     return int(given)
 
 
+def count(given: str) -> int:
+    if not given.strip().isdigit():
+        raise ValueError(f"{given!r} is no whole number from 0")
+    return int(given)
+
+
 def yes_or_no(given: str) -> bool:
     if given.lower() not in ("true", "false"):
         raise ValueError(f"{given!r} is neither true nor false")
@@ -201,9 +207,13 @@ OPTIONS: tuple[Option, ...] = (
         "kafka.transaction.timeout.ms",
         duration,
         (Part.SINK,),
-        "how long a batch may take before the broker gives it up",
-        "10m",
+        "how long a batch may take before the broker gives it up; 15m at most",
+        "15m",
     ),
+    Option("kafka.batch.size", size, (Part.SINK,), "at most so many bytes in a batch, before it is packed", "768k"),
+    Option("txnAppId", text, (Part.SINK,), "who writes, if a write that is repeated shall be recognised"),
+    Option("txnVersion", count, (Part.SINK,), "the how many-th write of txnAppId this is: each higher than the last"),
+    Option("checkpointLocation", text, (Part.SINK, Part.STREAM), "Spark's own"),
 )
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
 

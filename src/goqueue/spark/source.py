@@ -13,6 +13,7 @@ from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.sink.writers import batch_writer, stream_writer
 
 
 class GoQueueDataSource(DataSource):
@@ -51,10 +52,10 @@ class GoQueueDataSource(DataSource):
                 raise SparkError("not built yet")
             raise SparkError("not built yet")
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():
-            raise SparkError("not built yet")
+            return batch_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802  Spark's name
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         with told_in_one_line():
-            raise SparkError("not built yet")
+            return stream_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)

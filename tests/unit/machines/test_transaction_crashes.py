@@ -45,7 +45,7 @@ from tests.unit.machines.transaction_samples import (
 )
 
 OPTIONS = TransactionOptions(producer_ids_block=2)
-NAMES = ("x", "y")
+NAMES = ("w/x", "w/y")
 PARTITIONS: tuple[Partition, ...] = (("t", 0), ("t", 1))
 WALKS = 250
 CLIENTS = 4  # two for each transactional id, so that each may become the other's zombie

@@ -8,7 +8,7 @@ import msgspec
 from goqueue.machines.machine import Fact
 from goqueue.machines.transaction import TransactionMachine, TransactionOptions
 from goqueue.machines.transaction_commands import EndTransaction, InitProducer, MarkerJob, MarkersWritten
-from goqueue.machines.transaction_facts import ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transaction_facts import MarkSet, ProducerIdsReserved, TransactionChanged
 from goqueue.model.codes import Code
 from goqueue.records.batch import TRANSACTIONAL_BIT, Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
@@ -45,7 +45,7 @@ def marker(producer_id: int, *, epoch: int = 0, commit: bool = True, offset: int
     return check_batch(memoryview(data))._replace(base_offset=offset)
 
 
-StoredFact = ProducerIdsReserved | TransactionChanged
+StoredFact = ProducerIdsReserved | TransactionChanged | MarkSet
 _decode_fact = msgspec.msgpack.Decoder(StoredFact).decode
 
 

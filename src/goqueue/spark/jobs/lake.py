@@ -1,4 +1,4 @@
-"""The lake: `topic=NAME/date=DAY/batch=QUERY-NUMBER/*.parquet`, written so that a batch that comes again replaces itself.
+"""The lake: `topic=NAME/date=DAY/batch=QUERY-NUMBER/*.parquet`, where a batch that comes again replaces itself.
 
 A batch of a streaming query has the same rows whenever it is repeated, and a directory of its own for every day that it
 touches. So a run that was killed in the middle of a batch leaves at most a part of it behind, which the next run

@@ -107,8 +107,10 @@ def lag_over_time(steps: DataFrame, window_ms: int) -> DataFrame:
     come = steps.where(f.col("event") == RECEIVED).groupBy(*PLACE).agg(f.min("timestamp").alias("at"))
     left = steps.where(f.col("event").isin(*SETTLED)).groupBy(*PLACE, "group").agg(f.min("timestamp").alias("at"))
     known = left.join(come.select(*PLACE), list(PLACE), "left_semi")
-    both = come.join(groups, "topic").select("topic", "group", "at", f.lit(1).alias("change")).unionByName(
-        known.select("topic", "group", "at", f.lit(-1).alias("change"))
+    both = (
+        come.join(groups, "topic")
+        .select("topic", "group", "at", f.lit(1).alias("change"))
+        .unionByName(known.select("topic", "group", "at", f.lit(-1).alias("change")))
     )
     changes = both.groupBy("topic", "group", _window("at", window_ms)).agg(f.sum("change").alias("change"))
     so_far = Window.partitionBy("topic", "group").orderBy("window").rowsBetween(Window.unboundedPreceding, 0)

@@ -71,7 +71,7 @@ def _table(rows: Rows) -> str:
 
     def line(tag: str, texts: Mapping[str, str]) -> str:
         cells = (
-            f'<{tag}{" class=number" if title in numbers else ""}>{escape(text)}</{tag}>'
+            f"<{tag}{' class=number' if title in numbers else ''}>{escape(text)}</{tag}>"
             for title, text in texts.items()
         )
         return f"<tr>{''.join(cells)}</tr>"

@@ -26,7 +26,7 @@ class Stopping:
     def __init__(self) -> None:
         self.signal = 0
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
         self.signal = number
 
     @property

@@ -52,7 +52,10 @@ def _bounded(run: Run, source: str) -> DataFrame:
     if given.topic and "topic" in rows.columns:
         rows = rows.where(f.col("topic").isin(*given.topic)) if _is_by_place(run) else rows
     if "timestamp" in rows.columns:
-        for bound, holds in ((given.start, "timestamp >= timestamp_millis({})"), (given.stop, "timestamp < timestamp_millis({})")):
+        for bound, holds in (
+            (given.start, "timestamp >= timestamp_millis({})"),
+            (given.stop, "timestamp < timestamp_millis({})"),
+        ):
             rows = rows if bound is None else rows.where(holds.format(bound))
     return rows
 

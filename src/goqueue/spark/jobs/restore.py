@@ -72,7 +72,9 @@ class State:
         noted = lake.read_text(self._note)
         found: dict[str, Any] = json.loads(noted) if noted else {}
         self.done: int | None = found.get("slices")
-        self.writer: str = found.get("writer") or f"restore-{sha256(f'{path}{time.time_ns()}'.encode()).hexdigest()[:24]}"
+        self.writer: str = (
+            found.get("writer") or f"restore-{sha256(f'{path}{time.time_ns()}'.encode()).hexdigest()[:24]}"
+        )
 
     def note(self, slices: int) -> None:
         self.done = slices

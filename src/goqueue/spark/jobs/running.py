@@ -51,7 +51,9 @@ class Run:
 
     @cached_property
     def server(self) -> str:
-        return str(self.given.server)
+        if self.given.server:
+            return str(self.given.server)
+        return http_server(Options({"kafka.bootstrap.servers": self.kafka}, Part.BATCH))
 
     def batch(self, *topics: str, **options: Any) -> DataFrame:
         return self._topics(self.spark.read, topics, options).load()
@@ -81,7 +83,7 @@ def kafka_of(given: Namespace) -> str:
     """Where nothing is said, the brokers are where the server is."""
     if given.kafka:
         return str(given.kafka)
-    host = urlsplit(given.server).hostname or "127.0.0.1"
+    host = urlsplit(given.server or "").hostname or "127.0.0.1"
     return f"[{host}]:{KAFKA_PORT}" if ":" in host else f"{host}:{KAFKA_PORT}"
 
 

@@ -57,7 +57,9 @@ RESTORE_FLAGS = (
     flag("--where", metavar="SQL", help="only those for which this holds, such as \"CAST(key AS STRING) = 'a'\""),
     flag("--keep-partitions", help="each to the partition that it was in (default: by key)"),
     flag("--no-origin", help="without the header that says where a message came from"),
-    flag("--rate", metavar="N/s", kind=rate, help="so many a second at most, such as 1000/s (default: as fast as can be)"),
+    flag(
+        "--rate", metavar="N/s", kind=rate, help="so many a second at most, such as 1000/s (default: as fast as can be)"
+    ),
     flag("--state", metavar="DIR", help="what was done already, so that it can go on (default: inside the lake)"),
     _DRY_RUN,
 )
@@ -92,7 +94,7 @@ BACKFILL = Job(
         flag(
             "--select",
             metavar="SQL",
-            help="what to make of it: a query of `messages`, such as \"SELECT key, value FROM messages\"",
+            help='what to make of it: a query of `messages`, such as "SELECT key, value FROM messages"',
         ),
         flag("--checkpoint", metavar="DIR", help="how far it is (default: inside the lake, by where it writes to)"),
         _FOLLOW,
@@ -118,7 +120,9 @@ RECONCILE = Job(
             metavar="SQL",
             help="what a message is known by, on both sides (default: its topic, partition and offset)",
         ),
-        flag("--order", metavar="COLUMN", help="what tells the order of arrival (default: the offset of another topic)"),
+        flag(
+            "--order", metavar="COLUMN", help="what tells the order of arrival (default: the offset of another topic)"
+        ),
         flag("--allow-duplicates", help="duplicates are no failure: at least once was promised"),
         flag("--allow-reordering", help="another order is no failure"),
         flag("--samples", metavar="N", kind=count, default=5, help="how many of each fault to show (default 5)"),
@@ -126,7 +130,7 @@ RECONCILE = Job(
     (
         "goqueue pipeline reconcile topic:orders lake:lake --topic orders",
         "goqueue pipeline reconcile topic:orders consumed.parquet --order seen_at -o json",
-        "goqueue pipeline reconcile topic:orders topic:enriched --by \"CAST(key AS STRING)\"",
+        'goqueue pipeline reconcile topic:orders topic:enriched --by "CAST(key AS STRING)"',
     ),
     about="Ends with 0 if all arrived once and in order, with 1 if not. Files are Parquet, JSON lines or CSV, with the"
     " columns topic, partition and offset, or what --by asks for.",

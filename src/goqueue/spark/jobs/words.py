@@ -71,7 +71,7 @@ WHERE_IT_RUNS = (
     ),
 )
 WHO_IS_ASKED = (
-    flag("--server", metavar="URL", default="http://127.0.0.1:8080", help="HTTP address of a node"),
+    flag("--server", metavar="URL", help="HTTP address of a node (default: as the brokers tell)"),
     flag("--api-key", metavar="KEY", help="key that the server wants"),
     flag("-o", "--output", metavar="|".join(OUTPUTS), choices=OUTPUTS, default="table", help="shape of the answer"),
 )
@@ -160,5 +160,3 @@ def dashed(arguments: Sequence[str], job: Job) -> list[str]:
         else:
             found.append(each)
     return found
-
-

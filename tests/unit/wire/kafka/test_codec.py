@@ -25,6 +25,7 @@ from goqueue.wire.kafka.messages.share_groups import (
     SharePartition,
     ShareTopic,
 )
+from goqueue.wire.kafka.messages.transactions import EndTxnRequest, EndTxnResponse, OpenTransaction
 from goqueue.wire.kafka.notation import Bytes, Int32, Message, Records
 from goqueue.wire.kafka.schema import fields_of
 from goqueue.wire.kafka.varint import encode_varint, read_varint
@@ -96,6 +97,18 @@ def test_our_own_tags_go_and_come_and_are_left_out_if_not_used() -> None:
         sent = ShareAcknowledgeRequest("g", "m", topics=topics)
         assert decode(ShareAcknowledgeRequest, 1, encode(sent, 1))[0] == sent
         assert (b"no such customer" in encode(sent, 1)) == (batch is ours)
+
+
+def test_transactions_that_end_together_travel_in_tags() -> None:
+    plain = EndTxnRequest("tx", 7, 3, True)
+    for version in (3, 4, 5):
+        for together in ([], [OpenTransaction("job/0", 1, 2), OpenTransaction("job/1", 3, 4)]):
+            asked = EndTxnRequest("job", -1, -1, True, together, 12, True)
+            assert decode(EndTxnRequest, version, encode(asked, version))[0] == asked
+        assert decode(EndTxnRequest, version, encode(plain, version))[0] == plain
+        answer = EndTxnResponse(0, 90, gq_is_repeated=True, gq_message="not open")
+        assert decode(EndTxnResponse, version, encode(answer, version))[0] == answer
+    assert encode(EndTxnRequest("tx", 7, 3, True, [], 5), 2) == encode(plain, 2)
 
 
 def test_unknown_tags_are_skipped() -> None:

@@ -5,7 +5,7 @@ them.
 from typing import Any
 
 from goqueue.broker.topics import code_of
-from goqueue.broker.transactions import AddGroup, AddPartitions, EndTransaction, InitProducer, State
+from goqueue.broker.transactions import AddGroup, AddPartitions, EndTogether, EndTransaction, InitProducer, State
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -85,6 +85,9 @@ def handle_add_offsets(request: Request) -> None:
 
 def handle_end_txn(request: Request) -> None:
     message: wire.EndTxnRequest = request.message
+    if message.gq_together is not None:
+        _end_together(request, message.gq_together)
+        return
     command = EndTransaction(
         message.transactional_id,
         message.producer_id,
@@ -101,6 +104,26 @@ def handle_end_txn(request: Request) -> None:
         request.answer(response)
 
     request.broker.transactions.submit(command, answer)
+
+
+def _end_together(request: Request, together: list[wire.OpenTransaction]) -> None:
+    message: wire.EndTxnRequest = request.message
+    command = EndTogether(
+        message.transactional_id,
+        message.gq_mark,
+        message.committed,
+        tuple((one.transactional_id, one.producer_id, one.producer_epoch) for one in together),
+        message.gq_forgets,
+    )
+
+    def answer(reply: Any) -> None:
+        code = _code(request, reply)
+        response = wire.EndTxnResponse(error_code=code)
+        if not isinstance(reply, GoQueueError):
+            response.gq_is_repeated, response.gq_message = reply.is_repeated, reply.message or None
+        request.answer(response)
+
+    request.broker.transactions.end_together(command, answer)
 
 
 def handle_describe_producers(request: Request) -> None:

@@ -62,11 +62,26 @@ class AddOffsetsToTxnResponse(Message):
     error_code: Int16 = 0
 
 
+class OpenTransaction(Message):
+    """Ours."""
+
+    transactional_id: String = ""
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+
+
 class EndTxnRequest(Message):
     transactional_id: String = ""
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
     committed: Bool = False
+    gq_together: Annotated[list[OpenTransaction] | None, "3+ tag 10000 ignorable"] = None
+    """Ours: end all of these in one decision. `transactional_id` is then the key of their writer, which all of theirs
+    begin with, and there is no producer."""
+    gq_mark: Annotated[Int64, "3+ tag 10001 ignorable"] = -1
+    """Ours: how far that writer has come with this commit. One that is not higher than the last is a repetition."""
+    gq_forgets: Annotated[Bool, "3+ tag 10002 ignorable"] = False
+    """Ours: nobody will use these transactional ids again."""
 
 
 class EndTxnResponse(Message):
@@ -74,6 +89,9 @@ class EndTxnResponse(Message):
     error_code: Int16 = 0
     producer_id: Annotated[Int64, "5+ ignorable"] = -1
     producer_epoch: Annotated[Int16, "5+ ignorable"] = -1
+    gq_is_repeated: Annotated[Bool, "3+ tag 10000 ignorable"] = False
+    """Ours: the writer had committed this before; what was sent again is aborted."""
+    gq_message: Annotated[String | None, "3+ tag 10001 ignorable"] = None
 
 
 class TxnOffsetCommitRequestPartition(Message):

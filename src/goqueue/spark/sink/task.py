@@ -1,0 +1,101 @@
+"""What one task of Spark does: its rows go out in a transaction that it leaves open for the driver to end."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from goqueue.client.open_writer import OpenWriter
+from goqueue.client.options import CODECS, MIB
+from goqueue.client.together import LeftOpen, family
+from goqueue.records.partitioners import Partitioner
+from goqueue.spark.connect import Brokers
+from goqueue.spark.sink.columns import Rows, rows_of
+from goqueue.spark.sink.encode import Encoded, encode
+from goqueue.spark.sink.route import Place, Router, cut, joined
+
+CHUNK_ROWS = 50_000
+CHUNK_BYTES = 8 * MIB
+
+Batch = tuple[Place, Encoded]
+
+
+class Plan(NamedTuple):
+    """What the driver has found out and every task is told."""
+
+    servers: str
+    topic: str | None
+    partitioner: str
+    codec: str
+    timeout_ms: int
+    batch_bytes: int
+
+
+class Written(NamedTuple):
+    rows: int
+    left: LeftOpen | None
+    """None: there were no rows."""
+
+
+def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) -> Written:
+    """`task` tells this task, and this attempt at it, from all others of the writer `key`."""
+    rows = (rows_of(piece) for batch in batches for piece in _pieces(batch))
+    first = next(rows, None)
+    if first is None:
+        return Written(0, None)
+    with Brokers(plan.servers) as brokers:
+
+        def partitions(topic: str) -> int:
+            return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+
+        async def opened() -> OpenWriter:
+            writer = OpenWriter(brokers.cluster, family(key) + task, plan.timeout_ms)
+            await writer.start()
+            return writer
+
+        router = Router(plan.topic, Partitioner(plan.partitioner), partitions)
+        writer = brokers.run(opened())
+        count = 0
+        try:
+            for chunk in _chunks(first, rows):
+                count += chunk.length
+                brokers.run(_send(writer, _encoded(plan, router, chunk)))
+            return Written(count, brokers.run(writer.leave_open()))
+        except BaseException:
+            brokers.run(writer.abort())
+            raise
+        finally:
+            brokers.run(writer.close())
+
+
+def _encoded(plan: Plan, router: Router, rows: Rows) -> list[Batch]:
+    routed = router.route(rows)
+    places = cut(routed, plan.batch_bytes)
+    made = encode(routed.rows, [count for _, count in places], time.time_ns() // 1_000_000, CODECS[plan.codec])
+    return [(place, each) for (place, _), each in zip(places, made, strict=True)]
+
+
+async def _send(writer: OpenWriter, batches: list[Batch]) -> None:
+    for (topic, partition), encoded in batches:
+        await writer.send(topic, partition, encoded.data, encoded.length)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Arrow counts the bytes of a column with 32 bits, so that large rows must not come all at once."""
+    step = max(1, batch.num_rows * CHUNK_BYTES // max(batch.nbytes, 1))
+    for at in range(0, batch.num_rows, step):
+        yield batch.slice(at, step)
+
+
+def _chunks(first: Rows, rows: Iterator[Rows]) -> Iterator[Rows]:
+    """Enough rows at once that every partition gets a large batch."""
+    gathered, count, size = [first], first.length, first.bytes
+    for each in rows:
+        if count + each.length > CHUNK_ROWS or size + each.bytes > CHUNK_BYTES:
+            yield joined(gathered) if len(gathered) > 1 else gathered[0]
+            gathered, count, size = [], 0, 0
+        gathered.append(each)
+        count += each.length
+        size += each.bytes
+    yield joined(gathered) if len(gathered) > 1 else gathered[0]
