@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.spark.jobs.lake import Lake, query_id_of, starting_offsets
 from goqueue.spark.jobs.queries import counted, to_the_end, told_to_stop, triggered

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from goqueue.spark.jobs.telling import Teller, Totals
 
@@ -52,7 +53,7 @@ def to_the_end(queries: Sequence[StreamingQuery], tell: Teller, show: Callable[[
             if stopping.signal:
                 break
             tell.progress(show())
-            active[0].awaitTermination(POLL_S)
+            active[0].awaitTermination(POLL_S)  # type: ignore[arg-type]  # parts of a second are fine
     finally:
         for query in queries:
             query.stop()

@@ -49,19 +49,12 @@ def _sentence(sums: dict[str, int], failures: dict[str, int]) -> str:
 def _bounded(run: Run, source: str) -> DataFrame:
     given = run.given
     rows = _rows(run, source)
-    if given.topic and "topic" in rows.columns:
-        rows = rows.where(f.col("topic").isin(*given.topic)) if _is_by_place(run) else rows
+    if given.topic and given.by is None and "topic" in rows.columns:
+        rows = rows.where(f.col("topic").isin(*given.topic))
     if "timestamp" in rows.columns:
-        for bound, holds in (
-            (given.start, "timestamp >= timestamp_millis({})"),
-            (given.stop, "timestamp < timestamp_millis({})"),
-        ):
-            rows = rows if bound is None else rows.where(holds.format(bound))
+        for bound, sign in ((given.start, ">="), (given.stop, "<")):
+            rows = rows if bound is None else rows.where(f"timestamp {sign} timestamp_millis({bound})")
     return rows
-
-
-def _is_by_place(run: Run) -> bool:
-    return run.given.by is None
 
 
 def _rows(run: Run, source: str) -> DataFrame:

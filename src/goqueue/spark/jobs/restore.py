@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -72,9 +73,7 @@ class State:
         noted = lake.read_text(self._note)
         found: dict[str, Any] = json.loads(noted) if noted else {}
         self.done: int | None = found.get("slices")
-        self.writer: str = (
-            found.get("writer") or f"restore-{sha256(f'{path}{time.time_ns()}'.encode()).hexdigest()[:24]}"
-        )
+        self.writer: str = found.get("writer") or f"restore-{uuid4().hex}"
 
     def note(self, slices: int) -> None:
         self.done = slices

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client.errors import UnknownTopic
 from goqueue.spark.jobs.backfill import to_topic

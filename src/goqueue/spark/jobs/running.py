@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
@@ -37,6 +37,9 @@ class JobFailed(Exception):
         self.code = code
 
 
+R = TypeVar("R", DataFrameReader, DataStreamReader)
+
+
 @dataclass
 class Run:
     """One run of one job: the session, what was asked for, and whom to tell."""
@@ -53,7 +56,7 @@ class Run:
     def server(self) -> str:
         if self.given.server:
             return str(self.given.server)
-        return http_server(Options({"kafka.bootstrap.servers": self.kafka}, Part.BATCH))
+        raise JobFailed("say where the server is with --server", EXIT_USAGE)
 
     def batch(self, *topics: str, **options: Any) -> DataFrame:
         return self._topics(self.spark.read, topics, options).load()
@@ -68,14 +71,13 @@ class Run:
             reader = reader.option("goqueue.api.key", self.given.api_key)
         return reader.options(**options).load()
 
-    def _topics(self, reader: Any, topics: Iterable[str], options: dict[str, Any]) -> Any:
-        reader = reader.format("goqueue").option("kafka.bootstrap.servers", self.kafka)
+    def _topics(self, reader: R, topics: Iterable[str], options: dict[str, Any]) -> R:
+        where = {"kafka.bootstrap.servers": self.kafka, "subscribe": ",".join(topics)}
         if options.get("valueFormat", "raw") != "raw":
-            reader = reader.option("goqueue.server", self.server)
-        return reader.option("subscribe", ",".join(topics)).options(**options)
+            where["goqueue.server"] = self.server
+        return reader.format("goqueue").options(**(where | options))
 
 
-Reader = DataFrameReader | DataStreamReader
 Work = Callable[[Run], int]
 
 

@@ -184,7 +184,7 @@ RUN = Job(
         flag("--set", metavar="NAME=VALUE", is_repeated=True, kind=setting, help="what ${NAME} stands for in the file"),
     ),
     ("goqueue pipeline run orders.sql", "goqueue pipeline run enrich.py --follow --checkpoint state"),
-    about="In SQL a table that is a topic is read as a stream, and INSERT INTO writes to a topic. See docs/pipeline.md.",
+    about="In SQL a table that is a topic is read as a stream, and INSERT INTO writes to a topic.",
 )
 
 JOBS = (ARCHIVE, RESTORE, REPLAY, BACKFILL, RECONCILE, REPORT, DLQ, RUN)

@@ -55,6 +55,13 @@ def place(name: str, help: str, **more: Any) -> Flag:
     return Flag((name,), help, metavar=name.upper(), **more)
 
 
+def setting(text: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
+    return name, value
+
+
 WHERE_IT_RUNS = (
     flag(
         "--kafka",
@@ -66,7 +73,7 @@ WHERE_IT_RUNS = (
         "--conf",
         metavar="NAME=VALUE",
         is_repeated=True,
-        kind=lambda text: setting(text),
+        kind=setting,
         help="a setting of Spark, such as spark.driver.memory=4g",
     ),
 )
@@ -76,13 +83,6 @@ WHO_IS_ASKED = (
     flag("-o", "--output", metavar="|".join(OUTPUTS), choices=OUTPUTS, default="table", help="shape of the answer"),
 )
 """What a job that is submitted to Spark takes beside its own: under `goqueue pipeline` all commands have these."""
-
-
-def setting(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition("=")
-    if not mark or not name:
-        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
-    return name, value
 
 
 def moment(text: str) -> int:
