@@ -13,6 +13,7 @@ from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, part_of
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.read.stream import StreamReader
 from goqueue.spark.sink.writers import batch_writer, stream_writer
 
 
@@ -45,12 +46,12 @@ class GoQueueDataSource(DataSource):
                 raise SparkError("not built yet")
             return BatchReader(schema, options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         with told_in_one_line():
             options = self._read_options(is_stream=True)
             if options.part is Part.QUEUE:
                 raise SparkError("not built yet")
-            raise SparkError("not built yet")
+            return StreamReader(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():

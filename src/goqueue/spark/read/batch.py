@@ -40,7 +40,7 @@ class BatchReader(DataSourceReader):
     async def _plan(self, brokers: Brokers) -> list[Range]:
         cluster, (is_committed, fails_on_loss) = brokers.cluster, self._fetch
         places = await self._chosen.find(cluster)
-        extent = await extent_of(cluster, places, is_committed)
+        extent = await extent_of(cluster, places, is_committed=is_committed)
         start = await resolve(cluster, self._starts, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
         end = await resolve(cluster, self._ends, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
         return ranges_of(start, end, self._starts, self._ends)

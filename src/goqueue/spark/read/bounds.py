@@ -94,11 +94,17 @@ class Extent(NamedTuple):
     end: dict[Place, int]
 
 
-async def extent_of(cluster: Cluster, places: Iterable[Place], is_committed: bool) -> Extent:
+async def extent_of(
+    cluster: Cluster, places: Iterable[Place], *, is_committed: bool, give_up_s: float | None = None
+) -> Extent:
     wanted = list(places)
-    first = await first_offsets(cluster, dict.fromkeys(wanted, EARLIEST), is_committed=is_committed)
-    end = await first_offsets(cluster, dict.fromkeys(wanted, LATEST), is_committed=is_committed)
-    return Extent(first, end)
+
+    async def ask(which: int) -> dict[Place, int]:
+        return await first_offsets(
+            cluster, dict.fromkeys(wanted, which), is_committed=is_committed, give_up_s=give_up_s
+        )
+
+    return Extent(await ask(EARLIEST), await ask(LATEST))
 
 
 async def resolve(

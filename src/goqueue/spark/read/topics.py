@@ -33,37 +33,37 @@ class Chosen:
         elif self._how == "assign":
             self._what = _assigned(self._what)
 
-    async def find(self, cluster: Cluster) -> dict[Place, bytes]:
-        """Each partition, and the id of its topic. SparkError: what was named is not there."""
+    async def find(self, cluster: Cluster, *, may_be_missing: bool = False) -> dict[Place, bytes]:
+        """Each partition, and the id of its topic. SparkError: one that was named is not there, and it must be."""
         if self._how == "assign":
-            found = await _partitions(cluster, self._what)
+            found = await _partitions(cluster, self._what, may_be_missing)
             missing = [
                 (topic, one) for topic, wanted in self._what.items() for one in wanted if (topic, one) not in found
             ]
-            if missing:
+            if missing and not may_be_missing:
                 raise SparkError("; ".join(_no_partition(found, *place) for place in missing))
             return {place: id_ for place, id_ in found.items() if place[1] in self._what[place[0]]}
         if self._how == "subscribePattern":
             answer = await cluster.ask_any(MetadataRequest(None, False), MetadataResponse)
             existing = [one.name for one in answer.topics if one.name and not one.error_code and not one.is_internal]
-            return await _partitions(cluster, filter(self._pattern.fullmatch, existing))
-        return await _partitions(cluster, self._what)
+            return await _partitions(cluster, filter(self._pattern.fullmatch, existing), may_be_missing=True)
+        return await _partitions(cluster, self._what, may_be_missing)
 
 
-async def _partitions(cluster: Cluster, topics: Iterable[str]) -> dict[Place, bytes]:
+async def _partitions(cluster: Cluster, topics: Iterable[str], may_be_missing: bool) -> dict[Place, bytes]:
     wanted = sorted(set(topics))
     await cluster.refresh(wanted)  # there may be more partitions by now
     found: dict[Place, bytes] = {}
-    missing = []
     for name in wanted:
-        try:
-            topic = await cluster.topic(name)
-        except UnknownTopic:
-            missing.append(name)
-        else:
+        topic = cluster.known(name)
+        if topic is None and not may_be_missing:
+            try:
+                topic = await cluster.topic(name)  # it may have been made a moment ago
+            except UnknownTopic:
+                missing = ", ".join(each for each in wanted if cluster.known(each) is None)
+                raise SparkError(f"there is no topic {missing}") from None
+        if topic is not None:
             found |= {(name, partition): topic.id for partition in range(len(topic.leaders))}
-    if missing:
-        raise SparkError(f"there is no topic {', '.join(missing)}")
     return found
 
 
