@@ -50,6 +50,10 @@ logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
+logger.writes.name = org.apache.spark.sql.execution.datasources.v2
+logger.writes.level = off
+logger.tried.name = org.apache.spark.util.Utils
+logger.tried.level = off
 """
 
 _QUIET_AND_LOCAL = {

@@ -97,7 +97,8 @@ class Rows(NamedTuple):
         return sum(column.nbytes for column in self[1:] if column is not None)
 
     def take(self, places: pa.Array) -> "Rows":
-        columns = (None if column is None else column.take(places) for column in self[1:])
+        taken = (None if column is None else column.take(places) for column in self[1:])
+        columns = (None if column is None or column.null_count == len(column) else column for column in taken)
         return Rows(len(places), *columns)
 
 

@@ -1,0 +1,119 @@
+"""The sink on a real Spark and a real node: what goes in comes out, once, and what fails is never seen."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+
+from goqueue.records.partitioners import Partitioner, partition_for
+from tests.integration.clients import Record
+from tests.integration.confluent_client import Confluent
+from tests.integration.conftest import CreateTopic
+from tests.integration.process import Node, wait_until
+from tests.integration.topics import end_offsets
+
+PARTITIONS = 3
+
+
+def to(node: Node, rows: DataFrame, topic: str | None = None, **options: Any) -> DataFrameWriter:
+    writer = rows.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", node.address)
+    if topic is not None:
+        writer = writer.option("topic", topic)
+    return writer.options(**options)
+
+
+def committed(node: Node, topic: str) -> list[Record]:
+    """What a reader of committed records sees."""
+    ends = end_offsets(node, topic, PARTITIONS, committed_only=True)
+    return Confluent.read(node.address, {(topic, number): end for number, end in ends.items()}, committed_only=True)
+
+
+def wait_decided(node: Node, topic: str) -> None:
+    """Until nothing holds readers back."""
+    wait_until(lambda: end_offsets(node, topic, committed_only=True) == end_offsets(node, topic), "a decision")
+
+
+def test_all_columns_come_out_as_they_went_in(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
+    orders, bills = make_topic(PARTITIONS), make_topic(PARTITIONS)
+    rows = [
+        (orders, "k1", b"one", [("h", b"v"), ("none", None)], None, "high", timedelta(0), None),
+        (orders, None, None, [], 2, None, None, "1h"),
+        (bills, "k2", b"", None, None, "normal", None, None),
+    ]
+    schema = (
+        "topic string, key string, value binary, headers array<struct<key: string, value: binary>>, partition int,"
+        " priority string, delay interval day to second, ttl string"
+    )
+    to(node, spark.createDataFrame(rows, schema)).save()
+    one, two = sorted(committed(node, orders), key=lambda record: record.value is None)
+    assert (one.partition, one.key, one.value) == (partition_for(b"k1", PARTITIONS), b"k1", b"one")
+    assert one.headers == (("h", b"v"), ("none", None), ("gq-priority", b"high"), ("gq-delay-ms", b"0"))
+    assert (two.partition, two.key, two.value) == (2, None, None)
+    (expiry,) = two.headers
+    assert expiry[0] == "gq-expires-at"
+    assert abs(int(expiry[1] or b"") - two.timestamp_ms - 3_600_000) < 1000
+    (three,) = committed(node, bills)
+    assert (three.partition, three.key, three.value, three.headers) == (partition_for(b"k2", PARTITIONS), b"k2", b"", ())
+
+
+def test_many_rows_arrive_once_and_a_task_that_fails_takes_all_with_it(
+    spark: SparkSession, node: Node, make_topic: CreateTopic
+) -> None:
+    topic = make_topic(PARTITIONS)
+    many = spark.range(0, 50_000, 1, 4).select(
+        F.col("id").cast("string").alias("value"), F.col("id").cast("string").alias("key")
+    )
+    bad = F.when(F.col("value") == "49999", F.raise_error(F.lit("boom"))).otherwise(F.col("value"))
+    with pytest.raises(PySparkException, match="boom"):
+        to(node, many.select("key", bad.alias("value")), topic).save()
+    wait_decided(node, topic)
+    assert sum(end_offsets(node, topic).values()) > 0, "the other tasks had written"
+    assert committed(node, topic) == []
+    options = {"partitioner": "murmur2", "kafka.compression.type": "zstd", "txnAppId": topic, "txnVersion": 7}
+    for _ in range(2):  # the second is known to be the same
+        to(node, many, topic, **options).save()
+    found = committed(node, topic)
+    assert Counter(record.value for record in found) == Counter(b"%d" % number for number in range(50_000))
+    assert all(
+        record.key == record.value
+        and record.partition == partition_for(record.key or b"", PARTITIONS, Partitioner.MURMUR2)
+        for record in found
+    )
+
+
+BAD = {
+    "SELECT 1 AS value": "column 'value' is int, but must be binary or string",
+    "SELECT 'x' AS value, 1 AS offset": "there is no column 'offset' in a message; those are key, value, headers,",
+    "SELECT 'x' AS key": "column 'value' is missing",
+    "SELECT 'x' AS value, 99 AS partition": "has no partition 99, only 0 to 2",
+    "SELECT 'x' AS value, 'urgent' AS priority": "column 'priority' holds 'urgent', but must be",
+    "SELECT 'x' AS value, -5 AS delay": "column 'delay' holds -5, which is below 0",
+    "SELECT 'x' AS value, 1L AS delay, 1L AS deliver_at": "say either",
+}
+
+
+def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
+    topic = make_topic(PARTITIONS)
+    fine = spark.sql("SELECT 'x' AS value")
+    for statement, expected in BAD.items():
+        refused(to(node, spark.sql(statement), topic), expected)
+    refused(to(node, fine), "no topic is given")
+    refused(to(node, fine, "no-such-topic"), "there is no topic 'no-such-topic'")
+    refused(to(node, fine, topic).mode("overwrite"), 'a topic cannot be overwritten: use .mode("append")')
+    refused(to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur3, murmur2")
+    refused(to(node, fine, topic, txnVersion=3), "txnAppId and txnVersion belong together")
+    refused(to(node, fine, topic, **{"kafka.transaction.timeout.ms": "16m"}), "transaction timeout")
+    refused(to(node, spark.sql("SELECT 'x' AS value, CAST(NULL AS string) AS topic")), "a row has no topic")
+    assert committed(node, topic) == []
+
+
+def refused(writer: DataFrameWriter, expected: str) -> None:
+    with pytest.raises(PySparkException) as told:
+        writer.save()
+    said = str(told.value)
+    assert expected in said
+    assert "Traceback" not in said, said
