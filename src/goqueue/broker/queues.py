@@ -23,6 +23,7 @@ from goqueue.machines.delivery_commands import (
     SetPolicy,
     Tally,
 )
+from goqueue.machines.delivery_held import HeldRun
 from goqueue.machines.delivery_why import RecordState
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
@@ -304,6 +305,11 @@ class Queues:
         """Every place of every group as it is known now, without another look at any log."""
         for group in self._groups:
             yield from group.machine.measured()
+
+    def held(self) -> Iterator[HeldRun]:
+        """All that consumers of all groups hold."""
+        for group in self._groups:
+            yield from group.machine.held.all()
 
     def groups(self) -> Iterator[str]:
         for group in self._groups:

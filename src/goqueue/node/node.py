@@ -121,6 +121,7 @@ class Node:
         self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         http = await self._http.open(*settings.http)
+        self._kafka.tell_http(*http)
         return Address(*kafka), Address(*http), Address(*await self._grpc.open(*settings.grpc))
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:

@@ -5,14 +5,25 @@ one of these, and closes it before the call returns.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from goqueue.client.cluster import Cluster
 from goqueue.client.connection import Limits
 from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.faces import Portal
+from goqueue.client.sync import Admin
 from goqueue.spark.errors import SparkError
+from goqueue.spark.options import Options
+from goqueue.wire.kafka.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+BROKER_RESOURCE = 4
+HTTP_ADDRESS = "goqueue.http.address"
 
 T = TypeVar("T")
 
@@ -73,3 +84,38 @@ class Brokers:
             self.run(self.cluster.close())
         finally:
             self._portal.stop()
+
+
+def http_server(options: Options) -> str:
+    """The address of the HTTP door: as the user says, or as the broker does. SparkError: neither."""
+    given: str | None = options.get("goqueue.server")
+    if given is not None:
+        return given
+    servers: str | None = options.get("kafka.bootstrap.servers")
+    if servers is None:
+        raise SparkError(f"a {options.part} needs goqueue.server, or kafka.bootstrap.servers to ask where that is")
+    with Brokers(servers) as brokers:
+        return brokers.run(_ask_for_http(brokers.cluster, servers))
+
+
+async def _ask_for_http(cluster: Cluster, servers: str) -> str:
+    # The name of a broker is not known before it is asked, and each answers for itself.
+    request = DescribeConfigsRequest([DescribeConfigsResource(BROKER_RESOURCE, "", [HTTP_ADDRESS])])
+    answer = await cluster.ask_any(request, DescribeConfigsResponse)
+    for result in answer.results:
+        for config in result.configs:
+            if config.name == HTTP_ADDRESS and config.value:
+                return f"http://{config.value}"
+    raise SparkError(
+        f'the broker at {servers} does not tell its HTTP address: say it with .option("goqueue.server", ...)'
+    )
+
+
+@contextmanager
+def administration(server: str) -> Iterator[Admin]:
+    """Whatever is asked over HTTP. SparkError: nobody answers there."""
+    try:
+        with Admin(server) as admin:
+            yield admin
+    except (ConnectionLost, TimedOut) as error:
+        raise SparkError(f"goqueue.server={server!r} does not answer: {error}") from None

@@ -24,11 +24,12 @@ class Part(StrEnum):
     TABLE = "table"
     SEGMENTS = "segments"
     SINK = "write"
+    SETTLE = "settling write"
 
 
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
-BROKERS = (*READS, Part.SINK)
+BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -111,7 +112,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.TABLE),
+        BROKERS,
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
     Option("subscribe", names, READS, 'topics, with commas between; `load("orders")` says the same'),
@@ -166,9 +167,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode",
-        one_of("stream", "queue", "permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
-        "`queue`: lease and settle rows; the others: the same as badRows",
+        one_of("stream", "queue", "settle", "permissive", "failfast", "deadletter"),
+        (*READS, Part.SEGMENTS, Part.SETTLE),
+        "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
@@ -268,6 +269,12 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     if folded.get("mode") == "queue":
         return Part.QUEUE
     return Part.STREAM if is_stream else Part.BATCH
+
+
+def part_of_write(given: Mapping[str, str]) -> Part:
+    """Which part of the source a write with these options is."""
+    is_settling = any(name.lower() == "mode" and value.lower() == "settle" for name, value in given.items())
+    return Part.SETTLE if is_settling else Part.SINK
 
 
 def _did_you_mean(name: str) -> str:

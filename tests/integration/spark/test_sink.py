@@ -57,7 +57,12 @@ def test_all_columns_come_out_as_they_went_in(spark: SparkSession, node: Node, m
     assert expiry[0] == "gq-expires-at"
     assert abs(int(expiry[1] or b"") - two.timestamp_ms - 3_600_000) < 1000
     (three,) = committed(node, bills)
-    assert (three.partition, three.key, three.value, three.headers) == (partition_for(b"k2", PARTITIONS), b"k2", b"", ())
+    assert (three.partition, three.key, three.value, three.headers) == (
+        partition_for(b"k2", PARTITIONS),
+        b"k2",
+        b"",
+        (),
+    )
 
 
 def test_many_rows_arrive_once_and_a_task_that_fails_takes_all_with_it(

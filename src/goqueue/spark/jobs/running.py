@@ -16,10 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import GoQueueError
-from goqueue.spark.connect import Brokers
+from goqueue.spark.connect import Brokers, http_server
 from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.telling import Teller
 from goqueue.spark.jobs.words import Job, dashed, parser_of
+from goqueue.spark.options import Options, Part
 from goqueue.spark.sessions import session
 from goqueue.spark.source import GoQueueDataSource
 
@@ -56,7 +57,7 @@ class Run:
     def server(self) -> str:
         if self.given.server:
             return str(self.given.server)
-        raise JobFailed("say where the server is with --server", EXIT_USAGE)
+        return http_server(Options({"kafka.bootstrap.servers": self.kafka}, Part.BATCH))
 
     def batch(self, *topics: str, **options: Any) -> DataFrame:
         return self._topics(self.spark.read, topics, options).load()

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from goqueue.spark.errors import SparkError
-from goqueue.spark.options import Options
+from goqueue.spark.options import Options, Part
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -42,30 +42,40 @@ COLUMNS: tuple[Column, ...] = (
     Column("trace_id", StringType(), "of the trace it belongs to, for `goqueue trace show`"),
     Column("delivery_count", IntegerType(), "how often it was delivered; 0 unless it is leased"),
 )
-_BY_NAME = {column.name: column for column in COLUMNS}
+RECEIPT = Column("receipt", StringType(), "what settles it")
+LEASED = ("delivery_count", "priority", RECEIPT.name)
+"""What rows have besides the usual columns, in queue mode."""
+
+
+def _known(part: Part) -> dict[str, Column]:
+    columns = (*COLUMNS, RECEIPT) if part is Part.QUEUE else COLUMNS
+    return {column.name: column for column in columns}
 
 
 def schema_of(options: Options) -> StructType:
     """What a read with these options gives. SparkError: a column that there is not."""
-    wanted: tuple[str, ...] = options.get("columns") or tuple(column.name for column in COLUMNS if column.is_usual)
+    known = _known(options.part)
+    usual = tuple(column.name for column in COLUMNS if column.is_usual)
+    wanted: tuple[str, ...] = options.get("columns") or (*usual, *(LEASED if options.part is Part.QUEUE else ()))
     if options.get("includeHeaders") and "headers" not in wanted:
         wanted = (*wanted, "headers")
-    unknown = [name for name in wanted if name not in _BY_NAME]
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise SparkError("; ".join(_no_such_column(name) for name in unknown))
+        raise SparkError("; ".join(_no_such_column(name, known) for name in unknown))
     twice = {name for name in wanted if wanted.count(name) > 1}
     if twice:
         raise SparkError(f"columns names {', '.join(sorted(twice))} more than once")
-    return StructType([StructField(name, _BY_NAME[name].type) for name in wanted])
+    return StructType([StructField(name, known[name].type) for name in wanted])
 
 
-def check_schema(schema: StructType) -> None:
+def check_schema(schema: StructType, part: Part = Part.BATCH) -> None:
     """What `.schema(...)` was given: some of our columns, each of its type."""
     problems = []
+    known = _known(part)
     for field in schema.fields:
-        column = _BY_NAME.get(field.name)
+        column = known.get(field.name)
         if column is None:
-            problems.append(_no_such_column(field.name))
+            problems.append(_no_such_column(field.name, known))
         elif field.dataType.simpleString() != column.type.simpleString():
             problems.append(
                 f"column {field.name} is {column.type.simpleString()}, not {field.dataType.simpleString()}:"
@@ -77,7 +87,7 @@ def check_schema(schema: StructType) -> None:
         raise SparkError("; ".join(problems))
 
 
-def _no_such_column(name: str) -> str:
-    close = difflib.get_close_matches(name, _BY_NAME, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_BY_NAME)}"
+def _no_such_column(name: str, known: dict[str, Column]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
     return f"there is no column {name!r}; {hint}"

@@ -102,6 +102,10 @@ class Rows:
         records: Sequence[DecodedRecord] = decode(batch)
         if batch.base_offset < start or batch.next_offset > end:
             records = [one for one in records if start <= one.offset < end]
+        self.add_records(batch, records)
+
+    def add_records(self, batch: Batch, records: Sequence[DecodedRecord]) -> None:
+        """Some records of `batch`."""
         if not records:
             return
         piece = Piece(self._home, batch, records)
