@@ -10,11 +10,19 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
+from goqueue.spark.formats.readers import (
+    TypedBatchReader,
+    TypedSegmentsReader,
+    TypedStreamReader,
+    schema_by_registry,
+    wants_types,
+)
 from goqueue.spark.options import Options, Part, part_of, part_of_write
 from goqueue.spark.queue.writer import SettleStreamWriter, SettleWriter
 from goqueue.spark.read.batch import BatchReader
 from goqueue.spark.read.columns import schema_of
 from goqueue.spark.read.stream import StreamReader
+from goqueue.spark.segments.reader import SegmentsReader, segments_schema
 from goqueue.spark.sink.writers import batch_writer, stream_writer
 from goqueue.spark.tables.reader import TableReader, table_schema
 
@@ -41,6 +49,10 @@ class GoQueueDataSource(DataSource):
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
                 return table_schema(options.need("table"))
+            if wants_types(options):
+                return schema_by_registry(options)
+            if options.part is Part.SEGMENTS:
+                return segments_schema(options)
             return schema_of(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -49,14 +61,16 @@ class GoQueueDataSource(DataSource):
             if options.part is Part.TABLE:
                 return TableReader(options)
             if options.part is Part.SEGMENTS:
-                raise SparkError("not built yet")
+                return (TypedSegmentsReader if wants_types(options) else SegmentsReader)(schema, options)
             if options.part is Part.QUEUE:
                 raise SparkError("mode=queue is a stream: rows are leased for a while, so use spark.readStream")
-            return BatchReader(schema, options)
+            return (TypedBatchReader if wants_types(options) else BatchReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         with told_in_one_line():
             options = self._read_options(is_stream=True)
+            if options.part is Part.SEGMENTS:
+                raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
             if options.part is Part.QUEUE:
                 # It needs a newer pyspark than the rest.
                 from goqueue.spark.queue.reader import QueueReader
@@ -64,7 +78,7 @@ class GoQueueDataSource(DataSource):
                 return QueueReader(schema, options)
             if options.part is Part.TABLE:
                 raise SparkError("a table is no stream: use spark.read")
-            return StreamReader(schema, options)
+            return (TypedStreamReader if wants_types(options) else StreamReader)(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():

@@ -4,13 +4,13 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from goqueue.records.epochs import EpochHistory
+from goqueue.records.walk import Damage, Expected
 from goqueue.storage import index_files
 from goqueue.storage.disk import Disk
-from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.options import LogOptions
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import locate
-from goqueue.storage.walk import Damage, Expected
 
 LOADED_INDEXES_MAX = 32
 """Of sealed segments, per log: a terabyte of log must not keep gigabytes of index in memory."""

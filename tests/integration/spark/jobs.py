@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.client import NewMessage
 from goqueue.client.sync import Producer
 from tests.integration.process import Node
 
@@ -38,7 +39,7 @@ class Jobs:
 def publish(node: Node, topic: str, values: Sequence[bytes], keys: int = 7) -> dict[bytes, Place]:
     """Where each is now."""
     with Producer(node.address) as producer:
-        messages = [
+        messages: list[NewMessage] = [
             {"value": value, "key": b"key %d" % (number % keys), "headers": {"number": b"%d" % number}}
             for number, value in enumerate(values)
         ]

@@ -30,7 +30,7 @@ async def work(node: Node, topic: str, group: str, messages: int) -> None:
     @worker.handle
     async def handle(job: Job) -> None:
         nonlocal ended
-        number = int(job.headers["number"])
+        number = int(job.headers["number"] or b"")
         if number % 4 == 1 and job.attempt == 1:
             raise RuntimeError("not now")
         ended += 1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from goqueue.spark.jobs.lake import Lake, query_id_of, starting_offsets
+from goqueue.spark.jobs.lake import Lake, as_archived, query_id_of, starting_offsets
 from goqueue.spark.jobs.queries import counted, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import Run, check_topics, submitted
 from goqueue.spark.jobs.table import ARCHIVE
@@ -47,7 +47,10 @@ def _started(run: Run, lake: Lake, topic: str, partitions: int, totals: Totals) 
     def write(batch: DataFrame, number: int) -> None:
         lake.write(batch, topic, query_id_of(batch.sparkSession), number)
 
-    writer = run.stream(topic, **options).writeStream.foreachBatch(counted(write, totals))
+    rows = run.stream(topic, **options)
+    if given.values != "raw":
+        rows = as_archived(rows)
+    writer = rows.writeStream.foreachBatch(counted(write, totals))
     named = writer.queryName(f"archive {topic}").option("checkpointLocation", checkpoint)
     return triggered(named, given).start()
 

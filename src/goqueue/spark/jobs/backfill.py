@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from goqueue.spark.jobs.lake import Lake, query_id_of, starting_offsets
+from goqueue.spark.jobs.lake import Lake, has_typed_values, query_id_of, starting_offsets
 from goqueue.spark.jobs.queries import counted, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.table import BACKFILL
@@ -39,7 +39,8 @@ def lake_then_tail(
     `options` are those of the read of the topic, such as maxOffsetsPerTrigger.
     """
     store = Lake(spark, lake)
-    store.need(topic)
+    if has_typed_values(store.read(topic)):
+        raise JobFailed("this archive holds typed values (--values), which the topic does not", EXIT_USAGE)
     positions = store.positions(topic) if checkpoint is None else _remembered(store, topic, checkpoint)
     partitions = max(check_topics(kafka, [topic])[topic], *(number + 1 for number in positions), 1)
     reader: Any = spark.readStream if is_stream else spark.read

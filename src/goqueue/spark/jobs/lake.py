@@ -20,6 +20,10 @@ OWN = "_goqueue"
 BATCH, DATE = "batch", "date"
 QUERY_CHARS = 12
 EARLIEST = -2
+OWN_COLUMNS = (
+    "key", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "_error", "_value"
+)  # fmt: skip
+"""Of a read whose values are decoded: all but the fields of the value."""
 
 _DELTA, _ICEBERG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.iceberg.spark.source.IcebergSource"
 _NEEDED = {
@@ -111,7 +115,10 @@ class Lake:
         if self.format != "parquet":
             return self.spark.read.format(self.format).load(self.root).where(f.col("topic") == topic).drop(DATE)
         self.need(topic)
-        return self._whole(self.spark.read.parquet(self.topic_path(topic)), topic)
+        rows = self.spark.read.parquet(self.topic_path(topic))
+        if has_typed_values(rows):  # whose fields may have become more from one day to the next
+            rows = self.spark.read.option("mergeSchema", "true").parquet(self.topic_path(topic))
+        return self._whole(rows, topic)
 
     def stream(self, topic: str) -> DataFrame:
         """The same as a stream of what is there and what will come."""
@@ -136,6 +143,25 @@ class Lake:
             return {}
         ends = self.read(topic).groupBy("partition").agg((f.max("offset") + 1).alias("next"))
         return {row["partition"]: row["next"] for row in ends.collect()}
+
+
+def has_typed_values(rows: DataFrame) -> bool:
+    return dict(rows.dtypes)["value"] != "binary"
+
+
+def as_archived(rows: DataFrame) -> DataFrame:
+    """Decoded values are one column `value` again, so that a schema may have fields with any names: `offset`, `date`.
+
+    A message's own column has underscores before its name where the schema has a field of that name.
+    """
+    own = {}
+    for name in OWN_COLUMNS:
+        alike = [each for each in rows.columns if each.lstrip("_") == name.lstrip("_") and len(each) >= len(name)]
+        own[name] = alike[-1]  # the fields come first
+    fields = [name for name in rows.columns if name not in own.values()]
+    value = f.col("value") if fields == ["value"] else f.struct(*(f.col(f"`{name}`") for name in fields))
+    others = [f.col(f"`{found}`").alias(name.replace("_value", "bad_value").lstrip("_")) for name, found in own.items()]
+    return rows.select(value.alias("value"), *others)
 
 
 def starting_offsets(topic: str, partitions: int, positions: dict[int, int]) -> str:

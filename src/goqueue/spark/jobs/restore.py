@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
-from goqueue.spark.jobs.lake import Lake
+from goqueue.spark.jobs.lake import Lake, has_typed_values
 from goqueue.spark.jobs.queries import Stopping, told_to_stop
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.table import RESTORE
@@ -39,7 +39,7 @@ def restore(run: Run) -> int:
     lake = Lake(run.spark, given.lake)
     into = given.into or given.topic
     rows = chosen(lake.read(given.topic), given)
-    if dict(rows.dtypes)["value"] != "binary":
+    if has_typed_values(rows):
         raise JobFailed("this archive holds typed values (--values), not the bytes that a topic had", EXIT_USAGE)
     if given.dry_run:
         return _dry_run(run, rows, into)

@@ -68,8 +68,6 @@ class Run:
     def table(self, name: str, **options: Any) -> DataFrame:
         """The server's own state: dlq, traces, lag and so on."""
         reader = self.spark.read.format("goqueue").option("table", name).option("goqueue.server", self.server)
-        if getattr(self.given, "api_key", None):
-            reader = reader.option("goqueue.api.key", self.given.api_key)
         return reader.options(**options).load()
 
     def _topics(self, reader: R, topics: Iterable[str], options: dict[str, Any]) -> R:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker import dead_letters as names
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.redrive import (
     GROUP,
@@ -20,6 +19,7 @@ from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Operations, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment, parse_duration_ms
+from goqueue.records import dead_letters as names
 from goqueue.records.decode import DecodedRecord
 from goqueue.wire.rest.dead_letters import (
     DeadLetter,
