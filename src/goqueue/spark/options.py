@@ -29,16 +29,12 @@ class Part(StrEnum):
 
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
-<<<<<<< HEAD
 BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
-=======
-BROKERS = (*READS, Part.SINK)
 ALL_ROWS = (*ROWS, Part.SEGMENTS)
 ALL_READS = (*READS, Part.SEGMENTS)
 BATCHES = (Part.BATCH, Part.SEGMENTS)
 
 BAD_ROWS = ("permissive", "failfast", "deadletter")
->>>>>>> sparkformats
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -121,11 +117,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-<<<<<<< HEAD
-        BROKERS,
-=======
-        (*BROKERS, Part.TABLE, Part.SEGMENTS),
->>>>>>> sparkformats
+        (*BROKERS, Part.SEGMENTS),
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
     Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
@@ -180,15 +172,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode",
-<<<<<<< HEAD
-        one_of("stream", "queue", "settle", "permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS, Part.SETTLE),
+        one_of("stream", "queue", "settle", *BAD_ROWS),
+        (*ALL_READS, Part.SETTLE),
         "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
-=======
-        one_of("stream", "queue", *BAD_ROWS),
-        ALL_READS,
-        "`queue`: lease and settle rows; the others: the same as badRows",
->>>>>>> sparkformats
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
@@ -297,19 +283,18 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     return Part.STREAM if is_stream else Part.BATCH
 
 
-<<<<<<< HEAD
 def part_of_write(given: Mapping[str, str]) -> Part:
     """Which part of the source a write with these options is."""
     is_settling = any(name.lower() == "mode" and value.lower() == "settle" for name, value in given.items())
     return Part.SETTLE if is_settling else Part.SINK
-=======
+
+
 def bad_rows_said(options: Options) -> str | None:
     """What shall become of bad rows, by either of its names. None: the user did not say."""
     if options.has("badRows"):
         return str(options.get("badRows"))
     mode = options.get("mode")
     return mode if mode in BAD_ROWS else None
->>>>>>> sparkformats
 
 
 def _did_you_mean(name: str) -> str:
