@@ -10,7 +10,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 26
 COLOURS = ("#2563eb", "#ea580c", "#059669", "#7c3aed", "#dc2626", "#0891b2", "#a16207", "#be185d")
 LINES_MAX = len(COLOURS)
 BAR, GAP = 18, 8
-LABEL = 250
+LABEL, VALUES = 250, 140
 
 Points = Sequence[tuple[datetime, float]]
 
@@ -63,7 +63,7 @@ def bars(values: Mapping[str, Sequence[float]], names: Sequence[str], unit: str 
     if not values:
         return '<p class="none">nothing to draw</p>'
     top = max(max(each) for each in values.values()) or 1
-    room = WIDTH - LABEL - 90
+    room = WIDTH - LABEL - VALUES
     parts = []
     for number, (label, each) in enumerate(values.items()):
         up = number * (BAR + GAP)

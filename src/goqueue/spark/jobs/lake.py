@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -25,11 +26,7 @@ OWN_COLUMNS = (
 )  # fmt: skip
 """Of a read whose values are decoded: all but the fields of the value."""
 
-_DELTA, _ICEBERG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.iceberg.spark.source.IcebergSource"
-_NEEDED = {
-    "delta": (_DELTA, "io.delta:delta-spark_2.13"),
-    "iceberg": (_ICEBERG, "org.apache.iceberg:iceberg-spark-runtime"),
-}
+_DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 class Lake:
@@ -42,13 +39,12 @@ class Lake:
         """Before anything is read: the words of Spark about a missing package help nobody."""
         if self.format == "parquet":
             return
-        name, package = _NEEDED[self.format]
         try:
-            self._jvm.java.lang.Class.forName(name, False, self._jvm.Thread.currentThread().getContextClassLoader())
-        except Exception:  # noqa: BLE001  py4j wraps whatever Java throws
+            self._jvm.java.lang.Class.forName(_DELTA, False, self._jvm.Thread.currentThread().getContextClassLoader())
+        except Py4JJavaError:
             raise JobFailed(
-                f"this Spark has no {self.format.capitalize()}: add its package, such as --conf"
-                f" spark.jars.packages={package}:VERSION, or use --format parquet",
+                "this Spark has no Delta: add it with --conf spark.jars.packages=io.delta:delta-spark_2.13:VERSION"
+                f" --conf spark.sql.extensions={_DELTA}, or use --format parquet",
                 EXIT_USAGE,
             ) from None
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client.errors import UnknownTopic
+from goqueue.model.errors import InvalidName
 from goqueue.spark.jobs.backfill import to_topic
 from goqueue.spark.jobs.queries import to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
@@ -100,7 +101,7 @@ class Pipeline:
                 name = unquoted((error.getMessageParameters() or {})["relationName"])
                 try:
                     check_topics(self._run.kafka, [name])
-                except (UnknownTopic, ValueError):
+                except (UnknownTopic, InvalidName):
                     raise JobFailed(f"there is no table and no topic {name!r}", EXIT_NOT_FOUND) from None
                 self.stream(name).createOrReplaceTempView(f"`{name}`" if "." in name or "-" in name else name)
         raise JobFailed(f"more than {TABLES_MAX} topics in one statement", EXIT_FAILED)

@@ -17,7 +17,6 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import GoQueueError
 from goqueue.spark.connect import Brokers, http_server
-from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.telling import Teller
 from goqueue.spark.jobs.words import Job, dashed, parser_of
 from goqueue.spark.options import Options, Part
@@ -25,6 +24,7 @@ from goqueue.spark.sessions import session
 from goqueue.spark.source import GoQueueDataSource
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
+SILENCE = ("no broker answers", "does not answer")
 KAFKA_PORT = 9092
 OURS = re.compile(r"(?:SparkError|goqueue[\w.]*Error): (.*)")
 """How an error of ours looks after it went through the JVM."""
@@ -107,22 +107,23 @@ def carry_out(job: Job, work: Work, given: Namespace) -> int:
         code = work(Run(spark, given, tell))
         tell.end()
         return code
-    except JobFailed as error:
-        return _ended(tell, str(error), error.code)
-    except (UnknownTopic, SparkError) as error:
-        is_unreachable = str(error).startswith("no broker answers")
-        codes = {True: EXIT_UNREACHABLE, isinstance(error, UnknownTopic): EXIT_NOT_FOUND}
-        return _ended(tell, str(error), codes.get(is_unreachable or isinstance(error, UnknownTopic), EXIT_FAILED))
-    except (GoQueueError, PySparkException) as error:
-        return _ended(tell, one_line(error), EXIT_FAILED)
+    except (JobFailed, GoQueueError, PySparkException) as error:
+        words, code = told(error)
+        tell.note(words)
+        return code
     finally:
         if running is None and (started := SparkSession.getActiveSession()) is not None:
             started.stop()
 
 
-def _ended(tell: Teller, words: str, code: int) -> int:
-    tell.note(words)
-    return code
+def told(error: Exception) -> tuple[str, int]:
+    """Words for a person and a code for a script."""
+    if isinstance(error, JobFailed):
+        return str(error), error.code
+    words = one_line(error)
+    if isinstance(error, UnknownTopic):
+        return words, EXIT_NOT_FOUND
+    return words, EXIT_UNREACHABLE if any(each in words for each in SILENCE) else EXIT_FAILED
 
 
 def topics_of(given: Namespace) -> list[str]:

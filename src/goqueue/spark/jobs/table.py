@@ -33,10 +33,10 @@ ARCHIVE = Job(
         _LAKE,
         flag(
             "--format",
-            metavar="parquet|delta|iceberg",
-            choices=("parquet", "delta", "iceberg"),
+            metavar="parquet|delta",
+            choices=("parquet", "delta"),
             default="parquet",
-            help="of the lake (default parquet); the others need their package on Spark",
+            help="of the lake (default parquet); Delta needs its package on Spark",
         ),
         _VALUES,
         _FOLLOW,
@@ -76,6 +76,7 @@ RESTORE = Job(
         "goqueue pipeline restore orders --lake lake --from 2026-11-16T10:00:00Z --into orders-again --rate 1000/s",
     ),
     about=_RESTORE_ABOUT,
+    reads_brokers=False,
 )
 REPLAY = RESTORE._replace(
     name="replay",
@@ -169,6 +170,7 @@ DLQ = Job(
         "goqueue pipeline dlq orders --where \"error LIKE 'timeout%'\" --redrive --dry-run",
     ),
     about="The columns are those of the table `dlq`, and `shape` and `cause`.",
+    reads_brokers=False,
 )
 
 RUN = Job(

@@ -44,7 +44,7 @@ class Job(NamedTuple):
     examples: tuple[str, ...]
     about: str = ""
     reads_brokers: bool = True
-    """It asks the brokers in any case, so that no Spark need be started when none answers."""
+    """It needs the topics that it names, so that no Spark need be started where there are none."""
 
 
 def flag(*names: str, help: str, **more: Any) -> Flag:
