@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,12 @@ def read(rows: DataFrame) -> list[tuple[bytes, Place]]:
 
 
 def test_a_topic_goes_to_the_lake_and_comes_back(
-    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+    jobs: Jobs,
+    spark: SparkSession,
+    node: Node,
+    make_topic: CreateTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, again = make_topic(), make_topic()
     lake, out = str(tmp_path / "lake"), str(tmp_path / "out")
@@ -61,10 +67,11 @@ def test_a_topic_goes_to_the_lake_and_comes_back(
 
     # And back, with keys and headers, in order, into the partitions that they had.
     chosen = "CAST(value AS STRING) LIKE 'second %'"
-    words = (topic, "--lake", lake, "--into", again, "--where", chosen, "--keep-partitions", "--rate", "200/s")
+    words = (topic, "--lake", lake, "--into", again, "--where", chosen, "--keep-partitions", "--rate", "150/s")
     assert jobs(restore, *words, "--dry-run")["records"] == 300
+    _killed_after_a_slice(jobs, monkeypatch, *words)
     said = jobs(restore, *words)
-    assert (said["records"], said["is_complete"]) == (300, True)
+    assert (0 < said["records"] <= 300, said["is_complete"]) == (True, True)
     rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).option("includeHeaders", "true")
     back = rows.load(again).orderBy("partition", "offset").collect()
     assert {bytes(row.value): row.partition for row in back} == {value: place[0] for value, place in second.items()}
@@ -82,7 +89,29 @@ def test_a_topic_goes_to_the_lake_and_comes_back(
     assert (said["lost"], said["arrived"], said["reordered"], said["unexpected"]) == (3200, 300, 0, 0)
 
 
-def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends(
+def _killed_after_a_slice(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    """The slice is in the topic, and nobody has noted that."""
+
+    def killed(state: restore.State, slices: int) -> None:
+        if slices:
+            raise KeyboardInterrupt
+        noted(state, slices)
+
+    noted = restore.State.note
+    with monkeypatch.context() as patched:
+        patched.setattr(restore.State, "note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            jobs(restore, *words)
+
+
+def _stop_after_batch(lake: Path, batches: int) -> None:
+    pause = threading.Event()
+    while len({path.name for path in lake.rglob("batch=*")}) < batches:
+        pause.wait(0.02)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_it_is_told_to_stop(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
     topic, lake = make_topic(), tmp_path / "lake"
@@ -90,7 +119,11 @@ def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends(
     jobs(archive, topic, "--lake", str(lake))
     (lake / "_goqueue" / "checkpoints").rename(tmp_path / "lost")
     published |= publish(node, topic, [b"more %d" % number for number in range(10)])
-    assert jobs(archive, topic, "--lake", str(lake))["records"] == 10
+    stopper = threading.Thread(target=_stop_after_batch, args=(lake, 2))
+    stopper.start()
+    said = jobs(archive, topic, "--lake", str(lake), "--follow", "--every", "10ms", code=128 + signal.SIGTERM)
+    stopper.join()
+    assert said["records"] == 10
     assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
