@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -11,12 +12,16 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from goqueue.client.sync import Admin
 from goqueue.spark.jobs import archive, backfill, reconcile, restore
 from goqueue.spark.jobs.backfill import lake_then_tail
 from goqueue.spark.jobs.lake import Lake
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import GOQUEUE, Node
 from tests.integration.spark.jobs import Jobs, Place, publish, wait_for_batches
+
+DOCS = Path(__file__).parents[3] / "docs" / "pipeline.md"
+(EXAMPLE,) = (each for each in re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL) if "lake" in each)
 
 
 @pytest.fixture
@@ -36,6 +41,7 @@ def test_a_topic_goes_to_the_lake_and_comes_back(
     make_topic: CreateTopic,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     topic, again = make_topic(), make_topic()
     lake, out = str(tmp_path / "lake"), str(tmp_path / "out")
@@ -53,6 +59,9 @@ def test_a_topic_goes_to_the_lake_and_comes_back(
     assert (said["is_right"], said["lost"], said["duplicated"], len(said["samples"])) == (False, 300, 0, 2)
     everything = first | second
     assert read(lake_then_tail(spark, lake, topic, node.address)) == sorted(everything.items())
+    placed = EXAMPLE.replace('"lake"', repr(lake)).replace('"orders"', repr(topic))
+    exec(compile(placed.replace("127.0.0.1:9092", node.address), "docs/pipeline.md", "exec"), {})
+    assert capsys.readouterr().out.count("Row(partition=") == 3
     said = jobs(backfill, topic, "--lake", lake, "--out", out)
     assert said["records"] == 3300
     assert read(spark.read.parquet(out)) == sorted(everything.items())
@@ -164,3 +173,29 @@ def test_consumed_records_in_a_file_are_compared_with_the_topic(
     assert found == {"lost": [5, 9], "duplicated": [4], "reordered": [2], "unexpected": [12]}
     said = jobs(reconcile, f"topic:{topic}", "nowhere.parquet", code=2)
     assert "there is no 'nowhere.parquet'" in said["error"]
+
+
+def test_values_are_archived_by_their_schema(
+    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    topic, lake = make_topic(1), str(tmp_path / "lake")
+    fields = {"id": {"type": "integer"}, "offset": {"type": "string"}, "date": {"type": "string"}}
+    with Admin(node.url) as admin:
+        schema = json.dumps({"type": "object", "properties": fields, "required": ["id"]})
+        admin.register_schema(f"{topic}-value", schema, "JSON")
+    publish(node, topic, [b'{"id": 7, "offset": "three", "date": "today"}', b"none of that"])
+    assert jobs(archive, topic, "--lake", lake, "--values", "json")["records"] == 2
+    good, bad = Lake(spark, lake).read(topic).orderBy("offset").collect()
+    assert (good.value.id, good.value.offset, good.value.date, good.offset, good.error) == (
+        7,
+        "three",
+        "today",
+        0,
+        None,
+    )
+    assert (bytes(bad.bad_value), bad.error is not None) == (b"none of that", True)
+    said = jobs(restore, topic, "--lake", lake, "--into", topic, code=2)
+    assert "typed values" in said["error"]
+    assert jobs(reconcile, f"topic:{topic}", f"lake:{lake}")["arrived"] == 2
+    said = jobs(archive, topic, "--lake", lake, "--format", "delta", code=2)
+    assert "this Spark has no Delta" in said["error"]
