@@ -23,6 +23,7 @@ from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, 
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
 from goqueue.spark.jobs.table import RUN
 from goqueue.spark.jobs.telling import Totals
+from goqueue.spark.source import GoQueueDataSource
 
 SHOWN_ROWS = 100
 TABLES_MAX = 100
@@ -37,7 +38,9 @@ def run_file(run: Run) -> int:
     work: Callable[[Pipeline, Path], None] | None = {".sql": run_sql, ".py": run_python}.get(path.suffix)
     if work is None:
         raise JobFailed(f"{given.file}: a pipeline is a file .sql or .py", EXIT_USAGE)
-    pipeline = Pipeline(run, given.checkpoint or f"{path.with_suffix('')}.checkpoint")
+    own = run.spark.newSession()  # whose views and settings are gone with it
+    own.dataSource.register(GoQueueDataSource)
+    pipeline = Pipeline(Run(own, given, run.tell), given.checkpoint or f"{path.with_suffix('')}.checkpoint")
     with told_to_stop() as stopping:
         try:
             work(pipeline, path)
@@ -54,27 +57,28 @@ class Pipeline:
     """What a file of a user can do with topics, and the queries that came of it."""
 
     def __init__(self, run: Run, checkpoint: str) -> None:
-        self._run = run
+        self.run = run
         self._checkpoint = checkpoint
         self.queries: list[StreamingQuery] = []
+        self._shown = 0
 
     def stream(self, topic: str, **options: Any) -> DataFrame:
         """What is in a topic and what will come."""
-        given = self._run.given
+        given = self.run.given
         usual = {"includeHeaders": "true", "valueFormat": given.values, "maxOffsetsPerTrigger": given.batch}
-        return self._run.stream(topic, **(usual | options))
+        return self.run.stream(topic, **(usual | options))
 
     def batch(self, topic: str, **options: Any) -> DataFrame:
         """What is in a topic now."""
-        return self._run.batch(topic, **({"includeHeaders": "true", "valueFormat": self._run.given.values} | options))
+        return self.run.batch(topic, **({"includeHeaders": "true", "valueFormat": self.run.given.values} | options))
 
     def write(self, rows: DataFrame, topic: str, name: str | None = None) -> None:
         """Into a topic, exactly once. `name` is that of its checkpoint, where several write to one topic."""
-        check_topics(self._run.kafka, [topic])
+        check_topics(self.run.kafka, [topic])
         if not rows.isStreaming:
-            rows.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self._run.kafka).save(topic)
+            rows.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
             return
-        self._start(to_topic(rows, topic, self._run.kafka), name or topic)
+        self._start(to_topic(rows, topic, self.run.kafka), name or topic)
 
     def write_files(self, rows: DataFrame, path: str, format: str = "parquet", name: str | None = None) -> None:
         """Into a directory of files, exactly once for those who read it with Spark."""
@@ -87,11 +91,11 @@ class Pipeline:
         if any(query.name == name for query in self.queries):
             raise JobFailed(f"two queries are named {name!r}: give one of them another name", EXIT_USAGE)
         named = writer.queryName(name).option("checkpointLocation", f"{self._checkpoint}/{name}")
-        self.queries.append(triggered(named, self._run.given).start())
+        self.queries.append(triggered(named, self.run.given).start())
 
     def sql(self, statement: str) -> DataFrame:
         """As spark.sql, with every topic that it names as a stream."""
-        spark = self._run.spark
+        spark = self.run.spark
         for _ in range(TABLES_MAX):
             try:
                 return spark.sql(statement)
@@ -100,7 +104,7 @@ class Pipeline:
                     raise
                 name = unquoted((error.getMessageParameters() or {})["relationName"])
                 try:
-                    check_topics(self._run.kafka, [name])
+                    check_topics(self.run.kafka, [name])
                 except (UnknownTopic, InvalidName):
                     raise JobFailed(f"there is no table and no topic {name!r}", EXIT_NOT_FOUND) from None
                 self.stream(name).createOrReplaceTempView(f"`{name}`" if "." in name or "-" in name else name)
@@ -110,7 +114,8 @@ class Pipeline:
         if rows.isStreaming:
             raise JobFailed("a stream cannot be shown: INSERT it INTO a topic or files", EXIT_USAGE)
         if rows.columns:
-            self._run.tell.rows(f"rows_{len(rows.columns)}", [row.asDict() for row in rows.limit(SHOWN_ROWS).collect()])
+            self._shown += 1
+            self.run.tell.rows(f"result_{self._shown}", [row.asDict() for row in rows.limit(SHOWN_ROWS).collect()])
 
     def counts(self) -> dict[str, int]:
         return {str(each.name): sum(one["numInputRows"] for one in each.recentProgress) for each in self.queries}
@@ -127,7 +132,7 @@ class Pipeline:
 
 
 def run_sql(pipeline: Pipeline, path: Path) -> None:
-    run = pipeline._run  # noqa: SLF001  the same module
+    run = pipeline.run
     for name, value in {"goqueue.kafka": run.kafka, "goqueue.server": run.server, **dict(run.given.set)}.items():
         run.spark.conf.set(name, value)
     used: dict[str, int] = {}
@@ -151,7 +156,7 @@ def run_sql(pipeline: Pipeline, path: Path) -> None:
 
 def run_python(pipeline: Pipeline, path: Path) -> None:
     given = {"stream": pipeline.stream, "batch": pipeline.batch, "write": pipeline.write}
-    run = pipeline._run  # noqa: SLF001  the same module
+    run = pipeline.run
     more = {"spark": run.spark, "write_files": pipeline.write_files, "settings": dict(run.given.set)}
     runpy.run_path(str(path), given | more, "__main__")
 
