@@ -6,6 +6,7 @@ one run to the next. Where a checkpoint is lost, the lake itself says where to g
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,8 +30,8 @@ def archive(run: Run) -> int:
         at_once = len(given.topic) if given.follow else AT_ONCE_MAX
         for begin in range(0, len(given.topic), at_once):
             some = given.topic[begin : begin + at_once]
-            queries = [_started(run, lake, topic, partitions[topic], totals) for topic in some]
-            to_the_end(queries, run.tell, lambda: f"archive: {totals}", stopping)
+            starts = [partial(_started, run, lake, topic, partitions[topic], totals) for topic in some]
+            to_the_end(starts, run.tell, lambda: f"archive: {totals}", stopping)
             if stopping.signal:
                 break
     run.tell.facts(f"archived {totals}, in {given.lake}", totals.facts() | {"lake": given.lake, "topics": given.topic})

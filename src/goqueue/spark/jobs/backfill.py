@@ -99,8 +99,7 @@ def backfill(run: Run) -> int:
         writer = to_topic(rows, given.into, run.kafka)
     named = writer.queryName(f"backfill {given.topic}").option("checkpointLocation", checkpoint)
     with told_to_stop() as stopping:
-        query = triggered(named, given).start()
-        to_the_end([query], run.tell, lambda: f"backfill: {totals}", stopping)
+        (query,) = to_the_end([triggered(named, given).start], run.tell, lambda: f"backfill: {totals}", stopping)
     if given.into:
         totals.add(sum(each["numInputRows"] for each in query.recentProgress), 0)
     run.tell.facts(f"wrote {totals} to {into}", totals.facts() | {"topic": given.topic, "to": into})

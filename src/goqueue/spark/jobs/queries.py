@@ -18,6 +18,10 @@ POLL_S = 0.2
 SIGNAL_EXIT = 128
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+SLOW_START = "Python worker failed to connect back"
+RESTARTS_MAX = 5
+
+Start = Callable[[], StreamingQuery]
 WriteBatch = Callable[[DataFrame, int], None]
 
 
@@ -46,14 +50,20 @@ def told_to_stop() -> Iterator[Stopping]:
             signal.signal(number, handler)
 
 
-def to_the_end(queries: Sequence[StreamingQuery], tell: Teller, show: Callable[[], str], stopping: Stopping) -> None:
+def to_the_end(
+    starts: Sequence[Start], tell: Teller, show: Callable[[], str], stopping: Stopping
+) -> list[StreamingQuery]:
     """Until all have ended, one has failed (raised, and the others stopped), or a signal came."""
+    queries = [start() for start in starts]
+    restarts = [0] * len(queries)
     try:
-        while active := [query for query in queries if query.isActive]:
-            if stopping.signal:
-                break
+        while not stopping.signal and any(query.isActive for query in queries):
             tell.progress(show())
-            active[0].awaitTermination(POLL_S)  # type: ignore[arg-type]  # parts of a second are fine
+            next(query for query in queries if query.isActive).awaitTermination(POLL_S)  # type: ignore[arg-type]
+            for number, query in enumerate(queries):
+                if _is_passing(query) and restarts[number] < RESTARTS_MAX:
+                    restarts[number] += 1
+                    queries[number] = starts[number]()
     finally:
         for query in queries:
             query.stop()
@@ -61,6 +71,13 @@ def to_the_end(queries: Sequence[StreamingQuery], tell: Teller, show: Callable[[
         failed = query.exception()
         if failed is not None and not stopping.signal:
             raise failed
+    return queries
+
+
+def _is_passing(query: StreamingQuery) -> bool:
+    """Spark gives a Python process 10 s to start, whatever else the machine has to do. Its query loses nothing."""
+    failed = None if query.isActive else query.exception()
+    return failed is not None and SLOW_START in str(failed)
 
 
 def triggered(writer: DataStreamWriter, given: Namespace) -> DataStreamWriter:

@@ -8,6 +8,7 @@ Every write is a query with a checkpoint of its own, all run side by side, and a
 import runpy
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import InvalidName
 from goqueue.spark.jobs.backfill import to_topic
-from goqueue.spark.jobs.queries import to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.queries import Start, Stopping, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
 from goqueue.spark.jobs.table import RUN
@@ -41,12 +42,9 @@ def run_file(run: Run) -> int:
     own = run.spark.newSession()  # whose views and settings are gone with it
     own.dataSource.register(GoQueueDataSource)
     pipeline = Pipeline(Run(own, given, run.tell), given.checkpoint or f"{path.with_suffix('')}.checkpoint")
+    work(pipeline, path)
     with told_to_stop() as stopping:
-        try:
-            work(pipeline, path)
-            to_the_end(pipeline.queries, run.tell, pipeline.shown, stopping)
-        finally:
-            pipeline.stop()
+        pipeline.to_the_end(stopping)
     totals.add(pipeline.records(), 0)
     names = ", ".join(str(query.name) for query in pipeline.queries) or "no query"
     run.tell.facts(f"ran {path.name} ({names}): {totals}", totals.facts() | {"queries": pipeline.counts()})
@@ -59,6 +57,7 @@ class Pipeline:
     def __init__(self, run: Run, checkpoint: str) -> None:
         self.run = run
         self._checkpoint = checkpoint
+        self._starts: dict[str, Start] = {}
         self.queries: list[StreamingQuery] = []
         self._shown = 0
 
@@ -88,10 +87,10 @@ class Pipeline:
         self._start(rows.writeStream.format(format).option("path", path), name or Path(path).name)
 
     def _start(self, writer: Any, name: str) -> None:
-        if any(query.name == name for query in self.queries):
+        if name in self._starts:
             raise JobFailed(f"two queries are named {name!r}: give one of them another name", EXIT_USAGE)
         named = writer.queryName(name).option("checkpointLocation", f"{self._checkpoint}/{name}")
-        self.queries.append(triggered(named, self.run.given).start())
+        self._starts[name] = triggered(named, self.run.given).start
 
     def sql(self, statement: str) -> DataFrame:
         """As spark.sql, with every topic that it names as a stream."""
@@ -124,11 +123,18 @@ class Pipeline:
         return sum(self.counts().values())
 
     def shown(self) -> str:
-        return ", ".join(f"{name}: {records:,}" for name, records in self.counts().items())
+        return f"run: {', '.join(self._starts)}"
 
-    def stop(self) -> None:
-        for query in self.queries:
-            query.stop()
+    def to_the_end(self, stopping: Stopping) -> None:
+        """All queries side by side, none before the file was read to its end without an error; and those that the
+        file has started itself.
+        """
+        started = [partial(_itself, query) for query in self.run.spark.streams.active]
+        self.queries = to_the_end([*self._starts.values(), *started], self.run.tell, self.shown, stopping)
+
+
+def _itself(query: StreamingQuery) -> StreamingQuery:
+    return query
 
 
 def run_sql(pipeline: Pipeline, path: Path) -> None:
