@@ -3,10 +3,11 @@
 import signal
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -57,13 +58,17 @@ def to_the_end(
     queries = [start() for start in starts]
     restarts = [0] * len(queries)
     try:
-        while not stopping.signal and any(query.isActive for query in queries):
-            tell.progress(show())
-            next(query for query in queries if query.isActive).awaitTermination(POLL_S)  # type: ignore[arg-type]
+        while not stopping.signal:
             for number, query in enumerate(queries):
                 if _is_passing(query) and restarts[number] < RESTARTS_MAX:
                     restarts[number] += 1
                     queries[number] = starts[number]()
+            active = [query for query in queries if query.isActive]
+            if not active or any(query.exception() is not None for query in queries):
+                break
+            tell.progress(show())
+            with suppress(StreamingQueryException):  # looked at above
+                active[0].awaitTermination(POLL_S)  # type: ignore[arg-type]
     finally:
         for query in queries:
             query.stop()
