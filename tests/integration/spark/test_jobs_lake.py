@@ -113,9 +113,9 @@ def _killed_after_a_slice(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, *words: s
             jobs(restore, *words)
 
 
-def _stop_after_batch(lake: Path, batches: int) -> None:
+def _stop_after_commit(checkpoints: Path) -> None:
     pause = threading.Event()
-    while len({path.name for path in lake.rglob("batch=*")}) < batches:
+    while not list(checkpoints.rglob("commits/0")):
         pause.wait(0.02)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -128,7 +128,7 @@ def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_i
     jobs(archive, topic, "--lake", str(lake))
     (lake / "_goqueue" / "checkpoints").rename(tmp_path / "lost")
     published |= publish(node, topic, [b"more %d" % number for number in range(10)])
-    stopper = threading.Thread(target=_stop_after_batch, args=(lake, 2))
+    stopper = threading.Thread(target=_stop_after_commit, args=(lake / "_goqueue" / "checkpoints",), daemon=True)
     stopper.start()
     said = jobs(archive, topic, "--lake", str(lake), "--follow", "--every", "10ms", code=128 + signal.SIGTERM)
     stopper.join()
