@@ -116,11 +116,12 @@ class Lake:
             rows = self.spark.read.option("mergeSchema", "true").parquet(self.topic_path(topic))
         return self._whole(rows, topic)
 
-    def stream(self, topic: str) -> DataFrame:
-        """The same as a stream of what is there and what will come."""
+    def stream(self, topic: str, files_per_trigger: int) -> DataFrame:
+        """The same as a stream of what is there and what will come, the oldest files first."""
         self.need(topic)
         found = self.spark.read.parquet(self.topic_path(topic)).schema
-        return self._whole(self.spark.readStream.schema(found).parquet(self.topic_path(topic)), topic)
+        reader = self.spark.readStream.schema(found).option("maxFilesPerTrigger", files_per_trigger)
+        return self._whole(reader.parquet(self.topic_path(topic)), topic)
 
     def need(self, topic: str) -> None:
         if not self.exists(self.topic_path(topic)):

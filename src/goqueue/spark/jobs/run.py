@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import InvalidName
-from goqueue.spark.jobs.backfill import to_topic
+from goqueue.spark.jobs.backfill import message_columns
 from goqueue.spark.jobs.queries import Start, Stopping, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
@@ -74,10 +74,12 @@ class Pipeline:
     def write(self, rows: DataFrame, topic: str, name: str | None = None) -> None:
         """Into a topic, exactly once. `name` is that of its checkpoint, where several write to one topic."""
         check_topics(self.run.kafka, [topic])
+        sent = rows.select(*message_columns(rows))
         if not rows.isStreaming:
-            rows.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
+            sent.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
             return
-        self._start(to_topic(rows, topic, self.run.kafka), name or topic)
+        writer = sent.writeStream.format("goqueue").option("topic", topic)
+        self._start(writer.option("kafka.bootstrap.servers", self.run.kafka), name or topic)
 
     def write_files(self, rows: DataFrame, path: str, format: str = "parquet", name: str | None = None) -> None:
         """Into a directory of files, exactly once for those who read it with Spark."""
