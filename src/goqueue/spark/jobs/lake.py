@@ -136,7 +136,7 @@ class Lake:
 
     def positions(self, topic: str) -> dict[int, int]:
         """The first offset of each partition that is not archived."""
-        if self.format == "parquet" and not self.exists(self.topic_path(topic)):
+        if not self.exists(self.topic_path(topic) if self.format == "parquet" else f"{self.root}/_delta_log"):
             return {}
         ends = self.read(topic).groupBy("partition").agg((f.max("offset") + 1).alias("next"))
         return {row["partition"]: row["next"] for row in ends.collect()}
