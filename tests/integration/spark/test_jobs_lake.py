@@ -154,6 +154,7 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     jobs(archive, topic, "--lake", str(lake))
     said = jobs(reconcile, f"topic:{topic}", f"lake:{lake}")
     assert (said["is_right"], said["arrived"]) == (True, 6000)
+    assert list(lake.rglob(".spark-staging-*")) == []
     assert read(spark.read.parquet(str(lake / f"topic={topic}"))) == sorted(published.items())
 
 

@@ -41,6 +41,7 @@ def archive(run: Run) -> int:
 def _started(run: Run, lake: Lake, topic: str, partitions: int, totals: Totals) -> StreamingQuery:
     given = run.given
     checkpoint = lake.own_path("checkpoints", topic)
+    lake.sweep(topic)
     options = {"includeHeaders": "true", "maxOffsetsPerTrigger": given.batch, "valueFormat": given.values}
     if not lake.exists(checkpoint):
         options["startingOffsets"] = starting_offsets(topic, partitions, lake.positions(topic))

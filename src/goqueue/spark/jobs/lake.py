@@ -20,6 +20,7 @@ OWN = "_goqueue"
 """What begins with an underscore is no data to any reader of Parquet."""
 BATCH, DATE = "batch", "date"
 QUERY_CHARS = 12
+STAGING = ".spark-staging-"
 EARLIEST = -2
 OWN_COLUMNS = (
     "key", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "_error", "_value"
@@ -74,6 +75,13 @@ class Lake:
             return []
         names = (entry.getPath().getName() for entry in files.listStatus(place))
         return sorted(name.removeprefix("topic=") for name in names if name.startswith("topic="))
+
+    def sweep(self, topic: str) -> None:
+        """Throw away what a killed run was about to write. No reader sees it, but it takes room."""
+        files, place = self._place(self.topic_path(topic))
+        for entry in files.listStatus(place) if files.exists(place) else ():
+            if entry.getPath().getName().startswith(STAGING):
+                files.delete(entry.getPath(), True)
 
     def read_text(self, path: str) -> str | None:
         files, place = self._place(path)
