@@ -277,6 +277,9 @@ class _Redrive:
 
     def _choose(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
         chosen = _chosen(records, self._request.filter)
+        if self._request.places is not None:
+            wanted = self._request.places.get(self._place.partition, frozenset())
+            chosen = [each for each in chosen if each.offset in wanted]
         fit = [each for each in chosen if number_in(dict(each.headers), REDRIVES) < self._request.redrives_max]
         self._report.filtered_out += len(records) - len(chosen)
         self._report.looping += len(chosen) - len(fit)

@@ -50,16 +50,20 @@ class QueueAdmin(AdminPart):
         *,
         to: str | None = None,
         filter: Mapping[str, Any] | None = None,
+        places: Sequence[str] | None = None,
         rate: int = 0,
         redrives_max: int = 3,
         dry_run: bool = False,
         on_progress: Callable[[rest_letters.RedriveReply], None] | None = None,
     ) -> rest_letters.RedriveReply:
-        """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`."""
+        """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`;
+        `places`: only these, each as PARTITION/OFFSET.
+        """
         path = f"/topics/{word(topic)}/dlq/redrive"
         body = {
             "to": to,
             "filter": filter,
+            "places": places,
             "rate": rate,
             "redrives_max": redrives_max,
             "dry_run": dry_run,

@@ -21,6 +21,7 @@ WANTED = """serve, topic list|create|describe|alter|delete, produce, consume,
 group list|describe|delete|offsets|reset-offsets, dlq list|show|redrive|purge, delay list|cancel|reschedule,
 schedule list|set|delete, replay, trace list|get|search|stats, why, schema list|register|get|check|delete|config,
 cluster info|health|nodes, config view|get-contexts|use-context|set-context|delete-context,
+pipeline archive|restore|replay|backfill|reconcile|report|dlq|run,
 bench produce|consume|queue|latency, doctor, version,
 completion, reference"""
 
