@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from goqueue.client.sync import Admin
-from goqueue.spark import GoQueueDataSource
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.registry import message_class, produce, registry, value_of
@@ -76,7 +75,6 @@ def read(spark: SparkSession, node: Node, topic: str, name: str, **given: str) -
 def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
-    spark.dataSource.register(GoQueueDataSource)
     topic = make_topic(partitions=1)
     with registry(node) as client:
         old, new = AvroSerializer(client, json.dumps(OLD)), AvroSerializer(client, json.dumps(NEW))
@@ -119,12 +117,22 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
         (letter,) = admin.dead_letters(topic)
         assert (letter.reason, letter.original_offset) == ("schema", 2)
 
-    # The same rows from the files, and in a stream.
+    ids = [(row["id"], row["_offset"]) for row in rows]
+    assert ids_in_files(spark, node, topic) == ids
+    assert count_in_a_stream(spark, node, topic, tmp_path) == len(ids)
+
+    names: dict[str, Any] = {}
+    assert run_examples("spark-formats.md", node, names, {'load("orders")': f'load("{topic}")'}) == 2
+    assert (names["total"], names["kept"]) == (5 + 2 * 2**40, 4)
+
+
+def ids_in_files(spark: SparkSession, node: Node, topic: str) -> list[tuple[str | None, int]]:
     options = {"goqueue.server": node.url, "valueFormat": "avro", "read": "segments", "activeSegments": "true"}
     files = spark.read.format("goqueue").options(**options, subscribe=topic).load(str(node.data_dir))
-    assert [(row.id, row["_offset"]) for row in files.orderBy("_offset").collect()] == [
-        (row["id"], row["_offset"]) for row in rows
-    ]
+    return [(row.id, row["_offset"]) for row in files.orderBy("_offset").collect()]
+
+
+def count_in_a_stream(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> int:
     stream = spark.readStream.format("goqueue").options(
         **{"kafka.bootstrap.servers": node.address, "valueFormat": "avro"},
         subscribe=topic,
@@ -140,15 +148,10 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
         .start()
     )
     query.awaitTermination()
-    assert spark.table("typed").count() == 5
-
-    names: dict[str, Any] = {}
-    assert run_examples("spark-formats.md", node, names, {'load("orders")': f'load("{topic}")'}) == 2
-    assert (names["total"], names["kept"]) == (5 + 2 * 2**40, 4)
+    return spark.table("typed").count()
 
 
 def test_json_and_protobuf_become_columns(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
-    spark.dataSource.register(GoQueueDataSource)
     plain, proto = make_topic(partitions=1), make_topic(partitions=1)
     schema = {
         "title": "Order",
