@@ -51,8 +51,10 @@ def _command_of(step: Step) -> str:
 
 
 def test_no_command_is_left_out() -> None:
+    """But the pipelines, each of which starts a Spark: tests/integration/spark runs them."""
     shapes = {_command_of(step): step.told is not None for step in STEPS}
-    assert shapes == {command.words: bool(command.outputs) for command in COMMANDS}
+    ours = [command for command in COMMANDS if not command.words.startswith("pipeline ")]
+    assert shapes == {command.words: bool(command.outputs) for command in ours}
 
 
 @pytest.mark.parametrize("form", ["table", "json"])

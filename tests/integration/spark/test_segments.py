@@ -9,7 +9,6 @@ from confluent_kafka import Producer
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from goqueue.spark import GoQueueDataSource
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Node
 from tests.integration.spark.pages import run_examples
@@ -61,7 +60,6 @@ def numbers(frame: DataFrame) -> list[tuple[int, int]]:
 def test_segments_are_what_the_topic_holds(
     spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
-    spark.dataSource.register(GoQueueDataSource)
     topic = make_topic(partitions=PARTITIONS, segment_bytes="32768")
     fill(own_node, topic)
     data = own_node.data_dir
@@ -122,7 +120,6 @@ def damage(path: Path, position: int) -> None:
     ],
 )
 def test_what_cannot_be_read_is_one_line(spark: SparkSession, tmp_path: Path, given: dict[str, Any], why: str) -> None:
-    spark.dataSource.register(GoQueueDataSource)
     read = spark.read.format("goqueue").option("read", "segments").options(**given)
     with pytest.raises(PySparkException) as told:
         read.load(str(tmp_path)).count()
