@@ -34,6 +34,7 @@ def main(servers: str, checkpoint: str, sink: str, then: str = "") -> None:
         .option("mode", "queue")
         .option("kafka.group.id", "killed-group")
         .option("maxRecordsPerTrigger", "40")
+        .option("visibility", "1h")  # however slow the machine is that starts it again
         .load()
         .writeStream.foreachBatch(handle)
         .option("checkpointLocation", checkpoint)

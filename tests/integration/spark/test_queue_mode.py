@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
-from pyspark.sql.streaming import DataStreamReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from goqueue.client.sync import Admin, Job, Producer, Worker
 from goqueue.spark import settle
@@ -85,34 +85,32 @@ def test_poison_ends_in_the_dead_letters_and_the_stream_goes_on(
 def test_rows_carry_what_settling_needs_and_a_sink_settles_them(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
-    """A nack with a delay comes back with its delivery counted, in a later run of the same query."""
     publish(node, "sunk", [], partitions=1)
     with Producer(node.address) as producer:
         for value, priority in (("a", "normal"), ("b", "low"), ("c", "critical")):
             producer.send("sunk", value.encode(), priority=priority, key=b"k", headers={"h": b"1"})
     rows: list[Any] = []
+    stream = queue(spark, node, "sunk").option("includeHeaders", "true").load()
+    run_to_the_end(stream.where("value = 'x'"), lambda batch, _: rows.extend(batch.collect()), tmp_path / "one")
+    assert rows == []
 
-    def keep(batch: DataFrame, _number: int) -> None:
-        rows.extend(batch.collect())
-
-    def run(**options: str) -> None:
-        stream = queue(spark, node, "sunk").option("includeHeaders", "true").load()
-        judged = stream.withColumn("_settle", expr("CASE WHEN value = 'b' AND delivery_count = 1 THEN 'nack' END"))
-        sink = judged.withColumn("_delay", lit("1ms")).writeStream.format("goqueue").option("mode", "settle")
-        sink = sink.option("goqueue.server", node.url) if not options else judged.writeStream.foreachBatch(keep)
-        checkpoint = str(tmp_path / "checkpoint")
-        sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
-
-    run()
-    with Admin(node.url) as admin:
-        wait_until(lambda: "ready" in admin.why("sunk", 0, 1).state, "the end of the delay")
-        assert left(admin, "sunk") == 2  # from b on
-        run(keep="rows")
+    with Admin(node.url) as admin, Producer(node.address) as producer:
         assert left(admin, "sunk") == 0
+        for value, priority in (("d", "normal"), ("e", "low"), ("f", "critical")):
+            producer.send("sunk", value.encode(), priority=priority, key=b"k", headers={"h": b"1"})
+        judged = stream.selectExpr("receipt", "if(value = 'e', 'nack', null) AS _settle", "'1h' AS _delay")
+        sink = judged.writeStream.format("goqueue").option("mode", "settle").option("goqueue.server", node.url)
+        sink = sink.option("checkpointLocation", str(tmp_path / "two"))
+        sink.trigger(availableNow=True).start().awaitTermination()
+        (part,) = admin.lag("sunk-group").partitions
+        assert (part.settled_offset, part.queue.waiting) == (4, 1)  # type: ignore[union-attr]
+
+        producer.send("sunk", b"g", priority="high", key=b"k", headers={"h": b"1"})
+        run_to_the_end(stream, lambda batch, _: rows.extend(batch.collect()), tmp_path / "two")
     (row,) = rows
-    assert (bytes(row.value), row.delivery_count, row.priority, row.offset) == (b"b", 2, "low", 1)
+    assert (bytes(row.value), row.delivery_count, row.priority, row.offset) == (b"g", 1, "high", 6)
     assert (bytes(row.key), row.headers[0].key) == (b"k", "h")
-    assert row.receipt.endswith(".1")
+    assert row.receipt.endswith(".6")
 
 
 def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path: Path) -> None:

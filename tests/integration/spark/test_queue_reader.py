@@ -91,10 +91,14 @@ def test_rows_are_acknowledged_when_their_micro_batch_is_finished_unless_they_we
         bad, busy, *_ = rows
         said = [
             {"receipt": bad["receipt"], "_settle": "reject", "_reason": "no such fruit"},
-            {"receipt": busy["receipt"], "_settle": "nack", "_delay": 0},
+            {"receipt": busy["receipt"], "_settle": "nack", "_delay": "50ms"},
             {"receipt": rows[2]["receipt"], "_settle": None},
         ]
         assert settle_all(said, node.url) == {"reject": 1, "nack": 1}
+        wait_until(
+            lambda: not any(each.queue.waiting for each in admin.lag("finished-group").partitions),  # type: ignore[union-attr]
+            "the end of the delay",
+        )
         second = work.offset(first)
         assert {each.consumer.partition("-")[0] for each in admin.leases("finished-group")} == {"spark"}
         again = work.rows(second)
