@@ -60,7 +60,7 @@ def test_a_receipt_is_a_column_of_queues_only() -> None:
 
 
 def test_rows_are_settled_as_their_columns_say() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"receipt": "a.1", "_settle": "ack", "_delay": "9s", "_reason": "x"},
         {"receipt": "a.2", "_settle": "nack", "_delay": "5s", "_reason": "busy"},
         {"receipt": "a.3", "_settle": "reject", "_delay": "5s", "_reason": "r" * 2000},
