@@ -5,7 +5,8 @@ from pathlib import Path
 from goqueue.spark.options import OPTIONS, Part
 from goqueue.spark.read.columns import COLUMNS
 
-PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "spark.md"
 
 
 def table_under(title: str) -> list[str]:
@@ -27,3 +28,9 @@ def test_the_columns_are_listed() -> None:
         f"| `{one.name}` | {one.type.simpleString()} | {one.meaning}{' ' if one.meaning else ''}|" for one in COLUMNS
     ]
     assert table_under("Columns") == rows, "the table of columns should read:\n" + "\n".join(rows)
+
+
+def test_the_readme_has_the_first_example_of_the_page() -> None:
+    """Which tests/integration/spark runs."""
+    first = PAGE.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+    assert f"```python\n{first}```" in (ROOT / "README.md").read_text("utf-8")
