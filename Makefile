@@ -10,7 +10,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format bench protos
+.PHONY: help install run test check format bench demo protos
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ format: .venv/.ready-dev  ## put the code into the shape that check asks for
 
 bench: .venv/.ready-dev  ## measure; writes benchmarks/results/ and RESULTS.md; choose with ONLY=
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic and a lake, with a report page; ends by itself
+	@$(BIN)/python examples/orders/demo.py
 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos

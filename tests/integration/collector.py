@@ -5,12 +5,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import NamedTuple
 
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as OtlpMetric
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
+SPANS, METRICS = "/v1/traces", "/v1/metrics"
+REPLIES = {SPANS: ExportTraceServiceResponse(), METRICS: ExportMetricsServiceResponse()}
 KINDS = {OtlpSpan.SPAN_KIND_PRODUCER: "producer", OtlpSpan.SPAN_KIND_CONSUMER: "consumer"}
 
 
@@ -36,15 +44,17 @@ class Collector:
 
     def __init__(self) -> None:
         self.spans: list[Collected] = []
+        self.metrics: list[dict[str, OtlpMetric]] = []
+        """By name, of each request."""
         self.services: set[str] = set()
         self.requests = 0
+        self.refused = 0
         self.is_down = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
 
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1/traces"
+    def endpoint(self, path: str) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def __enter__(self) -> "Collector":
         self._thread.start()
@@ -55,13 +65,22 @@ class Collector:
         self._server.server_close()
         self._thread.join()
 
-    def take(self, body: bytes) -> None:
+    def take(self, path: str, body: bytes) -> None:
         self.requests += 1
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            about = {each.key: each.value.string_value for each in resource.resource.attributes}
-            self.services.add(f"{about['service.name']} {about['service.instance.id']}")
-            for scope in resource.scope_spans:
-                self.spans += [_collected(span) for span in scope.spans]
+        if path == METRICS:
+            for resource_metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                self._meet(resource_metrics.resource)
+                for scope_metrics in resource_metrics.scope_metrics:
+                    self.metrics.append({metric.name: metric for metric in scope_metrics.metrics})
+            return
+        for resource_spans in ExportTraceServiceRequest.FromString(body).resource_spans:
+            self._meet(resource_spans.resource)
+            for scope_spans in resource_spans.scope_spans:
+                self.spans += [_collected(span) for span in scope_spans.spans]
+
+    def _meet(self, resource: Resource) -> None:
+        about = {each.key: each.value.string_value for each in resource.attributes}
+        self.services.add(f"{about['service.name']} {about['service.instance.id']}")
 
     def find(self, wanted: Callable[[Collected], bool]) -> Collected | None:
         return next((span for span in list(self.spans) if wanted(span)), None)
@@ -72,11 +91,13 @@ class Collector:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                is_right = self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf"
+                is_right = self.path in REPLIES and self.headers["Content-Type"] == "application/x-protobuf"
                 status = 400 if not is_right else (503 if collector.is_down else 200)
                 if status == 200:
-                    collector.take(body)
-                reply = ExportTraceServiceResponse().SerializeToString()
+                    collector.take(self.path, body)
+                else:
+                    collector.refused += 1
+                reply = REPLIES[self.path].SerializeToString()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-protobuf")
                 self.send_header("Content-Length", str(len(reply)))

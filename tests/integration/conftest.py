@@ -46,6 +46,14 @@ def own_node(tmp_path: Path) -> Iterator[Node]:
     running.clean_up()
 
 
+@pytest.fixture
+def own_reflecting_node(tmp_path: Path) -> Iterator[Node]:
+    """For one test alone; its gRPC door tells what it serves."""
+    running = Node(tmp_path, "--grpc-reflection", "on").start()
+    yield running
+    running.clean_up()
+
+
 @pytest.fixture(scope="session")
 def sqs_door() -> Iterator[SqsDoor]:
     """Shared by all tests of one worker: each uses queues of its own."""

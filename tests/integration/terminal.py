@@ -52,10 +52,10 @@ class Terminal:
 
 
 @contextmanager
-def terminal(goqueue: Command, *words: str) -> Iterator[Terminal]:
+def terminal(goqueue: Command, *words: str, program: str = str(GOQUEUE)) -> Iterator[Terminal]:
     outer, inner = pty.openpty()
     process = subprocess.Popen(
-        [str(GOQUEUE), *words],
+        [program, *words],
         env=goqueue.environment | {"TERM": "xterm"},
         cwd=goqueue.home,
         stdin=inner,
@@ -79,4 +79,5 @@ def _take_terminal() -> None:
     import fcntl
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell starts in the background
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -242,3 +242,11 @@ def test_the_cluster_names_itself_alike_to_every_client(node: Node, admin: Admin
             await client.close()
 
     assert run(ask_aiokafka())["cluster_id"] == seen.cluster_id
+
+
+def test_a_broker_tells_where_its_http_door_is(admin: AdminClient, node: Node) -> None:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    found = admin.describe_configs([resource])[resource].result(DEADLINE_S)
+    assert {name: (entry.value, entry.is_read_only) for name, entry in found.items()} == {
+        "goqueue.http.address": (node.url.removeprefix("http://"), True)
+    }

@@ -35,6 +35,8 @@ def test_contexts_from_making_to_deleting(goqueue: Command, node: Node) -> None:
     assert goqueue.json("config", "view")["current-context"] is None
     assert "there is no context 'there'" in goqueue.run("config", "use-context", "there", code=2).err
     assert "--server" in goqueue.run("config", "set-context", "empty", code=2).err
+    for nowhere in ("ftp://x", "not an address", "http://"):
+        assert "expected an HTTP address" in goqueue.run("config", "set-context", "a", "-s", nowhere, code=2).err
 
 
 def test_flags_go_before_environment_before_file_before_default(goqueue: Command) -> None:

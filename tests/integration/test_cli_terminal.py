@@ -1,9 +1,11 @@
 """What a person at a terminal sees: follow, colours, questions, progress, and Ctrl-C."""
 
+import os
 import re
+import subprocess
 
 from tests.integration.goqueue_command import Command
-from tests.integration.process import Node
+from tests.integration.process import DEADLINE_S, GOQUEUE, Node
 from tests.integration.terminal import CTRL_C, terminal
 
 BOLD = "\x1b[1m"
@@ -100,3 +102,57 @@ def test_lines_are_typed(goqueue: Command) -> None:
         shown.press(CTRL_C)
         assert shown.end() == 130
     assert "Traceback" not in shown.seen
+
+
+def test_a_redrive_tells_how_far_it_is_and_goes_on_after_ctrl_c(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "tty-redrive", "-p", "1")
+    goqueue.run("produce", "tty-redrive", stdin="\n".join("abcdefgh"))
+    goqueue.run("consume", "tty-redrive", "--group", "tty-redrivers", "-n", "8", "--ack", "reject")
+    with terminal(goqueue, "dlq", "redrive", "tty-redrive", "--rate", "1") as shown:
+        shown.wait_for(" of 8 (")
+        shown.press(CTRL_C)
+        assert shown.end() == 130
+    assert re.search(r"redrive: [0-8] of 8 \([0-9]+%\)", shown.seen)
+    assert "the node goes on with it; goqueue dlq list tty-redrive shows what is left" in shown.seen
+    assert "Traceback" not in shown.seen
+    said = goqueue.run("dlq", "redrive", "tty-redrive", code=4)
+    assert "wait for its end" in said.err
+
+
+def test_a_measurement_tells_how_far_it_is_until_ctrl_c(goqueue: Command, node: Node) -> None:
+    with terminal(goqueue, "bench", "produce", "--kafka", node.address, "--messages", "50000000") as shown:
+        shown.wait_for("%)")
+        shown.press(CTRL_C)
+        assert shown.end() == 130
+    assert "Traceback" not in shown.seen
+
+
+def test_output_that_nobody_reads_ends_a_command_without_a_word(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "tty-pipe", "-p", "1")
+    goqueue.run("produce", "tty-pipe", "-m", "x")
+    (goqueue.home / "lines").write_text("x\n" * 10, "utf-8")
+    for words in (
+        "--help",
+        "topic --help",
+        "version",
+        "topic list",
+        "topic list -o yaml",
+        "completion zsh",
+        "consume tty-pipe",
+        "consume tty-pipe --group tty-pipe -n 1",
+        "produce tty-pipe -f lines -o json",
+    ):
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = subprocess.run(
+            [str(GOQUEUE), *words.split()],
+            env=goqueue.environment,
+            cwd=goqueue.home,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        os.close(writer)
+        assert (words, process.stderr) == (words, b"")
+        assert process.returncode == 141 or "--help" in words  # argparse itself passes over it

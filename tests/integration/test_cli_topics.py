@@ -51,7 +51,11 @@ def test_errors_have_codes_and_say_what_to_do(goqueue: Command) -> None:
     bare = goqueue.run("topic", "create", "cli-bare", "-r", "168", code=2)
     assert "say the unit too, such as 168h" in bare.err
     assert "--set" in goqueue.run("topic", "alter", "cli-twice", code=2).err
-    goqueue.run("topic", "create", "bad name!", code=2)
+    assert "is no topic name: 1 to 249 of the characters" in goqueue.run("topic", "create", "bad name!", code=2).err
+    assert "goqueue topic describe" in goqueue.run("consume", "cli-twice", "-p", "77", code=3).err
+    ahead = goqueue.run("why", "cli-twice/0/77", code=3)
+    assert "there is no offset 77 yet" in ahead.err
+    assert "goqueue topic describe" in ahead.err
 
 
 def test_a_server_that_is_not_there(goqueue: Command) -> None:

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import confluent_kafka as ck
 import pytest
 
-from tests.integration.collector import Collected, Collector
+from tests.integration.collector import SPANS, Collected, Collector
 from tests.integration.process import DEADLINE_S, Node, wait_until
 from tests.integration.share_client import ACCEPT, REJECT, Sharer, set_options
 from tests.integration.topics import create_topic
@@ -23,7 +23,7 @@ Traced = tuple[Node, Collector]
 def traced(tmp_path: Path) -> Iterator[Traced]:
     """A node that exports to a collector of its own."""
     with Collector() as collector:
-        running = Node(tmp_path, "--trace-export", "otlp", "--trace-otlp-endpoint", collector.endpoint).start()
+        running = Node(tmp_path, "--trace-export", "otlp", "--trace-otlp-endpoint", collector.endpoint(SPANS)).start()
         yield running, collector
         running.clean_up()
 

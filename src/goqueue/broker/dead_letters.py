@@ -7,10 +7,9 @@ died.
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
-from zlib import crc32
 
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.leased import LeasedRecords, read_slices
@@ -24,34 +23,24 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
 from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.dead_letters import (
+    ATTEMPTS,
+    DIED_AT,
+    ERROR,
+    FIRST_DELIVERED,
+    GROUP,
+    OFFSET,
+    PARTITION,
+    REASON,
+    TIMESTAMP,
+    TOPIC,
+    dead_letter_topic,
+    letter_headers,
+)
 from goqueue.records.decode import DecodedRecord
-from goqueue.records.native import Headers
-from goqueue.records.wishes import DEDUP_ID, EXPIRES_AT, FORMER_DEDUP_ID, without_delay
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
-SUFFIX = ".dlq"
-PREFIX = "gq-dlq-"
-TOPIC, PARTITION, OFFSET, GROUP, REASON, ERROR, ATTEMPTS, FIRST_DELIVERED, DIED_AT, TIMESTAMP, EXPIRED_AT = (
-    PREFIX + name
-    for name in (
-        "topic",
-        "partition",
-        "offset",
-        "group",
-        "reason",
-        "error",
-        "attempts",
-        "first-delivered-at",
-        "died-at",
-        "timestamp",
-        "expires-at",
-    )
-)
-RENAMED = {EXPIRES_AT: EXPIRED_AT, DEDUP_ID: FORMER_DEDUP_ID}
-"""A record that has expired must not expire again before anybody has looked at it, and must not be taken for the one
-that it was before."""
-NAME_CHARS_MAX = 249
 RECORDS_PER_BATCH = 100
 RETRY_MS = 1000
 READ_BYTES = 512 * 1024
@@ -59,14 +48,6 @@ ABOUT_BYTES = 16 * 1024
 """More than the headers of a dead letter take that its record did not have."""
 
 events = get_logger("broker")
-
-
-def dead_letter_topic(topic: str) -> str:
-    """A name that would be too long is cut and told apart by a checksum."""
-    if len(topic) + len(SUFFIX) <= NAME_CHARS_MAX:
-        return topic + SUFFIX
-    mark = f"-{crc32(topic.encode()):08x}{SUFFIX}"
-    return topic[: NAME_CHARS_MAX - len(mark)] + mark
 
 
 def dead_letters_of(topics: Topics, topic: str) -> str:
@@ -227,11 +208,6 @@ class DeadLetterWriter:
     def _again(self, place: Place) -> None:
         self._under_way.discard(place)
         self._write(place)
-
-
-def letter_headers(headers: Iterable[tuple[str, bytes | None]]) -> Headers:
-    """Those of its record. One that has expired must not expire again, before anybody has looked at it."""
-    return [(RENAMED.get(name, name), value) for name, value in without_delay(headers)]
 
 
 def _dead_letter(record: DecodedRecord, letter: DeadLetter, place: Place, now_ms: int) -> NewRecord:

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any, Protocol
 from zlib import crc32
 
+from goqueue.broker.rebalances import Rebalances
+from goqueue.broker.topics import code_of
 from goqueue.machines import consumer_group_facts as consumer_commands
 from goqueue.machines import group_commands as commands
 from goqueue.machines import share_group_facts as share_commands
@@ -13,11 +15,12 @@ from goqueue.machines.group_commands import EndTransactionOffsets
 from goqueue.machines.group_offsets import OffsetCommitted
 from goqueue.machines.groups import Groups as GroupsMachine
 from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
-from goqueue.telemetry.meters import Meters
+from goqueue.telemetry.meters import NO_TOPIC, Meters
 
 RETRY_MS = 1000
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
@@ -36,6 +39,7 @@ class Groups:
         self._meters = meters
         self._clock = clock
         self._topics: Mapping[str, Topic] = {}
+        self._rebalances = Rebalances(meters)
         self._watchers: dict[str, dict[Callable[[], None], None]] = {}
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
@@ -53,6 +57,8 @@ class Groups:
             self._watchers.pop(group_id, None)
 
     def _applied(self, coordinator: Coordinator, facts: Iterable[Fact]) -> None:
+        facts = list(facts)
+        self._rebalances.see(facts, coordinator.command, is_new=coordinator.is_loaded)
         for fact in facts:
             if isinstance(fact, OffsetCommitted):
                 if coordinator.is_loaded:
@@ -97,7 +103,24 @@ class Groups:
 
     def submit(self, command: HasGroup, on_reply: OnReply) -> None:
         """Commands of the groups machine."""
+        if isinstance(command, commands.CommitOffsets):
+            on_reply = self._measured_commit(command, on_reply)
         self._of(command.group_id).submit(command, on_reply)
+
+    def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
+        started_s = self._clock.monotonic_s()
+
+        def replied(reply: Any) -> None:
+            codes = [code_of(reply)] * len(command.offsets) if isinstance(reply, GoQueueError) else reply.codes
+            if Code.NONE in codes:
+                self._meters.commits_took(command.group_id, self._clock.monotonic_s() - started_s)
+            for each, code in zip(command.offsets, codes, strict=True):
+                if code is not Code.NONE:
+                    topic = each.topic if each.topic in self._topics else NO_TOPIC
+                    self._meters.commit_refused(topic, command.group_id, code.name)
+            on_reply(reply)
+
+        return replied
 
     def submit_to_all(self, command: Any, on_replies: Callable[[list[Any]], None]) -> None:
         """A command that concerns every group: a list of them."""

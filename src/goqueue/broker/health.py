@@ -44,9 +44,9 @@ class Health:
     def checks(self) -> list[Check]:
         return list(self._checks())
 
-    def _checks(self) -> Iterator[Check]:
+    def _checks(self, failed: list[str] | None = None) -> Iterator[Check]:
+        failed = self.failed_partitions() if failed is None else failed
         yield Check("broker", not self.is_stopping, "stops" if self.is_stopping else "answers")
-        failed = self.failed_partitions()
         words = f"{len(failed)} partitions are out of service: {_some(failed)}"
         yield Check("storage", not failed, words if failed else "all partitions are in service")
         ledgers = self.failed_coordinators()
@@ -66,9 +66,9 @@ class Health:
         words = f"{free} bytes are free, below {reserve} nothing is taken"
         return Check("disk", free >= reserve, words)
 
-    @property
-    def is_ready(self) -> bool:
-        return all(check.is_passed for check in self._checks())
+    def is_ready(self, failed: list[str]) -> bool:
+        """`failed`: the partitions that are."""
+        return all(check.is_passed for check in self._checks(failed))
 
 
 def _some(names: list[str]) -> str:

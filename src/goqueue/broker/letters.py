@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from goqueue.broker import dead_letters
 from goqueue.model.ranges import Range
+from goqueue.records import dead_letters
 from goqueue.records.decode import DecodedRecord
 
 

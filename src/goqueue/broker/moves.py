@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from goqueue.broker import dead_letters
 from goqueue.broker.queues import Place, Queues
 from goqueue.broker.receive import Leased, LeasedPlace, Receiver, ReceiveRequest
 from goqueue.broker.redrive import GROUP, DeadLetters, RedriveRequest
@@ -18,6 +17,7 @@ from goqueue.machines.delivery_commands import How, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.records import dead_letters
 from goqueue.runtime.clock import Clock
 
 CONSUMER = "gq.move"

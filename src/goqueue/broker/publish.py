@@ -14,7 +14,15 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.ranges import merge, subtract
 from goqueue.model.refusal import Refused
-from goqueue.records.batch import CONTROL_BIT, LENGTH_END, NO_PRODUCER, TRANSACTIONAL_BIT, Batch, check_batch
+from goqueue.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    LENGTH_END,
+    NO_PRODUCER,
+    TRANSACTIONAL_BIT,
+    Batch,
+    check_batch,
+)
 from goqueue.records.control import build_kept_free
 from goqueue.records.decode import decode
 from goqueue.records.rewrite import rebuild_batch
@@ -29,6 +37,7 @@ __all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher
 
 TOGETHER_MS = 5
 """What is received in one partition within that time is one range."""
+NOT_PLAIN_BITS = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
 _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
@@ -168,6 +177,20 @@ class Publisher:
         if replica.log.compacts:
             self._check_keys(batch)
         return batch
+
+    def admit_plain(self, replica: Replica, data: memoryview, start: int, end: int) -> Batch | None:
+        """The one batch that stands there in `data`, if it needs no more than that nobody saw a wish in it, as most do.
+        None: `admit` and `must_open` have to be asked.
+        """
+        batch = check_batch(data, start)
+        if (
+            batch.length + LENGTH_END == end - start
+            and batch.record_count == batch.last_offset_delta + 1
+            and not batch.attributes & NOT_PLAIN_BITS
+            and replica.options.is_plain
+        ):
+            return batch
+        return None
 
     def append(self, replica: Replica, batches: Sequence[Batch]) -> list[Appended | GoQueueError]:
         """Append admitted batches in one write: for each where it stands, or why it was turned away."""

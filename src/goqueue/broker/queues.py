@@ -9,6 +9,7 @@ from goqueue.broker.group_options import check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
 from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
+from goqueue.broker.settling import measured_settle
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
 from goqueue.machines.delivery_commands import (
@@ -21,8 +22,10 @@ from goqueue.machines.delivery_commands import (
     Seek,
     SetGroupOptions,
     SetPolicy,
+    Settle,
     Tally,
 )
+from goqueue.machines.delivery_held import HeldRun
 from goqueue.machines.delivery_why import RecordState
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
@@ -34,6 +37,7 @@ from goqueue.records.decode import decode
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.meters import Meters
 
 EARLIEST, LATEST = "earliest", "latest"
 READS_PER_TURN = 4
@@ -76,11 +80,19 @@ class Group(NamedTuple):
 
 
 class Queues:
-    def __init__(self, coordinators: Sequence[Coordinator], topics: Topics, clock: Clock, journeys: Journeys) -> None:
+    def __init__(
+        self,
+        coordinators: Sequence[Coordinator],
+        topics: Topics,
+        clock: Clock,
+        journeys: Journeys,
+        meters: Meters,
+    ) -> None:
         self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
+        self._meters = meters
         self._image = Image()
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
@@ -106,6 +118,8 @@ class Queues:
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
+        if isinstance(command, Settle) and on_reply is not None:
+            on_reply = measured_settle(command, on_reply, self._meters, self._clock)
         self.of(group_id).coordinator.submit(command, on_reply)
 
     # -- what goes on
@@ -304,6 +318,11 @@ class Queues:
         """Every place of every group as it is known now, without another look at any log."""
         for group in self._groups:
             yield from group.machine.measured()
+
+    def held(self) -> Iterator[HeldRun]:
+        """All that consumers of all groups hold."""
+        for group in self._groups:
+            yield from group.machine.held.all()
 
     def groups(self) -> Iterator[str]:
         for group in self._groups:

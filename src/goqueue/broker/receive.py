@@ -13,6 +13,7 @@ from goqueue.model.receipts import NAME_BYTES_MAX
 from goqueue.model.refusal import Refused
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.meters import Meters
 
 BYTES_MAX = 50 * 1024 * 1024
 
@@ -56,8 +57,9 @@ def check_group_id(group_id: str) -> None:
 
 
 class Receiver:
-    def __init__(self, queues: Queues, topics: Topics, clock: Clock) -> None:
+    def __init__(self, queues: Queues, topics: Topics, clock: Clock, meters: Meters) -> None:
         self.queues = queues
+        self.meters = meters
         self.clock = clock
         self._topics = topics
         self._records = LeasedRecords()
@@ -244,7 +246,15 @@ class Receiving:
     def _finish(self, leased: list[LeasedPlace]) -> None:
         if not self.is_over:
             self.cancel()
+            self._measure(leased)
             self._on_leased(leased + self._failed)
+
+    def _measure(self, leased: list[LeasedPlace]) -> None:
+        meters, group_id = self._receiver.meters, self._request.group_id
+        meters.polled(group_id, is_empty=not leased)
+        for one in leased:
+            if one.slices is not None:
+                meters.delivered(one.topic, group_id, sum(piece.length for piece in one.slices.slices))
 
     def cancel(self) -> None:
         """Its client is gone."""

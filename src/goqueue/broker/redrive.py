@@ -7,8 +7,7 @@ dead letter itself stays in its topic until retention takes it, and every other 
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from goqueue.broker import dead_letters
-from goqueue.broker.dead_letters import dead_letter_topic, dead_letters_of
+from goqueue.broker.dead_letters import dead_letters_of
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.letters import InRanges, is_from, number_in, runs_by_target, target_of
 from goqueue.broker.noting import Journeys, Step, runs_of
@@ -22,6 +21,8 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, merge
 from goqueue.model.refusal import Refused
+from goqueue.records import dead_letters
+from goqueue.records.dead_letters import dead_letter_topic
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
@@ -276,6 +277,9 @@ class _Redrive:
 
     def _choose(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
         chosen = _chosen(records, self._request.filter)
+        if self._request.places is not None:
+            wanted = self._request.places.get(self._place.partition, frozenset())
+            chosen = [each for each in chosen if each.offset in wanted]
         fit = [each for each in chosen if number_in(dict(each.headers), REDRIVES) < self._request.redrives_max]
         self._report.filtered_out += len(records) - len(chosen)
         self._report.looping += len(chosen) - len(fit)

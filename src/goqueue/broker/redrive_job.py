@@ -1,5 +1,6 @@
 """One redrive: what is asked for, how far it is, what came of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ class RedriveRequest(NamedTuple):
     """0: as fast as possible."""
     redrives_max: int = REDRIVES_MAX
     """A record that was sent back so often is left where it is: it would only come back."""
+    places: Mapping[int, frozenset[int]] | None = None
+    """Only these offsets of these partitions of the dead letters. None: all."""
 
 
 @dataclass

@@ -7,7 +7,14 @@ from goqueue.broker.queues import Place, Queues
 from goqueue.machines.delivery_commands import OLD_LEASE, How, Settle, Settlement, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.receipts import Receipt, decode_receipt, encode_receipt
+from goqueue.model.receipts import (
+    LeaseReceipt,
+    Receipt,
+    decode_lease_receipt,
+    decode_receipt,
+    encode_lease_receipt,
+    encode_receipt,
+)
 from goqueue.model.refusal import Refused
 
 __all__ = ["How", "OnSettled", "Settled", "Settler", "Verdict", "Wanted"]
@@ -60,6 +67,15 @@ class Settler:
 
     def receipt(self, place: Place, offset: int, lease: int) -> str:
         return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
+
+    def lease_receipt(self, place: Place, first: int, last: int, lease: int) -> str:
+        """For all that was leased of a place at one time, between `first` and `last`."""
+        return encode_lease_receipt(LeaseReceipt(self._boot, *place, first, last, lease), self._key)
+
+    def lease_of(self, receipt: str) -> LeaseReceipt:
+        """Its lease is OLD_LEASE if it was given before the last restart. MalformedReceipt: it is none of ours."""
+        found = decode_lease_receipt(receipt, self._key)
+        return found if found.boot == self._boot else found._replace(lease=OLD_LEASE)
 
     def receipt_held(self, place: Place, offset: int, consumer: str) -> str:
         """The receipt of a record that a consumer holds. Refused: it holds no such record."""

@@ -19,7 +19,7 @@ from goqueue.machines.transaction_commands import (
     ProducerReply,
     TogetherReply,
 )
-from goqueue.machines.transaction_facts import State, TransactionChanged
+from goqueue.machines.transaction_facts import COMPLETE, State, TransactionChanged
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.refusal import Refused
@@ -29,6 +29,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.runtime.ledger import Fact
 from goqueue.telemetry.logs import get_logger
+from goqueue.telemetry.meters import Meters
 
 __all__ = [
     "AddGroup",
@@ -67,12 +68,16 @@ class Transactions:
         topics: Topics,
         clock: Clock,
         ends: Ends,
+        meters: Meters,
     ) -> None:
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
         self._ends = ends
+        self._meters = meters
+        self._began_s: dict[str, float] = {}
+        """By transactional id, while one is under way that began since the start."""
         self._under_way: set[tuple[str, int, Partition | str]] = set()
         self._settled: dict[str, list[Callable[[], None]]] = {}
         """Who waits for the markers of a transactional id."""
@@ -148,6 +153,7 @@ class Transactions:
         names = []
         for fact in facts:
             if isinstance(fact, TransactionChanged):
+                self._measure(fact)
                 self.committed += fact.state is State.COMPLETE_COMMIT
                 self.aborted += fact.state is State.COMPLETE_ABORT
                 if fact.is_prepared:
@@ -157,6 +163,14 @@ class Transactions:
                         self._clock.call_soon(call)
         if names:
             self._coordinator.when_durable(lambda: self._write_markers(names))
+
+    def _measure(self, fact: TransactionChanged) -> None:
+        name, now_s = fact.transactional_id, self._clock.monotonic_s()
+        if fact.state is State.ONGOING and name not in self._began_s and self._coordinator.is_loaded:
+            self._began_s[name] = now_s
+            self._meters.transactions_begun += 1
+        elif fact.state in COMPLETE and name in self._began_s:
+            self._meters.transactions_s.observe(now_s - self._began_s.pop(name))
 
     def _write_markers(self, names: Iterable[str]) -> None:
         for job in self._machine.markers_due(names):

@@ -4,22 +4,10 @@ A record names its schema in the header `schema-id` or before its value, as Conf
 byte and four bytes of id. A record that names none must be JSON and fit the latest schema of the topic's subject.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from goqueue.broker.dead_letters import (
-    ATTEMPTS,
-    DIED_AT,
-    ERROR,
-    OFFSET,
-    PARTITION,
-    REASON,
-    TIMESTAMP,
-    TOPIC,
-    dead_letters_of,
-    letter_headers,
-    make_dead_letter_topic,
-)
+from goqueue.broker.dead_letters import dead_letters_of, make_dead_letter_topic
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.formats.parsed import Parsed
 from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step
@@ -34,17 +22,15 @@ from goqueue.model.topics import DEFAULTS, TopicOptions
 from goqueue.records.batch import HEADER_BYTES, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.control import build_kept_free
+from goqueue.records.dead_letters import misfit_headers
 from goqueue.records.decode import DecodedRecord, decode
 from goqueue.records.rewrite import rebuild_batch
+from goqueue.records.schema_framing import HEADER, LATEST, PREFIX_BYTES, named_schema
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.meters import Meters
 
-HEADER = "schema-id"
 REJECT = "reject"
-MAGIC = 0
-LATEST = -1
-"""Stands for the id of a schema that a record does not name."""
-PREFIX_BYTES = 5
-ID_DIGITS_MAX = 10
+PASSED, FAILED = "passed", "failed"
 FAULT_CHARS_MAX = 1000
 LETTERS_BYTES = 512 * 1024
 
@@ -64,26 +50,31 @@ class Fault(NamedTuple):
 
 class Validation:
     def __init__(
-        self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys
+        self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys, meters: Meters
     ) -> None:
         self._schemas = schemas
         self._topics = topics
         self._publisher = publisher
         self._clock = clock
         self._journeys = journeys
+        self._meters = meters
         publisher.gate = self
         self.rejected = 0
         self.buried = 0
 
     def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Fault]]:
         """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
+        started_s = self._clock.monotonic_s()
         try:
             records = decode(batch)
         except GoQueueError as error:
             raise SchemaMismatch(str(error), code=Code.CORRUPT_MESSAGE) from error
         faults = self._faults(records, topic, replica.options)
+        self._meters.checks_took(topic, self._clock.monotonic_s() - started_s)
+        self._meters.checked(topic, PASSED, len(records) - len(faults))
         if not faults:
             return batch, []
+        self._meters.checked(topic, FAILED, len(faults))
         if replica.options.schema_validation == REJECT:
             self.rejected += len(faults)
             raise _mismatch(faults, batch)
@@ -118,6 +109,7 @@ class Validation:
         """SchemaMismatch: such a record could not be published, now or later."""
         if options.schema_validation != OFF and value is not None:
             why = _Judge(self._schemas, subjects_of(topic, options)).fault(value, headers)
+            self._meters.checked(topic, PASSED if why is None else FAILED, 1)
             if why is not None:
                 raise SchemaMismatch(why, {0: why})
 
@@ -190,14 +182,10 @@ class _Judge:
         """By id: what checks values, or why nothing can."""
 
     def fault(self, value: bytes, headers: Sequence[Header]) -> str | None:
-        is_framed = len(value) >= PREFIX_BYTES and value[0] == MAGIC
-        schema_id = int.from_bytes(value[1:PREFIX_BYTES]) if is_framed else LATEST
-        said = next((text for name, text in reversed(headers) if name == HEADER), None) if headers else None
-        if said is not None:
-            if not said.isdigit() or len(said) > ID_DIGITS_MAX:
-                return f"header {HEADER} is {said[:40]!r}, but must be the id of a schema"
-            is_framed = is_framed and int(said) == schema_id
-            schema_id = int(said)
+        try:
+            schema_id, is_framed = named_schema(value, headers)
+        except ValueError as error:
+            return str(error)
         known = self._known.get(schema_id)
         if known is None:
             known = self._known[schema_id] = self._latest() if schema_id == LATEST else self._by_id(schema_id)
@@ -246,15 +234,5 @@ def _mismatch(faults: Sequence[Fault], batch: Batch) -> SchemaMismatch:
 
 def _letter(fault: Fault, place: tuple[str, int], offset: int, now_ms: int) -> NewRecord:
     record = fault.record
-    about: Mapping[str, str | int] = {
-        TOPIC: place[0],
-        PARTITION: place[1],
-        OFFSET: offset,
-        REASON: "schema",
-        ERROR: fault.why,
-        ATTEMPTS: 0,
-        DIED_AT: now_ms,
-        TIMESTAMP: record.timestamp,
-    }
-    headers = [*letter_headers(record.headers), *((name, str(text).encode()) for name, text in about.items())]
+    headers = misfit_headers(record.headers, (*place, offset), fault.why, record.timestamp, now_ms)
     return now_ms, record.key, record.value, headers

@@ -23,8 +23,11 @@ CODES = {
     429: EXIT_UNREACHABLE,
     503: EXIT_UNREACHABLE,
 }
+NO_OFFSET = "OFFSET_OUT_OF_RANGE"
 ADVICE = {
-    "UNKNOWN_TOPIC_OR_PARTITION": "goqueue topic list shows what is there; goqueue topic create NAME makes a topic",
+    "UNKNOWN_TOPIC_OR_PARTITION": "goqueue topic list shows topics, goqueue topic describe NAME their partitions;"
+    " goqueue topic create NAME makes a topic",
+    NO_OFFSET: "goqueue topic describe NAME shows where its partitions begin and end",
     "TOPIC_ALREADY_EXISTS": "goqueue topic describe NAME shows it, goqueue topic alter NAME changes it",
     "GROUP_ID_NOT_FOUND": "goqueue group list shows what is there",
     "NON_EMPTY_GROUP": "stop its members first; or turn them out with --force (delete) or --live (reset-offsets)",
@@ -39,7 +42,7 @@ def explain(error: GoQueueError, call: Call) -> int:
     advice = ""
     code = EXIT_FAILED
     if isinstance(error, HttpRefused):
-        code = CODES.get(error.status, EXIT_FAILED)
+        code = EXIT_NOT_FOUND if error.code == NO_OFFSET else CODES.get(error.status, EXIT_FAILED)
         advice = ADVICE.get(error.code, "")
         if code == EXIT_DENIED:
             advice = "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key KEY"

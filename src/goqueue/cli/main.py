@@ -2,7 +2,7 @@
 
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -16,14 +16,11 @@ from goqueue.model.errors import GoQueueError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    given = parse(sys.argv[1:] if arguments is None else arguments)
-    if given.command is None and given.is_version:
-        given.command, given.remote = next(each for each in COMMANDS if each.words == "version"), False
-    if given.command is None:
-        return show_help(given)
     try:
-        code = _run(given)
-        sys.stdout.flush()
+        try:
+            code = _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            sys.stdout.flush()  # help, too, which ends in SystemExit
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -33,8 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(given: Namespace) -> int:
-    call = Call(given, given.command)
+def _run(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
+    if given.command is None and given.is_version:
+        given.command, given.remote = next(each for each in COMMANDS if each.words == "version"), False
+    return show_help(given) if given.command is None else _run_command(Call(given, given.command))
+
+
+def _run_command(call: Call) -> int:
     try:
         result = runner(call.command.run)(call)
         if isinstance(result, Coroutine):

@@ -21,6 +21,7 @@ class Column(NamedTuple):
     title: str
     value: Callable[[Any], Any]
     is_number: bool = False
+    is_name: bool = False
 
 
 def column(title: str, name: str, *, is_number: bool = False) -> Column:
@@ -43,7 +44,11 @@ class Output:
 
     def rows(self, items: Sequence[Any], columns: Sequence[Column], *, nothing: str = "nothing found") -> None:
         """Many things of a kind."""
-        if not self.is_for_a_person:
+        if self.form == "name":
+            named = next(each for each in columns if each.is_name)
+            for item in items:
+                self.line(safe(named.value(item)))
+        elif not self.is_for_a_person:
             self.data([plain(item) for item in items])
         elif items:
             self.table([each.title for each in columns], _cells(items, columns), [each.is_number for each in columns])

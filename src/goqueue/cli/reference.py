@@ -27,8 +27,10 @@ goqueue consume orders --from-beginning
 - Answers go to stdout, all else to stderr. Colours and progress are for terminals; `NO_COLOR` switches colours off.
 - `-o json` and `-o yaml` give all that the server said, under the names of [http.md](http.md). `consume` and `produce`
   write one JSON object a line.
+- `-o name` gives only the names of topics, groups and contexts, one a line.
 - What destroys asks first; where there is nobody to ask it refuses, unless told `--force` or `--yes`.
-- Completion: `source <(goqueue completion bash)`, likewise for zsh and fish.
+- Completion, also of the names of topics, groups and contexts: `source <(goqueue completion bash)`, likewise zsh; in
+  fish `goqueue completion fish | source`.
 """
 
 

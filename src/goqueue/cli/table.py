@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 OUTPUTS = ("table", "json", "yaml")
+OUTPUTS_OF_NAMES = (*OUTPUTS, "name")
+"""Of lists: only the names, one a line."""
 
 
 class Arg(NamedTuple):
@@ -23,6 +25,8 @@ class Arg(NamedTuple):
     one_of: str = ""
     """At most one of those with the same word here."""
     dest: str = ""
+    names_of: str = ""
+    """What it names, if a shell can complete it: topics, groups or contexts."""
     is_absent_by_default: bool = False
     """Not said is not the same as any value."""
 

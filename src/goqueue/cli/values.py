@@ -76,6 +76,25 @@ def place_in_log(text: str) -> str | int:
     return text
 
 
+def new_topic(text: str) -> str:
+    """Checked here, where we can say what a name is."""
+    from goqueue.model.names import check_topic_name
+
+    try:
+        check_topic_name(text)
+    except GoQueueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def server_url(text: str) -> str:
+    address = text if "://" in text else f"http://{text}"
+    scheme, _, rest = address.partition("://")
+    if scheme not in ("http", "https") or not rest or any(each.isspace() for each in rest):
+        raise ArgumentTypeError(f"{text!r}: expected an HTTP address, such as http://127.0.0.1:8080")
+    return address
+
+
 def pair(text: str) -> tuple[str, str]:
     name, mark, value = text.partition("=")
     if not mark or not name:

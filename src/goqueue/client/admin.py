@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import httpx
 
+from goqueue.client.admin_leases import LeaseAdmin
 from goqueue.client.admin_messages import MessageAdmin
 from goqueue.client.admin_queue import QueueAdmin
 from goqueue.client.admin_schemas import SchemaAdmin
@@ -23,7 +24,7 @@ from goqueue.wire.rest import topics as rest_topics
 from goqueue.wire.rest.admin import PartitionsAdded
 
 
-class Admin(QueueAdmin, MessageAdmin, TraceAdmin, SchemaAdmin):
+class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
     """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
 
     def __init__(

@@ -68,8 +68,11 @@ class MessageAdmin(AdminPart):
     ) -> list[acks.SettleResult]:
         """Each on its own; what failed has an `error`."""
         about = {} if reason is None else {"reason": reason}
-        entries = [{"receipt_handle": each, "action": action, **about} for each in receipts]
-        return (await self._http.ask(acks.SettledAll, "POST", "/messages/ack/batch", {"messages": entries})).results
+        return await self.settle_each([{"receipt_handle": each, "action": action, **about} for each in receipts])
+
+    async def settle_each(self, given: Sequence[Mapping[str, Any]]) -> list[acks.SettleResult]:
+        """Each as over HTTP: `{"receipt_handle": ..., "action": "nack", "delay": "5m"}`; 1000 at most."""
+        return (await self._http.ask(acks.SettledAll, "POST", "/messages/ack/batch", {"messages": given})).results
 
     async def follow(
         self,

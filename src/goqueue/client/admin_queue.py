@@ -25,13 +25,19 @@ class QueueAdmin(AdminPart):
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
         cursor: str | None = None
         while True:
-            query: dict[str, Any] = {"limit": PAGE, "cursor": cursor, **chosen}
+            query: dict[str, Any] = {"limit": PAGE, **chosen} | ({} if cursor is None else {"cursor": cursor})
             page = await self._http.ask(rest_letters.DeadLetters, "GET", f"/topics/{word(topic)}/dlq", query=query)
             for letter in page.messages:
                 yield letter
             if page.next is None:
                 return
             cursor = page.next
+
+    async def dead_letter_topic(self, topic: str) -> str:
+        """Where dead letters of this topic go. It is made with the first of them."""
+        return (
+            await self._http.ask(rest_letters.DeadLetters, "GET", f"/topics/{word(topic)}/dlq", query={"limit": 1})
+        ).dlq_topic
 
     async def dead_letter(self, topic: str, partition: int, offset: int) -> rest_letters.DeadLetter:
         """One, by its place among the dead letters."""
@@ -44,16 +50,20 @@ class QueueAdmin(AdminPart):
         *,
         to: str | None = None,
         filter: Mapping[str, Any] | None = None,
+        places: Sequence[str] | None = None,
         rate: int = 0,
         redrives_max: int = 3,
         dry_run: bool = False,
         on_progress: Callable[[rest_letters.RedriveReply], None] | None = None,
     ) -> rest_letters.RedriveReply:
-        """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`."""
+        """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`;
+        `places`: only these, each as PARTITION/OFFSET.
+        """
         path = f"/topics/{word(topic)}/dlq/redrive"
         body = {
             "to": to,
             "filter": filter,
+            "places": places,
             "rate": rate,
             "redrives_max": redrives_max,
             "dry_run": dry_run,
@@ -143,6 +153,16 @@ class QueueAdmin(AdminPart):
         query = {"limit": limit, "skip": skip}
         path = f"/topics/{word(topic)}/delayed"
         return (await self._http.ask(delays.DelayedMessages, "GET", path, query=query)).messages
+
+    async def all_delayed(self, topic: str) -> AsyncIterator[delays.DelayedMessage]:
+        """By partition and offset, however many they are."""
+        cursor: str | None = "0/0"
+        while cursor is not None:
+            query = {"limit": PAGE, "cursor": cursor}
+            page = await self._http.ask(delays.DelayedMessages, "GET", f"/topics/{word(topic)}/delayed", query=query)
+            for message in page.messages:
+                yield message
+            cursor = page.next
 
     async def cancel(self, topic: str, partition: int, offset: int) -> None:
         """Never publish it."""

@@ -24,12 +24,15 @@ class SchemaAdmin(AdminPart):
         path = f"/subjects/{word(subject)}/versions"
         return await self._http.ask(rest_schemas.Registered, "POST", path, _new(schema, kind))
 
-    async def schema(self, subject: str, version: int | str = "latest") -> rest_schemas.SchemaVersion:
+    async def schema(
+        self, subject: str, version: int | str = "latest", *, serialized: bool = False
+    ) -> rest_schemas.SchemaVersion:
+        """`serialized`: a Protobuf schema as a descriptor in base64, not as text."""
         path = f"/subjects/{word(subject)}/versions/{word(str(version))}"
-        return await self._http.ask(rest_schemas.SchemaVersion, "GET", path)
+        return await self._http.ask(rest_schemas.SchemaVersion, "GET", path, query=_how(serialized))
 
-    async def schema_by_id(self, schema_id: int) -> rest_schemas.SchemaById:
-        return await self._http.ask(rest_schemas.SchemaById, "GET", f"/schemas/ids/{schema_id}")
+    async def schema_by_id(self, schema_id: int, *, serialized: bool = False) -> rest_schemas.SchemaById:
+        return await self._http.ask(rest_schemas.SchemaById, "GET", f"/schemas/ids/{schema_id}", query=_how(serialized))
 
     async def check_schema(
         self, subject: str, schema: str, kind: str = "AVRO", *, version: int | str | None = None
@@ -61,6 +64,10 @@ class SchemaAdmin(AdminPart):
         path = "/config" if subject is None else f"/config/{word(subject)}"
         body = {"compatibility": level}
         return (await self._http.ask(rest_schemas.ConfigReply, "PUT", path, body)).compatibility_level
+
+
+def _how(serialized: bool) -> Mapping[str, Any]:
+    return {"format": "serialized" if serialized else None}
 
 
 def _new(schema: str, kind: str) -> Mapping[str, Any]:

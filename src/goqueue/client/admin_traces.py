@@ -14,7 +14,7 @@ class TraceAdmin(AdminPart):
     async def trace(self, trace_id: str) -> rest_traces.TraceDetails:
         return await self._http.ask(rest_traces.TraceDetails, "GET", f"/traces/{word(trace_id)}")
 
-    async def search_traces(
+    async def search_traces(  # noqa: PLR0913  one for each filter, by name only
         self,
         *,
         topic: str | None = None,
@@ -25,8 +25,9 @@ class TraceAdmin(AdminPart):
         status: str | None = None,
         key: str | None = None,
         limit: int = 100,
+        spans: bool = False,
     ) -> list[rest_traces.TraceSummary]:
-        """`status`: completed, error or pending. A key is looked for in one topic."""
+        """`status`: completed, error or pending. A key is looked for in one topic. `spans`: with all that happened."""
         query = {
             "topic": topic,
             "partition": partition,
@@ -36,6 +37,7 @@ class TraceAdmin(AdminPart):
             "status": status,
             "key": key,
             "limit": limit,
+            "spans": "true" if spans else None,
         }
         return (await self._http.ask(rest_traces.TraceSearchResult, "GET", "/traces/search", query=query)).traces
 

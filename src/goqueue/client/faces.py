@@ -54,6 +54,8 @@ class Portal:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise Closed("closed") from None
         except BaseException:
             future.cancel()
             raise

@@ -28,6 +28,7 @@ from goqueue.wire.kafka.messages.offsets import (
 LATEST, EARLIEST = -1, -2
 NAMED = {"latest": LATEST, "earliest": EARLIEST}
 NONE_COMMITTED = -1
+NO_OFFSET = -1
 
 
 def timestamp_of(start: str | int, now_ms: int) -> int:
@@ -41,6 +42,17 @@ async def offsets_at(
     cluster: Cluster, wanted: Mapping[Place, int], *, is_committed: bool, give_up_s: float | None = None
 ) -> dict[Place, int]:
     """The first offset at or after each time; where there is none yet, the end of the partition."""
+    found = await first_offsets(cluster, wanted, is_committed=is_committed, give_up_s=give_up_s)
+    beyond = {place: LATEST for place, offset in found.items() if offset == NO_OFFSET}
+    if beyond:
+        found.update(await offsets_at(cluster, beyond, is_committed=is_committed, give_up_s=give_up_s))
+    return found
+
+
+async def first_offsets(
+    cluster: Cluster, wanted: Mapping[Place, int], *, is_committed: bool, give_up_s: float | None = None
+) -> dict[Place, int]:
+    """The first offset at or after each time, or NO_OFFSET."""
     found: dict[Place, int] = {}
 
     async def attempt() -> None:
@@ -53,9 +65,6 @@ async def offsets_at(
             raise
 
     await cluster.retry(attempt, give_up_s)
-    beyond = {place: LATEST for place, offset in found.items() if offset < 0}
-    if beyond:
-        found.update(await offsets_at(cluster, beyond, is_committed=is_committed, give_up_s=give_up_s))
     return found
 
 

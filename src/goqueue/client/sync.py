@@ -20,6 +20,8 @@ from goqueue.client.message import Message
 from goqueue.client.producer import Producer as AsyncProducer
 from goqueue.client.worker import Worker as AsyncWorker
 from goqueue.wire.rest.dead_letters import DeadLetter
+from goqueue.wire.rest.delays import DelayedMessage
+from goqueue.wire.rest.leases import HeldLease
 from goqueue.wire.rest.messages import MessageReply
 
 T = TypeVar("T")
@@ -178,6 +180,7 @@ class Admin(Face[AsyncAdmin]):
     offsets = waits(AsyncAdmin.offsets)
     reset_offsets = waits(AsyncAdmin.reset_offsets)
     dead_letter = waits(AsyncAdmin.dead_letter)
+    dead_letter_topic = waits(AsyncAdmin.dead_letter_topic)
     redrive = waits(AsyncAdmin.redrive)
     purge_dead_letters = waits(AsyncAdmin.purge_dead_letters)
     seek = waits(AsyncAdmin.seek)
@@ -196,6 +199,10 @@ class Admin(Face[AsyncAdmin]):
     read = waits(AsyncAdmin.read)
     receive = waits(AsyncAdmin.receive)
     settle = waits(AsyncAdmin.settle)
+    settle_each = waits(AsyncAdmin.settle_each)
+    take_leases = waits(AsyncAdmin.take_leases)
+    extend_leases = waits(AsyncAdmin.extend_leases)
+    finish_leases = waits(AsyncAdmin.finish_leases)
     traces = waits(AsyncAdmin.traces)
     trace = waits(AsyncAdmin.trace)
     search_traces = waits(AsyncAdmin.search_traces)
@@ -216,6 +223,14 @@ class Admin(Face[AsyncAdmin]):
     def dead_letters(self, topic: str, **chosen: str | int) -> Iterator[DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
         return self._each(self._inner.dead_letters(topic, **chosen))
+
+    def all_delayed(self, topic: str) -> Iterator[DelayedMessage]:
+        """By partition and offset, however many they are."""
+        return self._each(self._inner.all_delayed(topic))
+
+    def leases(self, group: str | None = None, topic: str | None = None) -> Iterator[HeldLease]:
+        """All that consumers hold now, in runs of neighbours."""
+        return self._each(self._inner.leases(group, topic))
 
     def follow(self, topic: str, **where: Any) -> Iterator[MessageReply]:
         """Every message as it comes, without end; from where, as the async one takes it."""

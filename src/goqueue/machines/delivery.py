@@ -47,6 +47,7 @@ from goqueue.machines.delivery_facts import (
     Progress,
 )
 from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
+from goqueue.machines.delivery_held import Held
 from goqueue.machines.delivery_leases import HeldLease
 from goqueue.machines.delivery_look import oldest_ready, record_look
 from goqueue.machines.delivery_pick import decide_lease
@@ -66,6 +67,7 @@ _UNKNOWN_PLACE: Decided = ([], Code.UNKNOWN_TOPIC_OR_PARTITION)
 class Deliveries:
     def __init__(self) -> None:
         self._state = DeliveryState()
+        self.held = Held(self._state)
         self.woken = self._state.woken
         """Places where something may have become ready. Whoever has seen to them clears it."""
         self.dying = self._state.dying

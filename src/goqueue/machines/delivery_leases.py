@@ -56,6 +56,9 @@ class Leases:
     def get(self, number: int) -> HeldLease | None:
         return self._held.get(number)
 
+    def all(self) -> list[tuple[int, HeldLease]]:
+        return list(self._held.items())
+
     def of(self, group_id: str, consumer: str) -> list[tuple[int, HeldLease]]:
         return [(number, self._held[number]) for number in self._numbers.get((group_id, consumer), ())]
 

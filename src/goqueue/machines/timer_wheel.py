@@ -1,6 +1,6 @@
 """A hierarchical timer wheel: to set, drop and find a timer costs the same with ten pending as with a million.
 
-Four levels of buckets, each as wide as a whole turn of the level below: 256 of 10 ms, 64 of 2.56 s, 64 of 2.73
+Four levels of buckets, each as wide as a whole turn of the level below: 512 of 5 ms, 64 of 2.56 s, 64 of 2.73
 minutes, 64 of 2.91 hours. What lies beyond a turn of the last level is kept in buckets of its width, as far out as
 anybody asks. A timer lies in the finest level whose present turn it falls into; when the time of a coarse bucket
 comes, what it holds moves down.
@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from goqueue.machines.delay_slots import FREE, TIMED, Slots
 
-TICK_MS = 10
-SHIFTS = (0, 8, 14, 20)
+TICK_MS = 5
+SHIFTS = (0, 9, 15, 21)
 """A bucket of each level is 2 to the power of so many ticks wide."""
-TURN_SHIFT = 26
+TURN_SHIFT = 27
 """A turn of the last level: 7.77 days."""
 LEVELS = len(SHIFTS)
 
@@ -84,13 +84,13 @@ class TimerWheel:
     def _place(self, tick: int) -> tuple[int, int]:
         """Level and number of the bucket for a tick that is still to come."""
         distance = tick ^ self._tick
-        if distance < 1 << 8:
+        if distance < 1 << 9:
             return 0, tick
-        if distance < 1 << 14:
-            return 1, tick >> 8
-        if distance < 1 << 20:
-            return 2, tick >> 14
-        return 3, tick >> 20
+        if distance < 1 << 15:
+            return 1, tick >> 9
+        if distance < 1 << 21:
+            return 2, tick >> 15
+        return 3, tick >> 21
 
     # Changes
 

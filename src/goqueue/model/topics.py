@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from goqueue.model.errors import InvalidName, InvalidOption
@@ -53,6 +54,12 @@ class TopicOptions:
     """How long a `gq-dedup-id` is remembered; 0: it says nothing."""
     dedup_scope: str = "topic"
     """Within what a `gq-dedup-id` is the same: the topic, or the records of one key."""
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Nobody looks at the records of an uncompressed batch in which no wish was seen."""
+        looks_at_keys = self.cleanup_policy != "delete" or (self.wishes != "off" and self.delay_order != "pass")
+        return not looks_at_keys and self.schema_validation == "off"
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

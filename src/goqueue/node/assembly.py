@@ -61,7 +61,7 @@ class Assembly:
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
         publisher, dedup, validation = self._publishing(state)
-        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock)
+        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock, meters)
         sender = Sender(topics, publisher, dedup, clock)
         letters, letter_writer = self._dead_letters(publisher, sender)
         moves = Moves(queues, receiver, letters, topics, clock)
@@ -125,6 +125,7 @@ class Assembly:
             state.queues,
             state.schedules,
             state.transactions,
+            state.schemas,
             publisher,
             self._journeys,
             self._meters,
@@ -137,7 +138,7 @@ class Assembly:
         dedup.start()
         verify = state.transactions.verify
         publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
-        validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys)
+        validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys, self._meters)
         state.schedules.check_record = validation.check_one
         return publisher, dedup, validation
 

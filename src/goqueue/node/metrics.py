@@ -1,13 +1,19 @@
-"""How the metrics of a node are wired, as its settings say."""
+"""How the metrics of a node are wired and exported, as its settings say."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.metrics.export import MetricsExport
 from goqueue.broker.metrics.metrics import DoorFacts, MetricsOptions
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.node.settings import Settings
+from goqueue.node.settings import MetricsExporter, Settings
+from goqueue.node.tracing import about
 from goqueue.node.values import Switch
+
+if TYPE_CHECKING:  # grpc takes time to import, and a broker in a test may do without
+    from goqueue.doors.grpc.door import GrpcDoor
 
 
 def metrics_options(settings: Settings) -> MetricsOptions:
@@ -18,9 +24,21 @@ def metrics_options(settings: Settings) -> MetricsOptions:
     )
 
 
-def watch_doors(broker: Broker, *doors: KafkaDoor | HttpDoor) -> None:
+def metrics_export(settings: Settings, broker: Broker) -> MetricsExport | None:
+    if settings.metrics_export is MetricsExporter.NONE:
+        return None
+    from goqueue.telemetry.export_metrics_otlp import OtlpMetricsSink
+
+    sink = OtlpMetricsSink(settings.metrics_otlp_endpoint, about(broker.identity), broker.clock.now_ms())
+    return MetricsExport(broker.metrics, broker.clock, sink, settings.metrics_export_interval_ms)
+
+
+def watch_doors(broker: Broker, *doors: "KafkaDoor | HttpDoor | GrpcDoor") -> None:
     for door in doors:
-        broker.metrics.watch_door("kafka" if isinstance(door, KafkaDoor) else "http", _asker(door))
+        if isinstance(door, KafkaDoor | HttpDoor):
+            broker.metrics.watch_door("kafka" if isinstance(door, KafkaDoor) else "http", _asker(door))
+        else:
+            broker.metrics.watch_door("grpc", door.facts)
 
 
 def _asker(door: KafkaDoor | HttpDoor) -> Callable[[], DoorFacts]:

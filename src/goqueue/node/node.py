@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.metrics.export import MetricsExport
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
@@ -18,7 +19,7 @@ from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
-from goqueue.node.metrics import metrics_options, watch_doors
+from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
 from goqueue.node.tracing import tracing_options
@@ -75,6 +76,7 @@ class Node:
         self._http: HttpDoor | None = None
         self._grpc: GrpcDoor | None = None
         self._sqs: SqsApp | None = None
+        self._metrics_export: MetricsExport | None = None
 
     async def open(self) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
@@ -85,6 +87,7 @@ class Node:
         try:
             assembly = self._assemble(loop)
             kafka, http, grpc = await self._open_doors(assembly.broker)
+            self._metrics_export = metrics_export(self._settings, assembly.broker)
         except BaseException:
             await self.close()
             raise
@@ -117,10 +120,11 @@ class Node:
         )
         limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
-        watch_doors(broker, self._kafka, self._http)
         self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
+        watch_doors(broker, self._kafka, self._http, self._grpc)
         kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         http = await self._http.open(*settings.http)
+        self._kafka.tell_http(*http)
         return Address(*kafka), Address(*http), Address(*await self._grpc.open(*settings.grpc))
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
@@ -158,6 +162,8 @@ class Node:
         """Look after the data directory until `stop` is set."""
         assert self._assembly is not None
         self._assembly.loop_watch.start()
+        if self._metrics_export is not None:
+            self._metrics_export.start()
         async with asyncio.TaskGroup() as tasks:
             upkeep = tasks.create_task(self._keep_up())
             await stop.wait()
@@ -179,18 +185,27 @@ class Node:
             await door.close()
         if self._aside is not None:
             await asyncio.to_thread(self._aside.stop)
-        if self._assembly is not None:
-            self._assembly.stop()
-            if self._assembly.broker.tracing.exporting is not None:
-                await asyncio.to_thread(self._assembly.broker.tracing.exporting.stop)
+        await self._stop_working()
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         if self._replicas is not None:
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._kafka = self._http = self._grpc = self._sqs = None
+        self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
         self._assembly = self._commits = self._aside = self._replicas = self._directory = None
+
+    async def _stop_working(self) -> None:
+        """All but what writes to the disk. What is on its way to a collector gets there, if that can be done soon."""
+        flushes: list[Callable[[], None]] = []
+        if self._metrics_export is not None:
+            self._metrics_export.stop()
+            flushes.append(self._metrics_export.flush)
+        if self._assembly is not None:
+            self._assembly.stop()
+            if self._assembly.broker.tracing.exporting is not None:
+                flushes.append(self._assembly.broker.tracing.exporting.stop)
+        await asyncio.gather(*map(asyncio.to_thread, flushes))
 
     async def _keep_up(self) -> None:
         assert self._replicas is not None

@@ -38,6 +38,11 @@ class TraceExport(StrEnum):
     OTLP = "otlp"
 
 
+class MetricsExporter(StrEnum):
+    NONE = "none"
+    OTLP = "otlp"
+
+
 PREFIX = "GOQUEUE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
@@ -157,6 +162,15 @@ class Settings:
     )
     metrics_series_max: int = _setting(
         1000, Count(at_least=1), "Series of one metric; topics and groups beyond are summed up as _other."
+    )
+    metrics_export: MetricsExporter = _setting(
+        MetricsExporter.NONE, Choice(MetricsExporter), "Where metrics are sent beside what /metrics tells."
+    )
+    metrics_export_interval_ms: int = _setting(
+        60 * SECOND_MS, duration(at_least=SECOND_MS), "Pause between two times that they are sent."
+    )
+    metrics_otlp_endpoint: str = _setting(
+        "http://localhost:4318/v1/metrics", HttpUrl(), "With metrics_export otlp: the collector, OTLP over HTTP."
     )
 
     def topic_defaults(self) -> TopicOptions:

@@ -71,6 +71,7 @@ class State:
             self.topics,
             clock,
             journeys,
+            meters,
         )
         delays = self._open("__delays", 0, Delays(), DELAY_FACTS)
         self.schedules = Schedules(delays, self.topics, clock, journeys)
@@ -131,4 +132,4 @@ class State:
         machine = TransactionMachine()
         coordinator = self._open("__transactions", 0, machine, TRANSACTION_FACTS)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
-        return Transactions(machine, coordinator, self.topics, self._clock, ends)
+        return Transactions(machine, coordinator, self.topics, self._clock, ends, self._meters)

@@ -116,6 +116,11 @@ def tracing_options(settings: Settings) -> TracingOptions:
     )
 
 
+def about(identity: Identity) -> dict[str, str]:
+    """Who we are, to a collector."""
+    return {"service.instance.id": f"node-{identity.node_id}", "goqueue.cluster.id": identity.cluster_id}
+
+
 def _sink(settings: Settings, identity: Identity) -> Sink:
     if settings.trace_export is TraceExport.FILE:
         from goqueue.telemetry.export_file import FileSink
@@ -124,8 +129,7 @@ def _sink(settings: Settings, identity: Identity) -> Sink:
     if settings.trace_export is TraceExport.OTLP:
         from goqueue.telemetry.export_otlp import OtlpSink
 
-        about = {"service.instance.id": f"node-{identity.node_id}", "goqueue.cluster.id": identity.cluster_id}
-        return OtlpSink(settings.trace_otlp_endpoint, about)
+        return OtlpSink(settings.trace_otlp_endpoint, about(identity))
     from goqueue.telemetry.export_stdout import StdoutSink
 
     return StdoutSink()

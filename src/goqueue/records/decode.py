@@ -53,11 +53,20 @@ class PlainRecord(NamedTuple):
     headers: Headers
 
 
-def decode(batch: Batch, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> Sequence[DecodedRecord]:
-    """All records of `batch`, in offset order. BatchTooLarge: they need more memory than `max_bytes` allows."""
+def unpack(batch: Batch, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes | memoryview:
+    """The records of `batch` as they were before compression."""
     packed = batch.data[HEADER_BYTES:]
     # Compaction may leave a batch without records and without the empty stream that its codec would need.
-    plain = decompress(batch.codec, packed, max_bytes) if packed else packed
+    return decompress(batch.codec, packed, max_bytes) if packed else packed
+
+
+def decode(
+    batch: Batch, *, max_bytes: int = DECOMPRESSED_BYTES_MAX, unpacked: bytes | memoryview | None = None
+) -> Sequence[DecodedRecord]:
+    """All records of `batch`, in offset order. BatchTooLarge: they need more memory than `max_bytes` allows.
+    `unpacked`: what `unpack` gave, if that was needed before.
+    """
+    plain = unpack(batch, max_bytes=max_bytes) if unpacked is None else unpacked
     if len(plain) < batch.record_count * RECORD_BYTES_MIN:
         raise CorruptBatch(f"{batch!r}: {len(plain)} bytes cannot hold that many records")
     objects_max = max_bytes * OBJECT_BYTES_PER_MAX

@@ -33,14 +33,14 @@ def object_bytes(records: bytes | memoryview, record_count: int, enough: int) ->
 def _count_headers(records: bytes | memoryview, record_count: int) -> int:
     total = position = 0
     for _ in range(record_count):
-        size, position = _read_varint(records, position)
+        size, position = read_varint(records, position)
         end = position + size
         for _ in range(3):  # attributes, timestamp delta, offset delta
-            _, position = _read_varint(records, position)
+            _, position = read_varint(records, position)
         for _ in range(2):  # key, value
-            size, position = _read_varint(records, position)
+            size, position = read_varint(records, position)
             position += max(size, 0)
-        headers, position = _read_varint(records, position)
+        headers, position = read_varint(records, position)
         if not 0 <= headers * _HEADER_BYTES_MIN <= end - position:
             raise CorruptBatch("a record does not fit its own length")
         total += headers
@@ -48,7 +48,8 @@ def _count_headers(records: bytes | memoryview, record_count: int) -> int:
     return total
 
 
-def _read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The number there, and where it ends. IndexError: it goes beyond the data."""
     bits = shift = 0
     while True:
         octet = data[position]

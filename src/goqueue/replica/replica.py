@@ -70,6 +70,8 @@ class Replica:
         self._snapshot_due_at = SNAPSHOT_BYTES
         self.appended_batches = 0
         self.appended_bytes = 0
+        self.read_bytes = 0
+        """By readers, since it was opened."""
         self._told_offset = self.high_watermark
         self._markers: deque[int] = deque()
         """Offsets of markers that are not persisted yet."""
@@ -233,7 +235,10 @@ class Replica:
     # -- reading
 
     def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
-        return self.log.read(offset, max_bytes, limit_offset)
+        piece = self.log.read(offset, max_bytes, limit_offset)
+        if piece is not None:
+            self.read_bytes += piece.length
+        return piece
 
     def batches_from(self, offset: int) -> Iterator[Batch]:
         while (piece := self.log.read(offset, READ_BYTES)) is not None:

@@ -34,6 +34,8 @@ class Coordinator:
         self._failure: GoQueueError | None = None
         self._busy = False
         self._inbox: list[tuple[Any, OnReply | None]] = []
+        self.command: Any = None
+        """What is being decided, or was last."""
         self.is_loaded = False
         """False: `after_apply` tells what was before the last restart."""
         self.after_apply: Callable[[Iterable[Fact]], None] = lambda facts: None
@@ -64,6 +66,7 @@ class Coordinator:
             if on_reply is not None:
                 on_reply(self._failure)
             return
+        self.command = command
         ticket = self._next_ticket
         self._next_ticket += 1
         now_ms = self._clock.now_ms()

@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goqueue.spark.queue.settle import settle
     from goqueue.spark.sessions import session
     from goqueue.spark.source import GoQueueDataSource
 
-__all__ = ["GoQueueDataSource", "session"]
+__all__ = ["GoQueueDataSource", "session", "settle"]
 
-_HOMES = {"GoQueueDataSource": "source", "session": "sessions"}
+_HOMES = {"GoQueueDataSource": "source", "session": "sessions", "settle": "queue.settle"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,27 +4,67 @@ Spark's processes are forked and reused, so nothing is kept between two calls: w
 one of these, and closes it before the call returns.
 """
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from goqueue.client.cluster import Cluster
+from goqueue.client.connection import Limits
 from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.faces import Portal
+from goqueue.client.sync import Admin
 from goqueue.spark.errors import SparkError
+from goqueue.spark.options import Options
+from goqueue.wire.kafka.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+BROKER_RESOURCE = 4
+HTTP_ADDRESS = "goqueue.http.address"
 
 T = TypeVar("T")
+
+FIRST_ANSWER_S_MAX = 10.0
+"""A wrong address should be told soon."""
+PATIENCE_S = 60.0
+"""A broker that restarts is waited for."""
 
 
 class Brokers:
     """`with Brokers(servers) as brokers: brokers.run(offsets_at(brokers.cluster, ...))`"""
 
-    def __init__(self, servers: str, client_id: str = "goqueue-spark") -> None:
+    def __init__(self, servers: str, client_id: str = "goqueue-spark", first_s_max: float = FIRST_ANSWER_S_MAX) -> None:
+        """`first_s_max`: how long there may be no broker at the start. Later on, one is waited for PATIENCE_S."""
         self.servers = servers
-        self.cluster = Cluster(servers, client_id=client_id)
+        self.cluster = Cluster(servers, client_id=client_id, limits=Limits(first_s_max, first_s_max))
         self._portal = Portal("goqueue spark")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._portal.run(work)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Do it meanwhile: `finish` waits for it."""
+
+        async def start() -> "asyncio.Task[T]":
+            return asyncio.get_running_loop().create_task(work)
+
+        return self.run(start())
+
+    def finish(self, task: "asyncio.Task[T]") -> T:
+        async def wait() -> T:
+            return await task
+
+        return self.run(wait())
+
+    def give_up(self, task: "asyncio.Task[T]") -> None:
+        async def cancel() -> None:
+            task.cancel()
+            await asyncio.wait([task])
+
+        self.run(cancel())
 
     def __enter__(self) -> "Brokers":
         self._portal.start()
@@ -36,6 +76,7 @@ class Brokers:
         except BaseException:
             self._portal.stop()
             raise
+        self.cluster.limits = Limits(request_s_max=PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,3 +84,38 @@ class Brokers:
             self.run(self.cluster.close())
         finally:
             self._portal.stop()
+
+
+def http_server(options: Options) -> str:
+    """The address of the HTTP door: as the user says, or as the broker does. SparkError: neither."""
+    given: str | None = options.get("goqueue.server")
+    if given is not None:
+        return given
+    servers: str | None = options.get("kafka.bootstrap.servers")
+    if servers is None:
+        raise SparkError(f"a {options.part} needs goqueue.server, or kafka.bootstrap.servers to ask where that is")
+    with Brokers(servers) as brokers:
+        return brokers.run(_ask_for_http(brokers.cluster, servers))
+
+
+async def _ask_for_http(cluster: Cluster, servers: str) -> str:
+    # The name of a broker is not known before it is asked, and each answers for itself.
+    request = DescribeConfigsRequest([DescribeConfigsResource(BROKER_RESOURCE, "", [HTTP_ADDRESS])])
+    answer = await cluster.ask_any(request, DescribeConfigsResponse)
+    for result in answer.results:
+        for config in result.configs:
+            if config.name == HTTP_ADDRESS and config.value:
+                return f"http://{config.value}"
+    raise SparkError(
+        f'the broker at {servers} does not tell its HTTP address: say it with .option("goqueue.server", ...)'
+    )
+
+
+@contextmanager
+def administration(server: str) -> Iterator[Admin]:
+    """Whatever is asked over HTTP. SparkError: nobody answers there."""
+    try:
+        with Admin(server) as admin:
+            yield admin
+    except (ConnectionLost, TimedOut) as error:
+        raise SparkError(f"goqueue.server={server!r} does not answer: {error}") from None

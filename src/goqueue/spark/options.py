@@ -24,11 +24,17 @@ class Part(StrEnum):
     TABLE = "table"
     SEGMENTS = "segments"
     SINK = "write"
+    SETTLE = "settling write"
 
 
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
-BROKERS = (*READS, Part.SINK)
+BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
+ALL_ROWS = (*ROWS, Part.SEGMENTS)
+ALL_READS = (*READS, Part.SEGMENTS)
+BATCHES = (Part.BATCH, Part.SEGMENTS)
+
+BAD_ROWS = ("permissive", "failfast", "deadletter")
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -111,15 +117,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.TABLE),
+        (*BROKERS, Part.SEGMENTS),
         "the HTTP address, for what needs it; otherwise the broker is asked",
     ),
-    Option("subscribe", names, READS, 'topics, with commas between; `load("orders")` says the same'),
-    Option("subscribePattern", text, READS, "all topics whose name matches this regular expression"),
+    Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
+    Option("subscribePattern", text, ALL_READS, "all topics whose name matches this regular expression"),
     Option("assign", document, ROWS, 'partitions, as JSON: {"orders": [0, 1]}'),
-    Option("startingOffsets", text, ROWS, 'earliest, latest, or JSON: {"orders": {"0": 23, "1": -2}}'),
-    Option("startingTimestamp", text, ROWS, "from this moment on: milliseconds since 1970, RFC 3339, or -10m"),
-    Option("startingOffsetsByTimestamp", document, ROWS, 'moments: {"orders": {"0": 1700000000000}}'),
+    Option("startingOffsets", text, ALL_ROWS, 'earliest, latest, or JSON: {"orders": {"0": 23, "1": -2}}'),
+    Option("startingTimestamp", text, ALL_ROWS, "from this moment on: milliseconds since 1970, RFC 3339, or -10m"),
+    Option("startingOffsetsByTimestamp", document, ALL_ROWS, 'moments: {"orders": {"0": 1700000000000}}'),
     Option(
         "startingOffsetsByTimestampStrategy",
         one_of("error", "latest"),
@@ -127,9 +133,9 @@ OPTIONS: tuple[Option, ...] = (
         "where nothing is that young: fail, or start at the end",
         "error",
     ),
-    Option("endingOffsets", text, (Part.BATCH,), "latest, or JSON as for startingOffsets", "latest"),
-    Option("endingTimestamp", text, (Part.BATCH,), "up to this moment, without it"),
-    Option("endingOffsetsByTimestamp", document, (Part.BATCH,), "a moment for each partition"),
+    Option("endingOffsets", text, BATCHES, "latest, or JSON as for startingOffsets", "latest"),
+    Option("endingTimestamp", text, BATCHES, "up to this moment, without it"),
+    Option("endingOffsetsByTimestamp", document, BATCHES, "a moment for each partition"),
     Option("maxOffsetsPerTrigger", number, (Part.STREAM,), "at most so many offsets in a micro-batch"),
     Option("maxRecordsPerTrigger", number, (Part.QUEUE,), "at most so many messages leased for a micro-batch", "10000"),
     Option("maxBytesPerTrigger", size, (Part.STREAM,), "about so many bytes in a micro-batch"),
@@ -138,37 +144,37 @@ OPTIONS: tuple[Option, ...] = (
     Option("minPartitions", number, ROWS, "at least so many Spark partitions: large ones are split"),
     Option("maxRecordsPerPartition", number, ROWS, "at most so many offsets in a Spark partition"),
     Option("failOnDataLoss", yes_or_no, ROWS, "fail when offsets that were wanted are gone", "true"),
-    Option("includeHeaders", yes_or_no, (*READS, Part.SEGMENTS), "a column `headers`", "false"),
-    Option("columns", names, (*READS, Part.SEGMENTS), "these columns only, in this order"),
+    Option("includeHeaders", yes_or_no, ALL_READS, "a column `headers`", "false"),
+    Option("columns", names, ALL_READS, "these columns only, in this order"),
     Option("groupIdPrefix", text, (Part.STREAM,), "the query's position is reported under this and the query's id"),
     Option("kafka.group.id", text, READS, "the group under which a query's position is reported, or that leases"),
     Option(
         "isolation.level",
         one_of("read_committed", "read_uncommitted"),
-        (*ROWS, Part.SEGMENTS),
+        ALL_ROWS,
         "whether open and aborted transactions are seen",
         "read_committed",
     ),
     Option(
         "valueFormat",
         one_of("raw", "json", "avro", "protobuf"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "decode the value by the registry",
         "raw",
     ),
-    Option("valueSubject", text, (*READS, Part.SEGMENTS), "the registry's subject; `<topic>-value` otherwise"),
+    Option("valueSubject", text, ALL_READS, "the registry's subject; `<topic>-value` otherwise"),
     Option(
         "badRows",
-        one_of("permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
+        one_of(*BAD_ROWS),
+        ALL_READS,
         "rows whose value does not fit: null columns and a reason, the end of the query, or the dead letters",
         "permissive",
     ),
     Option(
         "mode",
-        one_of("stream", "queue", "permissive", "failfast", "deadletter"),
-        (*READS, Part.SEGMENTS),
-        "`queue`: lease and settle rows; the others: the same as badRows",
+        one_of("stream", "queue", "settle", *BAD_ROWS),
+        (*ALL_READS, Part.SETTLE),
+        "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
@@ -184,10 +190,18 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "read",
         one_of("brokers", "segments"),
-        (*READS, Part.SEGMENTS),
+        ALL_READS,
         "`segments`: a data directory or backup, without a broker",
         "brokers",
     ),
+    Option(
+        "activeSegments",
+        yes_or_no,
+        (Part.SEGMENTS,),
+        "also the last segment of each partition, which a running broker writes to",
+        "false",
+    ),
+    Option("checkpointLocation", text, (Part.SINK, Part.SETTLE), "Spark's own: where a query remembers how far it is"),
     Option("path", text, tuple(Part), "what `load()` or `save()` was given"),
     Option(
         "partitioner",
@@ -268,6 +282,20 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     if folded.get("mode") == "queue":
         return Part.QUEUE
     return Part.STREAM if is_stream else Part.BATCH
+
+
+def bad_rows_said(options: Options) -> str | None:
+    """What shall become of bad rows, by either of its names. None: the user did not say."""
+    if options.has("badRows"):
+        return str(options.get("badRows"))
+    mode = options.get("mode")
+    return mode if mode in BAD_ROWS else None
+
+
+def part_of_write(given: Mapping[str, str]) -> Part:
+    """Which part of the source a write with these options is."""
+    is_settling = any(name.lower() == "mode" and value.lower() == "settle" for name, value in given.items())
+    return Part.SETTLE if is_settling else Part.SINK
 
 
 def _did_you_mean(name: str) -> str:

@@ -10,8 +10,24 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
-from goqueue.spark.options import Options, Part, part_of
+from goqueue.spark.formats.readers import (
+    TypedBatchReader,
+    TypedQueueReader,
+    TypedSegmentsReader,
+    TypedStreamReader,
+    schema_by_registry,
+    wants_types,
+)
+from goqueue.spark.options import Options, Part, part_of, part_of_write
+from goqueue.spark.queue.reader import QueueReader
+from goqueue.spark.queue.writer import SettleStreamWriter, SettleWriter
+from goqueue.spark.read.batch import BatchReader
+from goqueue.spark.read.columns import schema_of
+from goqueue.spark.read.stream import StreamReader
+from goqueue.spark.refused import RefusedStream
+from goqueue.spark.segments.reader import SegmentsReader, segments_schema
 from goqueue.spark.sink.writers import batch_writer, stream_writer
+from goqueue.spark.tables.reader import TableReader, table_schema
 
 
 class GoQueueDataSource(DataSource):
@@ -25,35 +41,60 @@ class GoQueueDataSource(DataSource):
         given = dict(self.options)
         return Options(given, part_of(given, is_stream=is_stream))
 
+    def _write_options(self) -> Options:
+        given = dict(self.options)
+        return Options(given, part_of_write(given))
+
     def schema(self) -> StructType:
         with told_in_one_line():
             # Spark asks before it says whether the read is a stream.
             given = dict(self.options)
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
-                raise SparkError("not built yet")
-            raise SparkError("not built yet")
+                return table_schema(options.need("table"))
+            if wants_types(options):
+                return schema_by_registry(options)
+            if options.part is Part.SEGMENTS:
+                return segments_schema(options)
+            return schema_of(options)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> DataSourceReader:
         with told_in_one_line():
             options = self._read_options(is_stream=False)
             if options.part is Part.TABLE:
-                raise SparkError("not built yet")
+                return TableReader(options)
             if options.part is Part.SEGMENTS:
-                raise SparkError("not built yet")
-            raise SparkError("not built yet")
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
-        with told_in_one_line():
-            options = self._read_options(is_stream=True)
+                return (TypedSegmentsReader if wants_types(options) else SegmentsReader)(schema, options)
             if options.part is Part.QUEUE:
-                raise SparkError("not built yet")
-            raise SparkError("not built yet")
+                raise SparkError("mode=queue is a stream: rows are leased for a while, so use spark.readStream")
+            return (TypedBatchReader if wants_types(options) else BatchReader)(schema, options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        try:
+            return self._stream_reader(schema)
+        except SparkError as error:
+            return RefusedStream(error)
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        options = self._read_options(is_stream=True)
+        if options.part is Part.TABLE:
+            raise SparkError("a table is no stream: use spark.read")
+        if options.part is Part.SEGMENTS:
+            raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
+        if options.part is Part.QUEUE:
+            return (TypedQueueReader if wants_types(options) else QueueReader)(schema, options)
+        return (TypedStreamReader if wants_types(options) else StreamReader)(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():
-            return batch_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)
+            options = self._write_options()
+            if options.part is Part.SETTLE:
+                return SettleWriter(schema, options)
+            return batch_writer(options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         with told_in_one_line():
-            return stream_writer(Options(dict(self.options), Part.SINK), schema, overwrite=overwrite)
+            options = self._write_options()
+            if options.part is Part.SETTLE:
+                return SettleStreamWriter(schema, options)
+            return stream_writer(options, schema, overwrite=overwrite)

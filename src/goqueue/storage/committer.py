@@ -7,6 +7,7 @@ it.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Condition, Thread
 
 from goqueue.storage.log import Log
@@ -51,37 +52,34 @@ class Committer:
             self._changed.notify()
 
     def run_once(self) -> bool:
-        """Sync every log that wants it now; False if none does."""
+        """Sync every log that wants it now; False if none does. Each is told at once: who waits for one log need not
+        wait for the disk to be done with the others."""
         with self._changed:
             self._collect_due()
             logs, self._wanted = self._wanted, {}
-        results: list[tuple[Log, PendingSync, float | Exception]] = []
         for log in logs:
             pending = PendingSync(log)
-            try:
-                results.append((log, pending, self._run(pending)))
-            except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
-                results.append((log, pending, error))
-        if results:
-            self._deliver(lambda: self._finish(results))
-        return bool(results)
+            self._deliver(partial(self._finish, log, pending, self._run(pending)))
+        return bool(logs)
 
-    def _run(self, pending: PendingSync) -> float:
-        """Returns how long it took, in seconds."""
+    def _run(self, pending: PendingSync) -> float | Exception:
+        """Returns how long it took, in seconds, or why it failed."""
         started_s = time.perf_counter()
-        pending.run()
+        try:
+            pending.run()
+        except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
+            return error
         return time.perf_counter() - started_s
 
-    def _finish(self, results: list[tuple[Log, PendingSync, float | Exception]]) -> None:
-        for log, pending, result in results:
-            try:
-                if isinstance(result, Exception):
-                    log.finish_sync(pending, result)
-                else:
-                    self.syncs_s.observe(result)
-                    log.finish_sync(pending)
-            except Exception as fault:  # noqa: BLE001  one log's fault must not keep the others from hearing
-                log.poison("note a sync", fault)
+    def _finish(self, log: Log, pending: PendingSync, result: float | Exception) -> None:
+        try:
+            if isinstance(result, Exception):
+                log.finish_sync(pending, result)
+            else:
+                self.syncs_s.observe(result)
+                log.finish_sync(pending)
+        except Exception as fault:  # noqa: BLE001  a fault of one log is its own
+            log.poison("note a sync", fault)
 
     def _collect_due(self) -> None:
         now_ms = self._now_ms()

@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass
 from goqueue.model.errors import BatchTooLarge, CorruptBatch
 from goqueue.records.batch import Batch
 from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.epochs import EpochHistory
+from goqueue.records.log_files import CLEANED_NAME
+from goqueue.records.walk import Expected
 from goqueue.storage import swap
 from goqueue.storage.compaction_rules import Keep, Survey
 from goqueue.storage.disk import Disk
-from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.log import NO_ROOM, Log
 from goqueue.storage.segment import Segment
 from goqueue.storage.snapshots import oldest_offset
-from goqueue.storage.swap import CLEANED_NAME, Manifest, Replacement
-from goqueue.storage.walk import Expected
+from goqueue.storage.swap import Manifest, Replacement
 
 KEYS_MAX = 4_000_000
 """Latest offsets held in memory at once, about 500 bytes each with a 100-byte key; what is left waits for the next
@@ -161,11 +162,14 @@ def install(log: Log, manifest: Manifest) -> bool:
             swap.sweep(log.disk, log.directory)  # nothing is decided without a manifest
             return False
         swap.install(log.disk, log.directory, manifest, log.state)
+        before_bytes = log.segments.size_bytes
         expected = Expected(log.state.epochs, has_gaps=True)
         for replacement in manifest.replacements:
             log.segments.replace([sealed[base] for base in replacement.sources], replacement.base_offset, expected)
     except OSError as error:
         raise log.poison("swap compacted segments in", error) from error
+    log.segments.compactions += 1
+    log.segments.compacted_away_bytes += before_bytes - log.segments.size_bytes
     return True
 
 

@@ -9,25 +9,21 @@
 - Tombstones and markers stay longer if a snapshot beside the log does not know of them.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
 
 from goqueue.model.errors import CorruptBatch
 from goqueue.records.batch import NO_PRODUCER, Batch, check_batch
-from goqueue.records.control import ControlKind, decode_control
 from goqueue.records.decode import DecodedRecord, decode
 from goqueue.records.rewrite import delete_horizon_ms, rebuild_batch
-
-FOR_EVER = 1 << 63
+from goqueue.records.transactions import FOR_EVER, Transactions
 
 
 class Survey:
     """How the transactions of a log ended, and which batch of each producer is the last; from the headers alone."""
 
     def __init__(self) -> None:
-        self._open: dict[int, int] = {}
-        """First offset of each producer's transaction that has no marker yet."""
-        self._aborted: dict[int, list[tuple[int, int]]] = {}
+        self._transactions = Transactions()
         self._last_batch: dict[int, int] = {}
 
     def add(self, batch: Batch) -> None:
@@ -37,35 +33,22 @@ class Survey:
         if not batch.is_marker:
             self._last_batch[producer] = batch.base_offset
             if batch.is_transactional:
-                self._open.setdefault(producer, batch.base_offset)
+                self._transactions.wrote(producer, batch.base_offset)
             return
-        try:
-            marker = decode_control(batch)
-        except CorruptBatch:
-            return  # the transaction counts as open: nothing of it is touched
-        if marker is None or marker.kind is ControlKind.UNKNOWN:
-            return
-        first_offset = self._open.pop(producer, None)
-        if marker.kind is ControlKind.ABORT and first_offset is not None:
-            self._aborted.setdefault(producer, []).append((first_offset, batch.base_offset))
+        with suppress(CorruptBatch):  # else the transaction counts as open: nothing of it is touched
+            self._transactions.ended(batch)
 
     def end_of_decided(self) -> int:
         """Every transactional record below it belongs to a transaction whose end is known."""
-        return min(self._open.values(), default=FOR_EVER)
+        return self._transactions.end_of_decided()
 
     def is_aborted(self, batch: Batch) -> bool:
         if not batch.is_transactional or batch.is_control:
             return False
-        spans = self._aborted.get(batch.producer_id, [])
-        following = bisect_right(spans, batch.base_offset, key=_marker_of)  # spans of one producer do not overlap
-        return following < len(spans) and spans[following][0] <= batch.base_offset
+        return self._transactions.is_aborted(batch.producer_id, batch.base_offset)
 
     def is_last_of_producer(self, batch: Batch) -> bool:
         return self._last_batch.get(batch.producer_id) == batch.base_offset
-
-
-def _marker_of(span: tuple[int, int]) -> int:
-    return span[1]
 
 
 class Keep:

@@ -5,11 +5,11 @@ that has no segment yet is made anew by whoever opens it.
 """
 
 from goqueue.records.batch import NO_EPOCH
+from goqueue.records.walk import Expected
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import LogOptions
 from goqueue.storage.recovery import Recovered
 from goqueue.storage.segment import Segment
-from goqueue.storage.walk import Expected
 
 
 def create(

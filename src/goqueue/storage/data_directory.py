@@ -6,6 +6,7 @@ from contextlib import suppress
 from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
 from goqueue.model.names import check_topic_name
 from goqueue.records.batch import NO_EPOCH
+from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.committer import Committer
 from goqueue.storage.disk import Disk, Lock
 from goqueue.storage.log import Log
@@ -15,7 +16,6 @@ from goqueue.storage.retention import expire
 from goqueue.telemetry.logs import get_logger
 
 LOCK_NAME = "lock"
-LOGS_NAME = "logs"
 DELETED_NAME = "deleted"
 
 events = get_logger("storage")

@@ -4,30 +4,15 @@
 """
 
 from contextlib import suppress
-from struct import Struct
-from typing import NamedTuple
 
 from goqueue.model.errors import DamagedFile
+from goqueue.records.log_files import INDEX_SUFFIX, Kind, Summary, pack, read_frame
 from goqueue.storage import side_file
 from goqueue.storage.disk import Disk
 from goqueue.storage.index import OffsetIndex, TimeIndex
-from goqueue.storage.side_file import Kind
 
-INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-SUMMARY = Struct("<qqqqq")
-
-
-class Summary(NamedTuple):
-    """Invariant: it is saved only after the log was synced up to `end_position`, so what it describes is known to be on
-    the disk."""
-
-    base_offset: int
-    end_position: int
-    end_offset: int
-    max_timestamp: int
-    created_ms: int
 
 
 def load_summary(disk: Disk, stem: str) -> Summary | None:
@@ -36,7 +21,7 @@ def load_summary(disk: Disk, stem: str) -> Summary | None:
     except OSError:
         return None
     try:
-        return Summary(*SUMMARY.unpack(side_file.read_frame(file, 0, Kind.SUMMARY)[0]))
+        return Summary.read(file)[0]
     except (OSError, DamagedFile):
         return None
     finally:
@@ -44,19 +29,19 @@ def load_summary(disk: Disk, stem: str) -> Summary | None:
 
 
 def save(disk: Disk, stem: str, summary: Summary, index: OffsetIndex, time_index: TimeIndex) -> None:
-    head = side_file.pack(Kind.SUMMARY, SUMMARY.pack(*summary))
-    _overwrite(disk, stem + INDEX_SUFFIX, head + side_file.pack(Kind.OFFSET_INDEX, index.encode()))
-    _overwrite(disk, stem + TIME_INDEX_SUFFIX, side_file.pack(Kind.TIME_INDEX, time_index.encode()))
+    head = pack(Kind.SUMMARY, summary.encode())
+    _overwrite(disk, stem + INDEX_SUFFIX, head + pack(Kind.OFFSET_INDEX, index.encode()))
+    _overwrite(disk, stem + TIME_INDEX_SUFFIX, pack(Kind.TIME_INDEX, time_index.encode()))
 
 
 def load(disk: Disk, stem: str, base_offset: int, end_position: int) -> tuple[OffsetIndex, TimeIndex]:
     """OSError or DamagedFile if they are not there, not sound, or describe another state of the segment."""
     file = disk.open(stem + INDEX_SUFFIX)
     try:
-        body, position = side_file.read_frame(file, 0, Kind.SUMMARY)
-        if Summary(*SUMMARY.unpack(body)).end_position != end_position:
+        summary, position = Summary.read(file)
+        if summary.end_position != end_position:
             raise DamagedFile("the offset index describes another state of its segment")
-        index = OffsetIndex.decode(base_offset, side_file.read_frame(file, position, Kind.OFFSET_INDEX)[0])
+        index = OffsetIndex.decode(base_offset, read_frame(file, position, Kind.OFFSET_INDEX)[0])
     finally:
         file.close()
     time_index = TimeIndex.decode(side_file.load(disk, stem + TIME_INDEX_SUFFIX, Kind.TIME_INDEX))

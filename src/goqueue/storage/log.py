@@ -6,6 +6,7 @@ from threading import Lock
 
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
+from goqueue.records.walk import Damage
 from goqueue.storage import segment_reads
 from goqueue.storage.creation import create
 from goqueue.storage.disk import Disk
@@ -15,7 +16,6 @@ from goqueue.storage.recovery import Recovered, RecoveryReport, recover
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import Slice
 from goqueue.storage.segments import SegmentList
-from goqueue.storage.walk import Damage
 from goqueue.telemetry.logs import get_logger
 
 OFFSETS_PER_SEGMENT_MAX = 1 << 31

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goqueue.model.errors import DamagedFile
+from goqueue.records.log_files import STATE_NAME, base_offset_of
+from goqueue.records.walk import Damage, Expected, claimed_frame, ends_in_zeros, is_zero, lost_a_sector
 from goqueue.storage import index_files, swap
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import LogOptions
-from goqueue.storage.segment import LOG_SUFFIX, Segment
-from goqueue.storage.state import STATE_NAME, LogState
-from goqueue.storage.walk import Damage, Expected, claimed_frame, ends_in_zeros, is_zero, lost_a_sector
+from goqueue.storage.segment import Segment
+from goqueue.storage.state import LogState
 
-BASE_DIGITS = 20
 COPY_BYTES = 1024 * 1024
 
 
@@ -90,9 +90,9 @@ def _load_segments(
 ) -> list[Segment]:
     bases = []
     for name in disk.list(directory):
-        stem, dot, suffix = name.partition(".")
-        if dot + suffix == LOG_SUFFIX and len(stem) == BASE_DIGITS and stem.isascii() and stem.isdigit():
-            bases.append(int(stem))
+        base = base_offset_of(name)
+        if base is not None:
+            bases.append(base)
         elif name.endswith(".tmp"):
             disk.remove(f"{directory}/{name}")
     segments = []

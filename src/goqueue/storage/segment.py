@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from goqueue.model.errors import DamagedFile, ReadFailed
 from goqueue.records.batch import LENGTH_END, PREFIX, Batch
+from goqueue.records.log_files import LOG_SUFFIX, Summary
+from goqueue.records.walk import Damage, Expected, walk
 from goqueue.storage import index_files
 from goqueue.storage.disk import Disk, File
 from goqueue.storage.index import EARLIEST_MS, OffsetIndex, TimeIndex
-from goqueue.storage.index_files import Summary
 from goqueue.storage.options import KIB, MIB
-from goqueue.storage.walk import Damage, Expected, walk
 
-LOG_SUFFIX = ".log"
 ALLOCATION_BYTES_MIN = 64 * KIB
 ALLOCATION_BYTES_MAX = 8 * MIB
 

@@ -4,13 +4,13 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from goqueue.records.epochs import EpochHistory
+from goqueue.records.walk import Damage, Expected
 from goqueue.storage import index_files
 from goqueue.storage.disk import Disk
-from goqueue.storage.epochs import EpochHistory
 from goqueue.storage.options import LogOptions
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import locate
-from goqueue.storage.walk import Damage, Expected
 
 LOADED_INDEXES_MAX = 32
 """Of sealed segments, per log: a terabyte of log must not keep gigabytes of index in memory."""
@@ -34,6 +34,8 @@ class SegmentList:
         self._segments = segments
         self._on_damage = on_damage
         self._loaded: OrderedDict[int, Segment] = OrderedDict()
+        self.created = self.dropped = self.compactions = self.compacted_away_bytes = 0
+        """Since it was opened."""
         for segment in segments:
             segment.on_damage = on_damage
 
@@ -75,6 +77,7 @@ class SegmentList:
         """Begin a new active segment behind the last one, which the caller seals."""
         segment = self._create(self.active.next_offset, epochs, now_ms)
         self._segments.append(segment)
+        self.created += 1
         return segment
 
     def _create(self, base_offset: int, epochs: EpochHistory, now_ms: int) -> Segment:
@@ -131,6 +134,7 @@ class SegmentList:
     def drop_before(self, first: Segment) -> None:
         while self._segments[0] is not first:
             self._forget(self._segments.pop(0))
+            self.dropped += 1
         self._disk.sync_directory(self._directory)
 
     def replace(self, old: list[Segment], base_offset: int, expected: Expected) -> None:

@@ -1,49 +1,12 @@
-"""Our own small files beside the log (indexes, state): framed, so that damage is seen before it is believed.
-
-A frame is `GQ`, version, kind, CRC-32C of the body, body length, body. A file holds one or more frames.
+"""Our own small files beside the log (indexes, state), saved and loaded whole. What they look like is said in
+`records.log_files`.
 """
 
-from enum import IntEnum
-from struct import Struct
+from goqueue.records.log_files import Kind, pack, read_frame
+from goqueue.storage.disk import Disk
 
-from crc32c import crc32c
-
-from goqueue.model.errors import DamagedFile
-from goqueue.storage.disk import Disk, File
-
-MAGIC = b"GQ"
-VERSION = 1
-FRAME = Struct("<2sBBII")
 DRAFT = ".tmp"
 """Behind the name of a file that is being written; recovery sweeps up what a crash leaves of them."""
-
-
-class Kind(IntEnum):
-    SUMMARY = 1
-    OFFSET_INDEX = 2
-    TIME_INDEX = 3
-    LOG_STATE = 4
-    COMPACTION = 5
-
-
-def pack(kind: Kind, body: bytes) -> bytes:
-    return FRAME.pack(MAGIC, VERSION, kind, crc32c(body), len(body)) + body
-
-
-def read_frame(file: File, position: int, kind: Kind) -> tuple[bytes, int]:
-    """The body of the frame at `position` and where the next one starts."""
-    head = file.read(position, FRAME.size)
-    if len(head) < FRAME.size:
-        raise DamagedFile(f"{kind.name.lower()} frame cut off at byte {position}")
-    magic, version, found, crc, length = FRAME.unpack(head)
-    if magic != MAGIC or version != VERSION or found != kind:
-        raise DamagedFile(f"no {kind.name.lower()} frame of version {VERSION} at byte {position}")
-    if length > file.size() - position - FRAME.size:
-        raise DamagedFile(f"{kind.name.lower()} frame is longer than its file")
-    body = file.read(position + FRAME.size, length)
-    if len(body) != length or crc32c(body) != crc:
-        raise DamagedFile(f"{kind.name.lower()} frame has a wrong checksum")
-    return body, position + FRAME.size + length
 
 
 def load(disk: Disk, path: str, kind: Kind) -> bytes:

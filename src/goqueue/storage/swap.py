@@ -10,14 +10,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from goqueue.model.errors import DamagedFile
+from goqueue.records.log_files import CLEANED_NAME, LOG_SUFFIX, MANIFEST_NAME, Kind
 from goqueue.storage import index_files, side_file
 from goqueue.storage.disk import Disk
-from goqueue.storage.segment import LOG_SUFFIX, segment_path
-from goqueue.storage.side_file import Kind
+from goqueue.storage.segment import segment_path
 from goqueue.storage.state import LogState
-
-MANIFEST_NAME = "compaction"
-CLEANED_NAME = "cleaned"
 
 
 @dataclass(frozen=True, slots=True)

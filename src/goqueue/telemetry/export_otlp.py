@@ -1,21 +1,17 @@
 """Spans to a collector: OTLP over HTTP, by the OpenTelemetry SDK. Imported only where it is switched on."""
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link as OtelLink
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from goqueue.telemetry.otlp import MS_NS, NOT_TAKEN, SCOPE, TIMEOUT_S, resource
 from goqueue.telemetry.spans import Span
 
 SPANS_PER_REQUEST = 512
-TIMEOUT_S = 5.0
-MS_NS = 1_000_000
 
 _KINDS = {"producer": SpanKind.PRODUCER, "consumer": SpanKind.CONSUMER, "internal": SpanKind.INTERNAL}
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
@@ -25,19 +21,14 @@ class OtlpSink:
     name = "otlp"
 
     def __init__(self, endpoint: str, about: Mapping[str, str]) -> None:
-        """`about` says who we are."""
-        # What goes wrong is told once, by whoever called us, and not by every retry.
-        logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
-        logging.getLogger("opentelemetry").propagate = False
-        self._resource = Resource.create({"service.name": "goqueue", **about})
-        self._scope = InstrumentationScope("goqueue")
+        self._resource = resource(about)
         self._exporter = OTLPSpanExporter(endpoint=endpoint, timeout=TIMEOUT_S)
 
     def write(self, spans: Sequence[Span]) -> None:
         for first in range(0, len(spans), SPANS_PER_REQUEST):
             some = [self._made(span) for span in spans[first : first + SPANS_PER_REQUEST]]
             if self._exporter.export(some) is not SpanExportResult.SUCCESS:
-                raise OSError("the collector did not take them")
+                raise OSError(NOT_TAKEN)
 
     def close(self) -> None:
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
@@ -57,7 +48,7 @@ class OtlpSink:
             status=Status(StatusCode.ERROR, span.error) if span.error else Status(StatusCode.UNSET),
             start_time=span.start_ms * MS_NS,
             end_time=span.end_ms * MS_NS,
-            instrumentation_scope=self._scope,
+            instrumentation_scope=SCOPE,
         )
 
 

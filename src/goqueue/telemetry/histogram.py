@@ -7,6 +7,7 @@ from typing import NamedTuple
 from goqueue.telemetry.trace_ids import Spot
 
 LATENCY_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+VALIDATION_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05)
 SLOW_S = 0.025
 """What took longer is worth an example."""
 
@@ -44,6 +45,11 @@ class Histogram:
         self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
         self.examples.update(other.examples)
+
+    def copied(self) -> "Histogram":
+        made = Histogram(self.bounds)
+        made.add(self)
+        return made
 
     @property
     def count(self) -> int:

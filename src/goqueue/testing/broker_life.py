@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
@@ -24,6 +24,9 @@ from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.memory_node import MemoryNode, PromptCommitter
 from goqueue.testing.message import Duration
 
+if TYPE_CHECKING:
+    from goqueue.doors.grpc.door import GrpcDoor
+
 T = TypeVar("T")
 
 START = "2026-01-01T00:00:00Z"
@@ -34,6 +37,10 @@ QUIET_TURNS = 10
 """Of the event loop without anything happening here: then all tasks of a test are taken to be waiting."""
 TURNS_MAX = 1000
 """A test with a task that never rests must still be able to let time pass."""
+
+
+DRAIN_S = 0.2
+"""Calls of gRPC clients may wait for a clock that no test moves any more."""
 
 
 class BrokerDown(GoQueueError):
@@ -55,7 +62,7 @@ class Running:
             with suppress(PowerLost):
                 self.node.close()  # or the disk would stay locked
             raise
-        self.doors: dict[str, KafkaDoor | HttpDoor] = {}
+        self.doors: dict[str, KafkaDoor | HttpDoor | GrpcDoor] = {}
         self.sqs: SqsApp | None = None
 
 
@@ -107,6 +114,11 @@ class BrokerLife:
     def http(self) -> str:
         """The URL that HTTP and SQS clients use; the same after a restart."""
         return f"http://{self._address('http')}"
+
+    @property
+    def grpc(self) -> str:
+        """Where gRPC clients connect; the same after a restart."""
+        return self._address("grpc")
 
     def _address(self, door: str) -> str:
         if door not in self._live().doors:
@@ -209,8 +221,11 @@ class BrokerLife:
             return
         for name, port in self._ports.items():
             broker = running.node.broker
+            door: KafkaDoor | HttpDoor | GrpcDoor
             if name == "kafka":
-                door: KafkaDoor | HttpDoor = KafkaDoor(broker)
+                door = KafkaDoor(broker)
+            elif name == "grpc":
+                door = _grpc_door(broker)
             else:
                 running.sqs = SqsApp(broker)
                 door = HttpDoor(HttpApp(broker, by_header={TARGET: running.sqs}))
@@ -320,3 +335,9 @@ class BrokerLife:
     def _happened(self) -> tuple[object, int]:
         running = self._running
         return running, 0 if running is None else running.life.calls
+
+
+def _grpc_door(broker: Broker) -> "GrpcDoor":
+    from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits  # most tests do without, and it takes time
+
+    return GrpcDoor(broker, GrpcLimits(drain_s_max=DRAIN_S))

@@ -47,11 +47,12 @@ def broker(
     clock: Literal["virtual", "real"] = "virtual",
     kafka: bool = False,
     http: bool = False,
+    grpc: bool = False,
     now: str | int | None = None,
     disk: MemoryDisk | None = None,
 ) -> "MemoryBroker":
     """For `async with broker() as b`. `now` sets the virtual clock; `disk` may be one that an earlier broker left."""
-    return MemoryBroker(clock=clock, kafka=kafka, http=http, now=now, disk=disk)
+    return MemoryBroker(clock=clock, kafka=kafka, http=http, grpc=grpc, now=now, disk=disk)
 
 
 class MemoryBroker(BrokerCare):
@@ -63,10 +64,11 @@ class MemoryBroker(BrokerCare):
         clock: Literal["virtual", "real"] = "virtual",
         kafka: bool = False,
         http: bool = False,
+        grpc: bool = False,
         now: str | int | None = None,
         disk: MemoryDisk | None = None,
     ) -> None:
-        doors = [name for name, is_wanted in (("kafka", kafka), ("http", http)) if is_wanted]
+        doors = [name for name, is_wanted in (("kafka", kafka), ("http", http), ("grpc", grpc)) if is_wanted]
         super().__init__(clock, doors, now, disk)
 
     async def __aenter__(self) -> Self:

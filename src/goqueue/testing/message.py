@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
-from goqueue.broker.dead_letters import ATTEMPTS, DIED_AT, ERROR, GROUP, OFFSET, PARTITION, REASON
 from goqueue.broker.schedules import Found
 from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How, Verdict, Wanted
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms, shown
+from goqueue.records.dead_letters import ATTEMPTS, DIED_AT, ERROR, GROUP, OFFSET, PARTITION, REASON
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.wishes import lane_and_expiry, parse_lane
 

@@ -10,7 +10,10 @@ import pytest
 if TYPE_CHECKING:
     from goqueue.testing.memory_broker import MemoryBroker
 
-MARKER = "goqueue(clock, kafka, now, disk): what goqueue.testing.broker is called with for the fixture goqueue_broker."
+MARKER = (
+    "goqueue(clock, kafka, http, grpc, now, disk):"
+    " what goqueue.testing.broker is called with for the fixture goqueue_broker."
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

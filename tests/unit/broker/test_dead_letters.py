@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How, Verdict, Wanted
 from goqueue.broker.topics import AddPartitions
 from goqueue.machines.controller import PartitionLimits
 from goqueue.machines.delivery_commands import Place
 from goqueue.model.lanes import Lane
+from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 LEASE_MS = 30_000

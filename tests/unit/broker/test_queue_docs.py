@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker import dead_letters
 from goqueue.broker.group_options import ALL_OPTIONS
 from goqueue.model.topics import TopicOptions, dotted
+from goqueue.records import dead_letters
 from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY
 
 PAGE = Path(__file__).parents[3] / "docs" / "queue.md"

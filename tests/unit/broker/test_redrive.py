@@ -63,6 +63,15 @@ def test_redriven_records_are_delivered_again_and_their_letters_are_dealt_with()
     assert node.values("orders") == [b"a", b"b", b"a", b"b"]
 
 
+def test_dead_letters_can_be_chosen_by_their_places() -> None:
+    node = with_dead(b"a", b"b", b"c")
+    assert redrive(node, places={0: frozenset({0, 2, 9}), 7: frozenset({1})}) == RedriveReport(
+        redriven=2, filtered_out=1
+    )
+    assert listed(node) == [b"b"]
+    assert redrive(node, places={}) == RedriveReport(filtered_out=1)
+
+
 @pytest.mark.parametrize("how", STARTS)
 def test_nothing_is_redriven_again_after_a_restart(how: str) -> None:
     node = with_dead(b"a", b"b", b"c")

@@ -1,16 +1,20 @@
 """Dashboards and rules ask for nothing that there is not."""
 
+import asyncio
 import json
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import httpx
 import promql_parser as ql
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from goqueue.broker.metrics.catalogue import HISTOGRAM, METRICS
+from goqueue.testing import broker
 from tests.promql import names_in
 from tests.unit.deploy.alerts import DEPLOY, RULES, RULES_FILE, promtool
 
@@ -96,3 +100,28 @@ def test_prometheus_takes_our_files() -> None:
         if tool is not None:
             ran = subprocess.run([tool, "check", what, str(path)], capture_output=True, text=True, check=False)
             assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+LINTED = ['goqueue_broker_topic_count non-histogram and non-summary metrics should not have "_count" suffix']
+"""The name is older than the rule."""
+
+
+def test_prometheus_takes_what_a_scrape_returns() -> None:
+    async def scrape() -> str:
+        async with broker(http=True) as b, httpx.AsyncClient(base_url=b.http) as http:
+            await b.create_topic("orders")
+            await b.publish("orders", b"x")
+            for message in await b.receive("orders", 'quo"ted'):
+                await message.ack()
+            return (await http.get("/metrics")).text
+
+    text = asyncio.run(scrape())
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert all(family.documentation and family.samples for family in families.values())
+    ours = {name for name in families if name.startswith("goqueue_")}
+    assert len(ours) > len(METRICS) // 2
+    assert text.count("# TYPE ") == len(families), "a metric comes twice"
+    tool = promtool()
+    if tool is not None:
+        ran = subprocess.run([tool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        assert (ran.stdout + ran.stderr).splitlines() == LINTED

@@ -229,7 +229,7 @@ def test_a38_the_next_deadline_is_found_without_looking_at_timers() -> None:
 
 
 def test_levels_are_those_of_the_plan() -> None:
-    assert [TICK_MS << shift for shift in SHIFTS] == [10, 2560, 163_840, 10_485_760]
+    assert [TICK_MS << shift for shift in SHIFTS] == [5, 2560, 163_840, 10_485_760]
     clock = running(NOW_MS - NOW_MS % BORDERS_MS[-1])
     for delay_ms in (100, 10_000, HOUR_MS, 6 * HOUR_MS, 8 * DAY_MS, YEAR_MS):
         clock.set(delay_ms)

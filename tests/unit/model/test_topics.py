@@ -110,3 +110,20 @@ def test_an_image_shows_one_moment() -> None:
         image.topics["x"] = topic  # type: ignore[index]
     assert image.by_id(topic.id) is topic
     assert image.by_id(b"other") is None
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "is_plain"),
+    [
+        ("schema_validation", "reject", False),
+        ("schema_validation", "dead-letter", False),
+        ("cleanup_policy", "compact,delete", False),
+        ("delay_order", "hold_key", False),
+        ("durability", "os", True),
+    ],
+)
+def test_a_topic_is_plain_if_none_of_its_options_is_about_single_records(
+    option: str, value: str, is_plain: bool
+) -> None:
+    assert DEFAULTS.is_plain
+    assert replace(DEFAULTS, **{option: value}).is_plain is is_plain  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert str(told.value) == (
         "there is no option 'subscrib'; did you mean subscribe?; "
         "minPartitions: 'x' is no whole number above 0; "
-        "endingOffsets is no option of a stream read, but of batch read"
+        "endingOffsets is no option of a stream read, but of batch read, segments"
     )
 
 

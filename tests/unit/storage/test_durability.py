@@ -86,6 +86,23 @@ def test_writes_during_a_sync_are_synced_without_another_append() -> None:
     assert log.acknowledged_offset == 2
 
 
+def test_who_waits_for_one_log_need_not_wait_for_the_sync_of_another() -> None:
+    disk = MemoryDisk()
+    logs = [Log.open(disk, f"logs/{name}/0", SMALL, 0) for name in "ab"]
+    told = []
+
+    def deliver(call: Callable[[], None]) -> None:
+        call()
+        told.append([log.acknowledged_offset for log in logs])
+
+    commits = Committer(deliver, lambda: 0)
+    for log in logs:
+        commits.add(log)
+        append(log, batch(b"x"))
+    assert commits.run_once()
+    assert told == [[1, 0], [1, 1]]
+
+
 def test_a_new_segment_is_durable_before_anything_in_it_is_acknowledged() -> None:
     disk = MemoryDisk()
     log = open_log(disk)

@@ -1,8 +1,8 @@
 import pytest
 
 from goqueue.model.errors import DamagedFile
+from goqueue.records.log_files import Kind
 from goqueue.storage import side_file
-from goqueue.storage.side_file import Kind
 from goqueue.testing.memory_disk import MemoryDisk
 
 

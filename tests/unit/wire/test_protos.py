@@ -1,6 +1,8 @@
 """The .proto files and what was made of them."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ FILES: tuple[FileDescriptor, ...] = tuple(
 )
 GIVEN_ZEROS = {"AckMode", "ConsumeStartPosition", "ServingStatus"}
 """Named by those who came before us: their zero is a value."""
+BUF = shutil.which("buf")
 GIVEN_METHODS = {"Subscribe", "Check", "Watch"}
 """Likewise: their messages are named otherwise."""
 
@@ -68,3 +71,24 @@ def test_the_rules_of_buf_are_followed(file: FileDescriptor) -> None:
             assert is_standard == (method.name not in GIVEN_METHODS), method.name
     for message in file.message_types_by_name.values():
         assert all(snake(field.name) == field.name for field in message.fields), message.name
+    if BUF is not None:  # it knows more rules, where it is installed
+        done = subprocess.run(
+            [BUF, "lint", "--path", file.name], cwd=PROTOS, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_each_message_has_one_method_but_for_what_was_given() -> None:
+    """As an answer or as a request: else one cannot change without the other."""
+    users: dict[str, set[str]] = {}
+    for file in FILES:
+        for service in file.services_by_name.values():
+            for method in service.methods:
+                for kind in (method.input_type, method.output_type):
+                    users.setdefault(kind.name, set()).add(method.name)
+    shared = {name: methods for name, methods in users.items() if len(methods) > 1}
+    assert shared == {
+        "ConsumeResponse": {"Consume", "Subscribe"},
+        "HealthCheckRequest": {"Check", "Watch"},
+        "HealthCheckResponse": {"Check", "Watch"},
+    }

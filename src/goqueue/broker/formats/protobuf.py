@@ -23,10 +23,11 @@ from goqueue.broker.formats.protobuf_evolution import differences
 from goqueue.broker.formats.protobuf_text import proto_text
 from goqueue.broker.formats.protobuf_values import wire_fault
 from goqueue.model.schemas import InvalidSchema
+from goqueue.records.protobuf_files import message_at, pool_of
+from goqueue.records.schema_framing import message_indexes
 
 SELF = "default.proto"
 WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
-INDEXES_MAX = 32
 ERRORS_MAX = 5
 
 _SERIALIZED = re.compile(r"AddSerializedFile\((b'.*')\)")
@@ -43,7 +44,7 @@ class ProtobufSchema:
             _check_name(each.name)
             known[each.name] = _file(each.text, each.name, known)
         file = _file(text, SELF, known)
-        self._pool = _pool([*known.values(), file])
+        self._pool = pool_of([*known.values(), file], _well_known)
         try:
             self.descriptor: FileDescriptor = self._pool.FindFileByName(SELF)
         except (TypeError, KeyError, ValueError) as error:
@@ -69,7 +70,7 @@ class ProtobufSchema:
 
     def fault(self, payload: bytes, is_framed: bool) -> str | None:
         try:
-            indexes, start = _indexes(payload) if is_framed else ((0,), 0)
+            indexes, start = message_indexes(payload) if is_framed else ((0,), 0)
             descriptor, kind = self._kind(indexes)
         except ValueError as error:
             return f"the value: {error}"
@@ -82,14 +83,7 @@ class ProtobufSchema:
         return f"field {missing[0]}: it is required and not there" if missing else None
 
     def _kind(self, indexes: tuple[int, ...]) -> tuple[Descriptor, type[Message]]:
-        found: Sequence[Descriptor] = list(self.descriptor.message_types_by_name.values())
-        descriptor: Descriptor | None = None
-        for index in indexes:
-            if not 0 <= index < len(found):
-                raise ValueError(f"its schema has no message {'/'.join(map(str, indexes))}")
-            descriptor = found[index]
-            found = descriptor.nested_types
-        assert descriptor is not None
+        descriptor = message_at(self.descriptor, indexes)
         kind = self._classes.get(indexes)
         if kind is None:
             kind = self._classes[indexes] = message_factory.GetMessageClass(descriptor)
@@ -146,31 +140,6 @@ def _told(errors: Sequence[Any]) -> str:
     return "; ".join(told[:ERRORS_MAX])
 
 
-def _pool(files: Sequence[Any]) -> Any:
-    """Its own: two schemas may well have a message of the same name."""
-    pool = descriptor_pool.DescriptorPool()
-    waiting = {file.name: file for file in files}
-    added: set[str] = set()
-
-    def add(name: str, depth: int) -> None:
-        if name in added:
-            return
-        added.add(name)
-        file = waiting.get(name) or _well_known(name)
-        if file is None or depth > INDEXES_MAX:
-            raise InvalidSchema(f"not a Protobuf schema: {name!r} is imported, but is none of its references")
-        for dependency in file.dependency:
-            add(dependency, depth + 1)
-        try:
-            pool.Add(file)
-        except (TypeError, ValueError) as error:
-            raise InvalidSchema(f"not a Protobuf schema: {error}") from None
-
-    for name in waiting:
-        add(name, 0)
-    return pool
-
-
 def _well_known(name: str) -> Any:
     if not name.startswith("google/protobuf/") or not _NAME.fullmatch(name) or ".." in name:
         return None
@@ -187,29 +156,3 @@ def _check_name(name: str) -> None:
     """It becomes the name of a file, for a moment."""
     if not _NAME.fullmatch(name) or name.startswith("/") or ".." in name.split("/") or name == SELF:
         raise InvalidSchema(f"{name!r} cannot be the name of a reference in a Protobuf schema")
-
-
-def _indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """Which message of its schema a value is: a path of numbers, zigzag; a single 0 stands for the first."""
-    count, at = _varint(payload, 0)
-    if count == 0:
-        return (0,), at
-    if not 0 < count <= INDEXES_MAX:
-        raise ValueError(f"{count} message indexes")
-    indexes = []
-    for _ in range(count):
-        index, at = _varint(payload, at)
-        indexes.append(index)
-    return tuple(indexes), at
-
-
-def _varint(payload: bytes, at: int) -> tuple[int, int]:
-    shift = number = 0
-    while at < len(payload) and shift < INDEXES_MAX:
-        byte = payload[at]
-        number |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-        shift += 7
-    raise ValueError("no message indexes behind the id of the schema")

@@ -51,7 +51,12 @@ METRICS = (
         BY_BOTH,
         "Messages leased to a consumer of a queue group, or sent to a stream reader (no group: a fetch names none).",
     ),
-    Metric("goqueue_broker_bytes_consumed_total", COUNTER, BY_TOPIC, "Bytes of batches sent to stream readers."),
+    Metric(
+        "goqueue_broker_bytes_consumed_total",
+        COUNTER,
+        BY_BOTH,
+        "Bytes of batches sent to stream readers, or read for what was leased.",
+    ),
     Metric(
         "goqueue_broker_fetch_latency_seconds",
         HISTOGRAM,
@@ -65,6 +70,27 @@ METRICS = (
     Metric("goqueue_broker_messages_expired_total", COUNTER, BY_BOTH, "Messages whose time to live ended unread."),
     Metric("goqueue_broker_messages_dead_lettered_total", COUNTER, BY_BOTH, "Messages written to a dead letter topic."),
     Metric("goqueue_broker_messages_redriven_total", COUNTER, BY_BOTH, "Dead letters sent back to their topic."),
+    Metric(
+        "goqueue_broker_ack_latency_seconds",
+        HISTOGRAM,
+        ("topic", "ack_type"),
+        "Time until what a consumer said of its messages was durable, per request.",
+    ),
+    # -- schemas
+    Metric("goqueue_broker_schemas", GAUGE, (), "Schemas that are registered, each once."),
+    Metric("goqueue_broker_schema_subjects", GAUGE, (), "Subjects that have a version which is not deleted."),
+    Metric(
+        "goqueue_broker_schema_validations_total",
+        COUNTER,
+        ("topic", "result"),
+        "Messages held against a schema: passed or failed.",
+    ),
+    Metric(
+        "goqueue_broker_schema_validation_latency_seconds",
+        HISTOGRAM,
+        BY_TOPIC,
+        "Time to hold a batch against its schemas.",
+    ),
     # -- what waits
     Metric("goqueue_broker_delayed_messages_scheduled_total", COUNTER, BY_TOPIC, "Messages taken to wait for a time."),
     Metric("goqueue_broker_delayed_messages_fired_total", COUNTER, BY_TOPIC, "Delayed messages that became due."),
@@ -76,6 +102,13 @@ METRICS = (
     Metric("goqueue_broker_retries_pending", GAUGE, BY_BOTH, "Messages that wait for their next delivery."),
     # -- transactions
     Metric("goqueue_broker_transactions_open", GAUGE, (), "Transactions that are under way."),
+    Metric("goqueue_broker_transactions_started_total", COUNTER, (), "Transactions begun."),
+    Metric(
+        "goqueue_broker_transaction_latency_seconds",
+        HISTOGRAM,
+        (),
+        "Time from the first that belongs to a transaction to when all is written that ends it.",
+    ),
     Metric("goqueue_broker_transactions_committed_total", COUNTER, (), "Transactions committed."),
     Metric("goqueue_broker_transactions_aborted_total", COUNTER, (), "Transactions aborted."),
     # -- the node
@@ -87,12 +120,24 @@ METRICS = (
     Metric("goqueue_broker_requests_total", COUNTER, ("door",), "Requests of clients."),
     Metric("goqueue_broker_requests_malformed_total", COUNTER, ("door",), "Requests that made no sense."),
     Metric("goqueue_broker_http_responses_total", COUNTER, ("status",), "Answers of the HTTP and SQS doors."),
+    Metric("goqueue_broker_grpc_calls_open", GAUGE, ("method",), "Calls of gRPC clients that go on, streams mostly."),
+    Metric("goqueue_broker_grpc_calls_total", COUNTER, ("method", "code"), "Calls of gRPC clients that have ended."),
     # -- storage
     Metric("goqueue_storage_bytes_written_total", COUNTER, BY_TOPIC, "Bytes appended to logs, the broker's own too."),
+    Metric("goqueue_storage_bytes_read_total", COUNTER, BY_TOPIC, "Bytes read from logs, by clients and the broker."),
     Metric("goqueue_storage_log_end_offset", GAUGE, BY_TOPIC, "End of the log, summed over partitions.", True),
     Metric("goqueue_storage_log_start_offset", GAUGE, BY_TOPIC, "Start of the log, summed over partitions.", True),
     Metric("goqueue_storage_log_size_bytes", GAUGE, BY_TOPIC, "Bytes of the log on the disk.", True),
     Metric("goqueue_storage_segments", GAUGE, BY_TOPIC, "Segments of the log.", True),
+    Metric("goqueue_storage_segments_created_total", COUNTER, BY_TOPIC, "Segments begun behind a full or old one."),
+    Metric("goqueue_storage_segments_deleted_total", COUNTER, BY_TOPIC, "Segments deleted by retention."),
+    Metric("goqueue_storage_compaction_runs_total", COUNTER, BY_TOPIC, "Compactions that changed a log."),
+    Metric(
+        "goqueue_storage_compaction_bytes_reclaimed_total",
+        COUNTER,
+        BY_TOPIC,
+        "Bytes by which compaction made logs smaller.",
+    ),
     Metric("goqueue_storage_damaged_batches_total", COUNTER, BY_TOPIC, "Batches found damaged and left out."),
     Metric("goqueue_storage_fsync_latency_seconds", HISTOGRAM, (), "Time of a sync of one log."),
     Metric("goqueue_storage_fsync_errors_total", COUNTER, (), "Syncs that failed; each takes a log out of service."),
@@ -110,9 +155,33 @@ METRICS = (
     Metric("goqueue_consumer_group_state", GAUGE, ("consumer_group", "state"), "1 for the state that a group is in."),
     Metric("goqueue_consumer_group_generation", GAUGE, BY_GROUP, "Generation or epoch of a group."),
     Metric(
-        "goqueue_consumer_rebalances_total", COUNTER, BY_GROUP, "Generations that a group has had, since it was made."
+        "goqueue_consumer_rebalances_total",
+        COUNTER,
+        ("consumer_group", "trigger"),
+        "Generations of a group: because a member joined, left or timed out, because topics or subscriptions changed.",
     ),
+    Metric("goqueue_consumer_group_joins_total", COUNTER, BY_GROUP, "Members that joined."),
+    Metric(
+        "goqueue_consumer_group_leaves_total",
+        COUNTER,
+        ("consumer_group", "reason"),
+        "Members that left, or were silent for too long (timeout).",
+    ),
+    Metric("goqueue_consumer_polls_total", COUNTER, BY_GROUP, "Requests for messages of a queue group."),
+    Metric("goqueue_consumer_polls_empty_total", COUNTER, BY_GROUP, "Those of them that got none."),
     Metric("goqueue_consumer_offset_commits_total", COUNTER, BY_BOTH, "Offsets committed, one per partition."),
+    Metric(
+        "goqueue_consumer_offset_commit_errors_total",
+        COUNTER,
+        (*BY_BOTH, "error_type"),
+        "Offsets that were not committed, one per partition.",
+    ),
+    Metric(
+        "goqueue_consumer_offset_commit_latency_seconds",
+        HISTOGRAM,
+        BY_GROUP,
+        "Time until committed offsets were durable, per request.",
+    ),
     Metric(
         "goqueue_consumer_committed_offset",
         GAUGE,

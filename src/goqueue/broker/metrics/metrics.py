@@ -6,12 +6,14 @@ own.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from goqueue.broker.metrics.lines import Lines
 from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
 from goqueue.broker.metrics.of_topics import Names, read_topics
@@ -32,6 +34,7 @@ class Metrics(Collector):
         self._node_id = str(node_id)
         self._options = options
         self._names = Names(options.series_max)
+        self._lines = Lines(self._node_id)
         self._process = CollectorRegistry()
         """What prometheus-client tells of any Python process: memory, files, collections."""
         for make in (ProcessCollector, PlatformCollector, GCCollector):
@@ -60,12 +63,18 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         return self.page().families(self._identify)
 
+    def snapshot(self) -> Callable[[], Iterator[Metric]]:
+        """What there is now, with what is told of the process, to be made into families by another thread."""
+        page = self.page()
+        page.detach()
+        return lambda: chain(page.families(self._identify), self._process.collect())
+
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""
         encode, content_type = choose_encoder(accept)
         process = encode(self._process).decode()
         is_openmetrics = content_type.startswith(OPENMETRICS)
-        text = self.page().text(self._identify, is_openmetrics=is_openmetrics)
+        text = self.page().text(self._identify, self._lines, is_openmetrics=is_openmetrics)
         if is_openmetrics:
             text += process.removesuffix(END) + END
         else:

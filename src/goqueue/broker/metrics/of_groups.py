@@ -8,19 +8,27 @@ from goqueue.broker.metrics.sources import Sources
 from goqueue.broker.queues import Place
 from goqueue.machines.delivery_commands import Measure
 from goqueue.model.lanes import Lane
+from goqueue.telemetry.meters import JOIN, LEAVE, TIMEOUT, TRIGGERS, Meters
 
 LANES = tuple(lane.name.lower() for lane in Lane)
 
 
 def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
+    meters = sources.meters
     found: set[str] = set()
     reached: dict[Place, int] = {}
     for group, committed in sources.groups.measured():
         found.add(group.group_id)
-        label = names.groups.label((group.group_id,))
+        label = names.group(group.group_id)
         page.add("goqueue_consumer_group_members", label, group.members)
         page.add("goqueue_consumer_group_state", (*label, group.state), 1)
-        page.add("goqueue_consumer_rebalances_total", label, group.generation)
+        page.add("goqueue_consumer_group_joins_total", label, meters.members_moved.get((group.group_id, JOIN), 0))
+        for reason in (LEAVE, TIMEOUT):
+            left = meters.members_moved.get((group.group_id, reason), 0)
+            page.add("goqueue_consumer_group_leaves_total", (*label, reason), left)
+        for trigger in TRIGGERS:
+            rebalances = meters.rebalances.get((group.group_id, trigger), 0)
+            page.add("goqueue_consumer_rebalances_total", (*label, trigger), rebalances)
         if label[0] != OTHER:  # of several it would say nothing
             page.add("goqueue_consumer_group_generation", label, group.generation)
         for (topic, partition), commit in committed.items():
@@ -31,7 +39,8 @@ def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: b
         _read_place(page, names.pair(place.topic, place.group_id), measure, names)
     page.add("goqueue_consumer_groups", (), len(found))
     _read_progress(page, sources, reached, names, has_partitions=has_partitions)
-    _read_commits(page, sources, names, found)
+    meters.keep_groups(found)
+    _read_meters(page, meters, names)
 
 
 def _read_place(page: Page, label: tuple[str, ...], measure: Measure, names: Names) -> None:
@@ -59,9 +68,13 @@ def _read_progress(
         add("goqueue_consumer_lag_messages", label, max(0, replica.high_watermark - goes_on))
 
 
-def _read_commits(page: Page, sources: Sources, names: Names, groups: set[str]) -> None:
-    commits = sources.meters.commits
-    for key in [key for key in commits if key[1] not in groups]:  # they are gone
-        del commits[key]
-    for (topic, group), count in commits.items():
+def _read_meters(page: Page, meters: Meters, names: Names) -> None:
+    for (topic, group), count in meters.commits.items():
         page.add("goqueue_consumer_offset_commits_total", names.pair(topic, group), count)
+    for (topic, group, kind), count in meters.commits_refused.items():
+        page.add("goqueue_consumer_offset_commit_errors_total", (*names.pair(topic, group), kind), count)
+    for group, histogram in meters.commits_s.items():
+        page.observe("goqueue_consumer_offset_commit_latency_seconds", names.group(group), histogram)
+    for group, polls in meters.polls.items():
+        page.add("goqueue_consumer_polls_total", names.group(group), polls)
+        page.add("goqueue_consumer_polls_empty_total", names.group(group), meters.polls_empty[group])

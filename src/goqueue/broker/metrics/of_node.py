@@ -9,21 +9,31 @@ from goqueue.broker.transactions import State
 
 def read_node(page: Page, sources: Sources) -> None:
     health, meters = sources.health, sources.meters
-    page.add("goqueue_broker_ready", (), int(health.is_ready))
-    page.add("goqueue_broker_partitions_out_of_service", (), len(health.failed_partitions()))
+    failed = health.failed_partitions()
+    page.add("goqueue_broker_ready", (), int(health.is_ready(failed)))
+    page.add("goqueue_broker_partitions_out_of_service", (), len(failed))
     page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
     page.add("goqueue_broker_transactions_open", (), transactions.machine.count((State.ONGOING,)))
+    page.add("goqueue_broker_transactions_started_total", (), meters.transactions_begun)
+    page.observe("goqueue_broker_transaction_latency_seconds", (), meters.transactions_s)
     page.add("goqueue_broker_transactions_committed_total", (), transactions.committed)
     page.add("goqueue_broker_transactions_aborted_total", (), transactions.aborted)
+    schemas = sources.schemas.machine
+    page.add("goqueue_broker_schemas", (), len(schemas.schema_ids()))
+    page.add("goqueue_broker_schema_subjects", (), len(schemas.subjects()))
     for name, ask in sources.doors.items():
         facts = ask()
         page.add("goqueue_broker_active_connections", (name,), facts.connections)
         page.add("goqueue_broker_requests_total", (name,), facts.requests)
         page.add("goqueue_broker_requests_malformed_total", (name,), facts.malformed)
+        for method, calls in sorted(facts.open_calls.items()):
+            page.add("goqueue_broker_grpc_calls_open", (method,), calls)
     for status, answers in sorted(meters.http_requests.items()):
         page.add("goqueue_broker_http_responses_total", (str(status),), answers)
+    for key, calls in sorted(meters.grpc_calls.items()):
+        page.add("goqueue_broker_grpc_calls_total", key, calls)
     if meters.loop_lag_s.count:
         page.observe("goqueue_runtime_loop_lag_seconds", (), meters.loop_lag_s)
     _read_disk(page, sources)

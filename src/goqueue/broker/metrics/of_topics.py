@@ -6,10 +6,20 @@ from goqueue.broker.metrics.page import Bound, Page
 from goqueue.broker.metrics.sources import Sources
 from goqueue.model.codes import Code
 from goqueue.model.topics import INTERNAL_PREFIX
+from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.meters import NO_TOPIC
 
 STREAM_READER = ""
+COUNTED_OF_A_LOG = (
+    "goqueue_storage_bytes_written_total",
+    "goqueue_storage_bytes_read_total",
+    "goqueue_storage_damaged_batches_total",
+    "goqueue_storage_segments_created_total",
+    "goqueue_storage_segments_deleted_total",
+    "goqueue_storage_compaction_runs_total",
+    "goqueue_storage_compaction_bytes_reclaimed_total",
+)
 OF_A_LOG = (
     "goqueue_storage_log_end_offset",
     "goqueue_storage_log_start_offset",
@@ -51,6 +61,9 @@ class Names:
     def topic(self, topic: str) -> tuple[str, ...]:
         return self.topics.label((topic,))
 
+    def group(self, group: str) -> tuple[str, ...]:
+        return self.groups.label((group,))
+
     def pair(self, topic: str, group: str) -> tuple[str, ...]:
         return self.pairs.label((topic, group))
 
@@ -62,51 +75,71 @@ class Names:
 def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
     second_places = sources.schedules.second_places
     second_places.look_at_all(sources.replicas)
-    _read_logs(page, sources, names, has_partitions=has_partitions)
-    persisted = sources.journeys.counts[Step.PERSISTED]
+    counts = sources.journeys.counts
+    persisted = counts[Step.PERSISTED]
     pending = sources.schedules.machine.pending_by_topic()
     topics = sources.topics.image.topics
     page.add("goqueue_broker_topic_count", (), len(topics))
-    for name, topic in topics.items():
-        label = names.topic(name)
-        page.add("goqueue_broker_topic_partitions", label, topic.partitions)
-        published = persisted.get((name, STREAM_READER), 0) - second_places.passed(name)
-        page.add("goqueue_broker_messages_published_total", label, published)
-        page.add("goqueue_broker_delayed_messages_pending", label, pending.get(name, 0))
-        page.add("goqueue_broker_bytes_consumed_total", label, sources.meters.fetched_bytes.get(name, 0))
-        for step, metric in DELAYS_BY_STEP:
-            page.add(metric, label, sources.journeys.counts[step].get((name, STREAM_READER), 0))
-        for kind in ERRORS:
-            page.add(FAILED, (*label, kind), 0)
+    labels = [names.topic(name) for name in topics]
+    page.fill("goqueue_broker_topic_partitions", labels, [topic.partitions for topic in topics.values()])
+    page.fill(
+        "goqueue_broker_messages_published_total",
+        labels,
+        [persisted.get((name, STREAM_READER), 0) - second_places.passed(name) for name in topics],
+    )
+    page.fill("goqueue_broker_delayed_messages_pending", labels, [pending.get(name, 0) for name in topics])
+    for step, metric in DELAYS_BY_STEP:
+        page.fill(metric, labels, [counts[step].get((name, STREAM_READER), 0) for name in topics])
+    for kind in ERRORS:
+        page.fill(FAILED, [(*label, kind) for label in labels], [0] * len(labels))
+    _read_logs(page, sources, names, has_partitions=has_partitions)
     _read_steps(page, sources, names)
     _read_meters(page, sources, names)
 
 
 def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
     """What is summed up by topic is summed up before it goes to the page: there may be thousands of partitions."""
-    totals: dict[str, list[int]] = {}
+    totals: dict[str, tuple[int, ...]] = {}
     for replica in sources.replicas:
         topic, partition = replica.place
         log = replica.log
-        lost = max(0, log.end_offset - replica.high_watermark) if log.failure is not None else 0
-        shape = log.end_offset, log.start_offset, log.segments.size_bytes, len(log.segments)
-        row = (replica.appended_bytes, log.damaged_batches, lost, *shape)
+        if log.failure is not None and not topic.startswith(INTERNAL_PREFIX):
+            lost = max(0, log.end_offset - replica.high_watermark)
+            page.add(FAILED, (*names.topic(topic), LOST), lost)
+        row = _row(replica)
         before = totals.get(topic)
-        totals[topic] = list(row) if before is None else list(map(add, before, row))
+        totals[topic] = row if before is None else tuple(map(add, before, row))
         if has_partitions:
             label = names.partitions.label((topic, str(partition)))
-            for name, number in zip(OF_A_LOG, shape, strict=True):
+            for name, number in zip(OF_A_LOG, row[len(COUNTED_OF_A_LOG) :], strict=True):
                 page.add_partition(name, label, number)
-    for topic, (written, damaged, lost, *sums) in totals.items():
-        label = names.topic(topic)
-        page.add("goqueue_storage_bytes_written_total", label, written)
-        page.add("goqueue_storage_damaged_batches_total", label, damaged)
-        if not topic.startswith(INTERNAL_PREFIX):
-            page.add("goqueue_broker_bytes_published_total", label, written)
-            page.add(FAILED, (*label, LOST), lost)
-        if not has_partitions:
-            for name, number in zip(OF_A_LOG, sums, strict=True):
-                page.add(name, label, number)
+    labels = [names.topic(topic) for topic in totals]
+    metrics = COUNTED_OF_A_LOG if has_partitions else COUNTED_OF_A_LOG + OF_A_LOG
+    for metric, numbers in zip(metrics, zip(*totals.values(), strict=True), strict=False):
+        page.fill(metric, labels, numbers)
+    published = [(names.topic(topic), row[0]) for topic, row in totals.items() if not topic.startswith(INTERNAL_PREFIX)]
+    page.fill(
+        "goqueue_broker_bytes_published_total", [label for label, _ in published], [size for _, size in published]
+    )
+
+
+def _row(replica: Replica) -> tuple[int, ...]:
+    """As COUNTED_OF_A_LOG and OF_A_LOG name them."""
+    log = replica.log
+    segments = log.segments
+    return (
+        replica.appended_bytes,
+        replica.read_bytes,
+        log.damaged_batches,
+        segments.created,
+        segments.dropped,
+        segments.compactions,
+        segments.compacted_away_bytes,
+        log.end_offset,
+        log.start_offset,
+        segments.size_bytes,
+        len(segments),
+    )
 
 
 def _read_steps(page: Page, sources: Sources, names: Names) -> None:
@@ -120,6 +153,14 @@ def _read_meters(page: Page, sources: Sources, names: Names) -> None:
     for (topic, kind), messages in meters.failed.items():
         label = (topic,) if topic == NO_TOPIC else names.topic(topic)
         page.add(FAILED, (*label, kind), messages)
+    for (topic, group), size in meters.fetched_bytes.items():
+        page.add("goqueue_broker_bytes_consumed_total", names.pair(topic, group), size)
+    for (topic, result), messages in meters.validated.items():
+        page.add("goqueue_broker_schema_validations_total", (*names.topic(topic), result), messages)
+    for topic, histogram in meters.validated_s.items():
+        page.observe("goqueue_broker_schema_validation_latency_seconds", names.topic(topic), histogram)
+    for (topic, how), histogram in meters.settled_s.items():
+        page.observe("goqueue_broker_ack_latency_seconds", (*names.topic(topic), how), histogram)
     for topic, histogram in meters.published_s.items():
         page.observe("goqueue_broker_publish_latency_seconds", names.topic(topic), histogram)
     for topic, histogram in meters.fetched_s.items():

@@ -1,29 +1,21 @@
-"""One answer to one scrape: the values by metric and labels, and their text.
+"""One answer to one scrape: the values by metric and labels, and their text."""
 
-The text is what prometheus-client would write, and tests compare the two; but it takes 10 us for a line, and a node
-with a thousand topics has tens of thousands.
-"""
-
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import accumulate
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.samples import Exemplar
 
 from goqueue.broker.metrics.catalogue import BY_NAME, COUNTER, GAUGE, HISTOGRAM
+from goqueue.broker.metrics.lines import Lines, Values, quoted
 from goqueue.telemetry.histogram import Histogram
 from goqueue.telemetry.trace_ids import Spot
 
 NODE_ID = "node_id"
-LABELS = "\0"
-"""Where the labels go in a template."""
 TOTAL = "_total"
 OTHER = "_other"
 """Stands for all that are too many to have a series of their own."""
-
-Values = tuple[str, ...]
 
 
 class Bound:
@@ -58,12 +50,29 @@ class Page:
         self._histograms: dict[str, dict[Values, Histogram]] = {}
         self._extra: dict[str, tuple[str, ...]] = {}
 
-    def add(self, name: str, values: Values, number: float) -> None:
-        """To what there is under these labels."""
+    def column(self, name: str) -> dict[Values, float]:
+        """For whoever has much to add to one metric."""
         rows = self._numbers.get(name)
         if rows is None:
             rows = self._numbers[name] = {}
+        return rows
+
+    def add(self, name: str, values: Values, number: float) -> None:
+        """To what there is under these labels."""
+        rows = self.column(name)
         rows[values] = rows.get(values, 0) + number
+
+    def fill(self, name: str, labels: Sequence[Values], numbers: Sequence[float]) -> None:
+        """As `add` for each of them; what has labels of its own, as nearly all have, goes in at once."""
+        column = self.column(name)
+        new: dict[Values, float] = dict(zip(labels, numbers, strict=True))
+        if len(new) < len(labels):
+            for several in [values for values, times in Counter(labels).items() if times > 1]:
+                new[several] = sum(number for values, number in zip(labels, numbers, strict=True) if values == several)
+        if column:
+            for values in column.keys() & new.keys():
+                new[values] += column[values]
+        column.update(new)
 
     def add_partition(self, name: str, values: Values, number: float) -> None:
         """As `add`, with the number of a partition behind the other labels."""
@@ -74,11 +83,16 @@ class Page:
         rows = self._histograms.setdefault(name, {})
         before = rows.get(values)
         if before is not None:
-            both = Histogram(histogram.bounds)
-            both.add(before)
+            both = before.copied()
             both.add(histogram)
             histogram = both
         rows[values] = histogram
+
+    def detach(self) -> None:
+        """From what goes on being counted, so that another thread may read it."""
+        for rows in self._histograms.values():
+            for values, histogram in rows.items():
+                rows[values] = histogram.copied()
 
     def number(self, name: str, values: Values = ()) -> float:
         return self._numbers.get(name, {}).get(values, 0)
@@ -105,28 +119,22 @@ class Page:
 
     # -- as text
 
-    def text(self, identify: "Identify", *, is_openmetrics: bool) -> str:
-        lines: list[str] = []
-        known: dict[tuple[tuple[str, ...], Values], str] = {}
+    def text(self, identify: "Identify", lines: Lines, *, is_openmetrics: bool) -> str:
+        text: list[str] = []
         for name, rows in self._numbers.items():
-            names = self._labels(name)
             metric = BY_NAME[name]
-            _head(lines, name.removesuffix(TOTAL) if is_openmetrics else name, metric.kind, metric.help)
-            for values, number in rows.items():
-                labels = known.get((names, values))
-                if labels is None:
-                    labels = known[names, values] = _quoted(names, (*values, self._node_id))
-                lines.append(f"{name}{{{labels}}} {number}\n")
+            _head(text, name.removesuffix(TOTAL) if is_openmetrics else name, metric.kind, metric.help)
+            text += lines.of_numbers(name, self._labels(name), rows)
         for name, histograms in self._histograms.items():
             names = self._labels(name)
-            _head(lines, name, HISTOGRAM, BY_NAME[name].help)
-            for values, histogram in histograms.items():
-                labels = known.get((names, values)) or _quoted(names, (*values, self._node_id))
-                if is_openmetrics and histogram.examples:
-                    lines.append(_with_examples(name, labels, histogram, identify))
-                else:
-                    lines.append(_plain(name, labels, histogram))
-        return "".join(lines)
+            _head(text, name, HISTOGRAM, BY_NAME[name].help)
+            slow = {values: each for values, each in histograms.items() if each.examples} if is_openmetrics else {}
+            plain = {values: each for values, each in histograms.items() if values not in slow} if slow else histograms
+            if plain:
+                text += lines.of_histograms(name, names, plain)
+            for values, histogram in slow.items():
+                text.append(_with_examples(name, quoted(names, (*values, self._node_id)), histogram, identify))
+        return "".join(text)
 
 
 class Identify(Protocol):
@@ -136,19 +144,6 @@ class Identify(Protocol):
 
 
 Bucket = tuple[str, int, Exemplar | None]
-
-
-def _plain(name: str, labels: str, histogram: Histogram) -> str:
-    """All lines at once: most of a page are buckets."""
-    counts = tuple(accumulate(histogram.counts))
-    template = _template(name, tuple(histogram.bounds)).replace(LABELS, labels.replace("%", "%%"))
-    return template % (*counts, counts[-1], histogram.total)
-
-
-@cache
-def _template(name: str, bounds: tuple[float, ...]) -> str:
-    buckets = "".join(f'{name}_bucket{{le="{bound}",{LABELS}}} %d\n' for bound in (*bounds, "+Inf"))
-    return f"{buckets}{name}_count{{{LABELS}}} %d\n{name}_sum{{{LABELS}}} %r\n"
 
 
 def _with_examples(name: str, labels: str, histogram: Histogram, identify: Identify) -> str:
@@ -181,16 +176,6 @@ def _exemplar(exemplar: Exemplar) -> str:
 
 def _head(lines: list[str], name: str, kind: str, meaning: str) -> None:
     lines.append(f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n")
-
-
-def _quoted(names: Sequence[str], values: Values) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True))
-
-
-def _escaped(value: str) -> str:
-    if value.isascii() and value.isprintable() and "\\" not in value and '"' not in value:
-        return value
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 __all__ = ["COUNTER", "GAUGE", "Bound", "Identify", "Page", "Values"]

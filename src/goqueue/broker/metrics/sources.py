@@ -1,6 +1,7 @@
 """What metrics are read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from goqueue.broker.groups import Groups
@@ -8,6 +9,7 @@ from goqueue.broker.health import Health
 from goqueue.broker.publish import Publisher
 from goqueue.broker.queues import Queues
 from goqueue.broker.schedules import Schedules
+from goqueue.broker.schemas import Schemas
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Transactions
 from goqueue.replica.replicas import Replicas
@@ -19,6 +21,8 @@ class DoorFacts(NamedTuple):
     connections: int
     requests: int
     malformed: int
+    open_calls: Mapping[str, int] = MappingProxyType({})
+    """By method, where a door knows of them."""
 
 
 class Sources(NamedTuple):
@@ -28,6 +32,7 @@ class Sources(NamedTuple):
     queues: Queues
     schedules: Schedules
     transactions: Transactions
+    schemas: Schemas
     publisher: Publisher
     journeys: Journeys
     meters: Meters

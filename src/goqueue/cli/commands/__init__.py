@@ -4,6 +4,7 @@ from goqueue.cli.commands.bench import BENCH
 from goqueue.cli.commands.groups import GROUP_COMMANDS
 from goqueue.cli.commands.local import CONFIG, FIRST, LAST
 from goqueue.cli.commands.messages import MESSAGES
+from goqueue.cli.commands.pipeline import PIPELINE
 from goqueue.cli.commands.queues import QUEUES
 from goqueue.cli.commands.schemas import SCHEMAS
 from goqueue.cli.commands.topics import TOPICS
@@ -22,6 +23,7 @@ COMMANDS: tuple[Command, ...] = (
     *TRACES,
     *SCHEMAS,
     *CLUSTER,
+    *PIPELINE,
     *CONFIG,
     *BENCH,
     *LAST,
@@ -36,6 +38,7 @@ GROUPS = {
     "trace": "what happened to messages",
     "schema": "the schema registry",
     "cluster": "the nodes, and how they are",
+    "pipeline": "jobs on Spark that move, keep and explain the data",
     "config": "the servers that you work with, by name",
     "bench": "measure a broker under the load of a real client",
 }
@@ -52,6 +55,7 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         "-c",
         "--context",
         metavar="NAME",
+        names_of="contexts",
         is_absent_by_default=True,
         help="a server of the configuration file, by name (GOQUEUE_CONTEXT)",
     ),

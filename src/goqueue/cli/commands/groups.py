@@ -1,12 +1,18 @@
 """Commands about consumer groups."""
 
-from goqueue.cli.table import Command, flag, place
+from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
 from goqueue.cli.values import moment_ms, number
 
-_GROUP = place("group", "name of the group")
+_GROUP = place("group", "name of the group", names_of="groups")
 
 GROUP_COMMANDS = (
-    Command("group list", "list the groups", "groups.list_groups", examples=("goqueue group list",)),
+    Command(
+        "group list",
+        "list the groups",
+        "groups.list_groups",
+        examples=("goqueue group list",),
+        outputs=OUTPUTS_OF_NAMES,
+    ),
     Command(
         "group describe",
         "show the members of a group, and how far it is behind",
@@ -29,7 +35,7 @@ GROUP_COMMANDS = (
         "group offsets",
         "show where a group goes on reading",
         "groups.offsets",
-        (_GROUP, flag("--topic", metavar="TOPIC", help="only of this one")),
+        (_GROUP, flag("--topic", metavar="TOPIC", names_of="topics", help="only of this one")),
         examples=("goqueue group offsets billing",),
     ),
     Command(
@@ -38,7 +44,7 @@ GROUP_COMMANDS = (
         "groups.reset_offsets",
         (
             _GROUP,
-            flag("--topic", metavar="TOPIC", is_required=True, help="of this topic"),
+            flag("--topic", metavar="TOPIC", names_of="topics", is_required=True, help="of this topic"),
             flag("-p", "--partition", metavar="N", kind=number(), help="only this one (default: all)"),
             flag("--to-earliest", one_of="to", is_required=True, help="to the oldest message"),
             flag("--to-latest", one_of="to", is_required=True, help="to the end"),

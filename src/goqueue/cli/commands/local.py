@@ -1,6 +1,7 @@
 """Commands that run here, or are about this program: serve, config, doctor, version, completion, reference."""
 
-from goqueue.cli.table import Arg, Command, flag, place
+from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
+from goqueue.cli.values import server_url
 
 
 def _settings() -> tuple[Arg, ...]:
@@ -33,7 +34,7 @@ FIRST = (
     ),
 )
 
-_NAME = place("name", "name of a context")
+_NAME = place("name", "name of a context", names_of="contexts")
 
 CONFIG = (
     Command(
@@ -43,7 +44,13 @@ CONFIG = (
         (flag("--raw", help="show API keys too"),),
         outputs=("yaml", "json", "table"),
     ),
-    Command("config get-contexts", "list the contexts", "config.get_contexts", is_remote=False),
+    Command(
+        "config get-contexts",
+        "list the contexts",
+        "config.get_contexts",
+        outputs=OUTPUTS_OF_NAMES,
+        is_remote=False,
+    ),
     Command(
         "config use-context",
         "work with this context from now on",
@@ -58,7 +65,7 @@ CONFIG = (
         "config.set_context",
         (
             _NAME,
-            flag("--server", "-s", metavar="URL", dest="server", help="HTTP address of a node"),
+            flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
             flag("--api-key", metavar="KEY", help="key that the server wants"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
         ),

@@ -3,7 +3,7 @@
 from goqueue.cli.table import Command, flag, place
 from goqueue.cli.values import duration_ms, moment_ms, number, pair
 
-_TOPIC = place("topic", "name of the topic")
+_TOPIC = place("topic", "name of the topic", names_of="topics")
 LANES = ("critical", "high", "normal", "low", "background", "0", "1", "2", "3", "4")
 
 PRODUCE = Command(
@@ -63,7 +63,7 @@ CONSUME = Command(
         _TOPIC,
         flag("-p", "--partition", metavar="N", kind=number(), help="only this one (default: all, by time)"),
         flag("-f", "--follow", help="wait for more, until Ctrl-C"),
-        flag("-g", "--group", metavar="GROUP", help="take messages from the queue of this group"),
+        flag("-g", "--group", metavar="GROUP", names_of="groups", help="take messages from the queue of this group"),
         flag("--from-beginning", one_of="start", help="from the oldest on (default, unless with --follow)"),
         flag("--from-latest", one_of="start", help="only what comes from now on (default with --follow)"),
         flag("--offset", metavar="N", kind=number(), one_of="start", help="from this offset on; needs --partition"),

@@ -4,7 +4,7 @@ from goqueue.cli.commands.messages import LANES
 from goqueue.cli.table import Command, flag, place
 from goqueue.cli.values import duration_ms, moment_ms, number, offset_place, pair, place_in_log
 
-_TOPIC = place("topic", "name of the topic")
+_TOPIC = place("topic", "name of the topic", names_of="topics")
 _PLACE = place("place", "PARTITION/OFFSET, as the list shows it", kind=offset_place)
 _FILTER = (
     flag("--key", metavar="KEY", help="only those with this key"),
@@ -44,7 +44,7 @@ _DEAD_LETTERS = (
         "dlq.redrive",
         (
             _TOPIC,
-            flag("--to", metavar="TOPIC", help="to this one (default: each to where it came from)"),
+            flag("--to", metavar="TOPIC", names_of="topics", help="to this one (default: each to where it came from)"),
             _REASON,
             *_FILTER,
             _RATE,
@@ -123,7 +123,7 @@ _SCHEDULES = (
         "schedules.set_schedule",
         (
             place("name", "name of the schedule; one of this name is replaced"),
-            place("topic", "name of the topic"),
+            _TOPIC,
             flag("--cron", metavar="CRON", is_required=True, help="when, such as '0 7 * * *'"),
             flag("-m", "--message", metavar="TEXT", is_required=True, help="the message"),
             flag("--timezone", metavar="ZONE", default="UTC", help="such as Europe/Berlin (default UTC)"),
@@ -147,7 +147,7 @@ _REPLAY = Command(
     "deliver part of a topic to a queue group again",
     "replay.replay",
     (
-        place("group", "name of the group"),
+        place("group", "name of the group", names_of="groups"),
         _TOPIC,
         flag(
             "--from",

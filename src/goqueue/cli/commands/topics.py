@@ -1,9 +1,9 @@
 """Commands about topics."""
 
-from goqueue.cli.table import Command, flag, place
-from goqueue.cli.values import number, pair, retention_bytes, retention_ms
+from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
+from goqueue.cli.values import new_topic, number, pair, retention_bytes, retention_ms
 
-_NAME = place("name", "name of the topic")
+_NAME = place("name", "name of the topic", names_of="topics")
 _PARTITIONS_MAX = 10_000
 _OPTIONS = (
     flag(
@@ -35,13 +35,14 @@ TOPICS = (
         "topics.list_topics",
         (flag("--all", help="those for dead letters too"),),
         examples=("goqueue topic list", "goqueue topic list -o json"),
+        outputs=OUTPUTS_OF_NAMES,
     ),
     Command(
         "topic create",
         "make a topic",
         "topics.create",
         (
-            _NAME,
+            place("name", "name of the topic", kind=new_topic),
             flag(
                 "-p",
                 "--partitions",

@@ -25,9 +25,15 @@ TRACES = (
         "look for journeys by topic, group, time, status or key",
         "traces.search",
         (
-            flag("--topic", metavar="TOPIC", help="of this topic"),
+            flag("--topic", metavar="TOPIC", names_of="topics", help="of this topic"),
             flag("--partition", metavar="N", kind=number(), help="of this partition"),
-            flag("--consumer-group", metavar="GROUP", dest="group", help="to which this group did something"),
+            flag(
+                "--consumer-group",
+                metavar="GROUP",
+                names_of="groups",
+                dest="group",
+                help="to which this group did something",
+            ),
             flag("--start", metavar="TIME", kind=moment_ms, help="something happened after then: RFC 3339, or -2h"),
             flag("--end", metavar="TIME", kind=moment_ms, help="something happened before then"),
             flag(

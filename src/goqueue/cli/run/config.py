@@ -34,7 +34,7 @@ def get_contexts(call: Call) -> None:
     ]
     columns = (
         Column("CURRENT", lambda each: "*" if each["current"] else ""),
-        Column("NAME", lambda each: each["name"]),
+        Column("NAME", lambda each: each["name"], is_name=True),
         Column("SERVER", lambda each: each["server"]),
         Column("TIMEOUT", lambda each: each["timeout"]),
         Column("API KEY", lambda each: "set" if each["has-api-key"] else None),
@@ -58,8 +58,6 @@ def set_context(call: Call) -> None:
     context = contexts.contexts.setdefault(given.name, {})
     if given.timeout is not None:
         duration_ms(given.timeout)
-    if given.server is not None and "://" not in given.server:
-        given.server = f"http://{given.server}"
     told = {"server": given.server, "api-key": given.api_key, "timeout": given.timeout}
     context.update({name: value for name, value in told.items() if value is not None})
     if is_new and "server" not in context:

@@ -1,6 +1,7 @@
 """`goqueue dlq`."""
 
 from argparse import Namespace
+from asyncio import CancelledError
 from typing import Any
 
 from goqueue.cli.call import Call
@@ -68,15 +69,20 @@ async def redrive(call: Call) -> int:
     total = 0
     if call.progress.is_shown and not given.dry_run:
         total = (await call.admin.redrive(given.topic, filter=filter_of(given), dry_run=True)).redriven
-    report = await call.admin.redrive(
-        given.topic,
-        to=given.to,
-        filter=filter_of(given),
-        rate=given.rate,
-        redrives_max=given.redrives_max,
-        dry_run=given.dry_run,
-        on_progress=lambda now: call.progress.show("redrive", now.redriven, max(total, now.redriven, 1)),
-    )
+    try:
+        report = await call.admin.redrive(
+            given.topic,
+            to=given.to,
+            filter=filter_of(given),
+            rate=given.rate,
+            redrives_max=given.redrives_max,
+            dry_run=given.dry_run,
+            on_progress=lambda now: call.progress.show("redrive", now.redriven, max(total, now.redriven, 1)),
+        )
+    except CancelledError:  # Ctrl-C ends this command, not the work
+        if not given.dry_run:
+            call.progress.note(f"the node goes on with it; goqueue dlq list {given.topic} shows what is left")
+        raise
     call.progress.clear()
     verb = "would be sent back" if report.dry_run else "sent back"
     left = f", {count(report.looping, 'message')} left: sent back too often" if report.looping else ""

@@ -9,7 +9,7 @@ from goqueue.cli.output import Column, column, number, plain
 
 async def list_groups(call: Call) -> None:
     columns = (
-        column("GROUP", "id"),
+        Column("GROUP", lambda each: each.id, is_name=True),
         column("TYPE", "type"),
         column("STATE", "state"),
         number("MEMBERS", "members"),

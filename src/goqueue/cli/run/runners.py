@@ -69,6 +69,12 @@ def _pages() -> ModuleType:
     return pages
 
 
+def _pipeline() -> ModuleType:
+    from goqueue.cli.run import pipeline
+
+    return pipeline
+
+
 def _produce() -> ModuleType:
     from goqueue.cli.run import produce
 
@@ -127,6 +133,7 @@ _LOADERS: dict[str, Callable[[], ModuleType]] = {
     "doctor": _doctor,
     "groups": _groups,
     "pages": _pages,
+    "pipeline": _pipeline,
     "produce": _produce,
     "replay": _replay,
     "schedules": _schedules,

@@ -14,7 +14,7 @@ async def list_topics(call: Call) -> None:
     stats = (await call.admin.stats()).topic_stats
     shown = [stats[name] for name in sorted(stats) if call.given.all or not name.endswith(DEAD_LETTERS)]
     columns = (
-        Column("NAME", lambda each: each.name),
+        Column("NAME", lambda each: each.name, is_name=True),
         number("PARTITIONS", "partitions"),
         number("MESSAGES", "total_messages"),
         Column("SIZE", lambda each: size(each.total_size), is_number=True),

@@ -3,7 +3,8 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -87,6 +88,7 @@ class GrpcOptions:
             ("grpc.max_receive_message_length", self.message_bytes_max),
             ("grpc.keepalive_time_ms", self.keepalive_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
+            ("grpc.http2.ping_timeout_ms", self.keepalive_timeout_ms),  # what grpc really goes by; else a minute
             ("grpc.use_local_subchannel_pool", 1),  # else all channels share one connection
             ("grpc.enable_retries", 0),  # we know which calls are safe
         ]
@@ -126,7 +128,8 @@ class Calls:
         for attempt in range(options.attempts_max):
             left_s = give_up - loop.time()
             try:
-                return await self._multi("unary_unary", method)(request, timeout=max(left_s, 0.001))
+                with self.told():
+                    return await self._multi("unary_unary", method)(request, timeout=max(left_s, 0.001))
             except aio.AioRpcError as failure:
                 pause_s = options.backoff.pause_s(attempt, self._dice)
                 is_last = attempt + 1 == options.attempts_max or pause_s >= left_s
@@ -134,6 +137,26 @@ class Calls:
                     raise error_of(failure) from None
                 await asyncio.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Whoever waits while the client is closed hears of that; to grpc it is as if they had been cancelled."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_closed or (task is not None and task.cancelling()):
+                raise
+            raise Closed("the client was closed") from None
+
+    @contextmanager
+    def ours(self) -> Iterator[None]:
+        """Errors of a stream, as this client has them."""
+        try:
+            with self.told():
+                yield
+        except aio.AioRpcError as failure:
+            raise error_of(failure) from None
 
     def stream(self, name: str, request: Message) -> "aio.UnaryStreamCall[Any, Any]":
         call: aio.UnaryStreamCall[Any, Any] = self._multi("unary_stream", METHODS[name])(request)

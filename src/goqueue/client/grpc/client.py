@@ -6,10 +6,9 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from grpc import aio
 
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.grpc.calls import Calls, GrpcOptions, GrpcRefused, error_of
+from goqueue.client.grpc.calls import Calls, GrpcOptions, GrpcRefused
 from goqueue.client.grpc.subscription import GrpcSubscription
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms
@@ -23,12 +22,17 @@ class GrpcClient:
         self._calls = Calls(address, GrpcOptions(**options))
 
     async def __aenter__(self) -> "GrpcClient":
-        return self
+        return await self.start()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def start(self) -> "GrpcClient":
+        """Waits for nothing: the first call connects."""
+        return self
+
     async def close(self) -> None:
+        """Closing twice is fine. Whoever waits for an answer is told Closed."""
         await self._calls.close()
 
     async def ask(self, request: Message, *, is_safe: bool = False) -> Any:
@@ -64,13 +68,9 @@ class GrpcClient:
 
         call = self._calls.both_ways("PublishStream", requests())
         try:
-            async for answer in call:
-                if len(answer.batch) == 1:
-                    yield _single(answer)
-                else:
-                    yield answer
-        except aio.AioRpcError as failure:
-            raise error_of(failure) from None
+            with self._calls.ours():
+                async for answer in call:
+                    yield _single(answer) if len(answer.batch) == 1 else answer
         finally:
             call.cancel()
 
@@ -86,11 +86,10 @@ class GrpcClient:
         _set_start(request, start)
         call = self._calls.stream("Consume", request)
         try:
-            async for answer in call:
-                for message in answer.messages.messages:
-                    yield message
-        except aio.AioRpcError as failure:
-            raise error_of(failure) from None
+            with self._calls.ours():
+                async for answer in call:
+                    for message in answer.messages.messages:
+                        yield message
         finally:
             call.cancel()
 

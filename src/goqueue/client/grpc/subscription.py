@@ -6,7 +6,7 @@ from typing import Any
 from grpc import aio
 
 from goqueue.client.errors import Closed
-from goqueue.client.grpc.calls import Calls, error_of
+from goqueue.client.grpc.calls import Calls
 from goqueue.wire.grpc import common_pb2, consume_pb2
 
 
@@ -34,14 +34,12 @@ class GrpcSubscription:
         """All that the broker says. Ends with an error when the broker ends it."""
         if self._call is None:
             raise Closed("use it with async with")
-        try:
+        with self._calls.ours():
             async for event in self._call:
                 if event.HasField("assignment"):
                     self.member_id, self.generation = event.assignment.member_id, event.assignment.generation
                     self.assigned = [(each.topic, each.partition) for each in event.assignment.partitions]
                 yield event
-        except aio.AioRpcError as failure:
-            raise error_of(failure) from None
 
     async def __aiter__(self) -> AsyncIterator[common_pb2.Message]:
         async for event in self.events():

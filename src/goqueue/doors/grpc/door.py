@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.metrics.metrics import DoorFacts
 from goqueue.doors.grpc.acks import AckService
 from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.consume import ConsumeService
@@ -58,6 +59,8 @@ class GrpcLimits:
             ("grpc.max_metadata_size", METADATA_BYTES_MAX),
             ("grpc.keepalive_time_ms", self.keepalive_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
+            # What grpc really goes by; else it waits for a minute.
+            ("grpc.http2.ping_timeout_ms", self.keepalive_timeout_ms),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", self.ping_interval_ms_min),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", self.ping_interval_ms_min),
@@ -73,6 +76,10 @@ class GrpcDoor:
         self._call = Call(broker)
         self._serving = Serving(self._call)
         self._server: aio.Server | None = None
+
+    def facts(self) -> DoorFacts:
+        counted = self._serving.counting
+        return DoorFacts(len(counted.peers), counted.requests, counted.malformed, counted.open)
 
     def _services(self) -> list[tuple[ServiceDescriptor, object]]:
         call = self._call

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import grpc
@@ -15,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from goqueue.doors.grpc.call import Call
+from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
@@ -42,16 +44,16 @@ class Writing(Protocol):
 class Requests(Generic[T]):
     """What a client streams, decoded."""
 
-    def __init__(self, context: Context, kind: type[Message]) -> None:
+    def __init__(self, context: Context, decode: Callable[[bytes], Message]) -> None:
         self._context = context
-        self._kind = kind
+        self._decode = decode
 
     async def __aiter__(self) -> AsyncIterator[T]:
         while True:
             data = await self._context.read()
             if data is aio.EOF:
                 return
-            yield _decode(self._kind, data)  # type: ignore[misc]
+            yield self._decode(data)  # type: ignore[misc]
 
 
 class _Out:
@@ -66,6 +68,7 @@ class Serving:
     """Makes handlers, and knows the streams that are open, so that a stop can end them."""
 
     def __init__(self, call: Call) -> None:
+        self.counting = Counting(call.broker.metrics.meters)
         self._call = call
         self._parked: set[asyncio.Task[Any]] = set()
 
@@ -83,40 +86,45 @@ class Serving:
     def _method(
         self, method: MethodDescriptor, behaviour: Callable[..., Awaitable[Any]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        kind = GetMessageClass(method.input_type)
         if method.client_streaming:
-            return grpc.stream_stream_rpc_method_handler(self._both_ways(kind, behaviour))
+            return grpc.stream_stream_rpc_method_handler(self._both_ways(method, behaviour))
         if method.server_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(kind, behaviour))
-        return grpc.unary_unary_rpc_method_handler(self._unary(kind, behaviour))
+            return grpc.unary_stream_rpc_method_handler(self._streaming(method, behaviour))
+        return grpc.unary_unary_rpc_method_handler(self._unary(method, behaviour))
 
-    def _unary(self, kind: type[Message], behaviour: Callable[[Any], Awaitable[Message]]) -> Any:
+    def _unary(self, method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Message]]) -> Any:
+        kind, name = GetMessageClass(method.input_type), _path(method)
+
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._check()
-                return (await behaviour(_decode(kind, data))).SerializeToString()
+                return (await behaviour(self._decode(kind, data))).SerializeToString()
 
-            return await self._guarded(context, answer)
+            return await self._guarded(name, context, answer)
 
         return serve
 
-    def _streaming(self, kind: type[Message], behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+    def _streaming(self, method: MethodDescriptor, behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+        kind, name = GetMessageClass(method.input_type), _path(method)
+
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
                 self._check()
-                await self._until_stop(behaviour(_decode(kind, data), _Out(context)))
+                await self._until_stop(behaviour(self._decode(kind, data), _Out(context)))
 
-            await self._guarded(context, answer)
+            await self._guarded(name, context, answer)
 
         return serve
 
-    def _both_ways(self, kind: type[Message], behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+    def _both_ways(self, method: MethodDescriptor, behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+        kind, name = GetMessageClass(method.input_type), _path(method)
+
         async def serve(_requests: object, context: Context) -> None:
             async def answer() -> None:
                 self._check()
-                await behaviour(Requests(context, kind), _Out(context))
+                await behaviour(Requests(context, partial(self._decode, kind)), _Out(context))
 
-            await self._guarded(context, answer)
+            await self._guarded(name, context, answer)
 
         return serve
 
@@ -138,18 +146,29 @@ class Serving:
         finally:
             self._parked.discard(task)
 
-    async def _guarded(self, context: Context, answer: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await answer()
-        except Exception as fault:
-            if isinstance(fault, aio.AbortError):
-                raise
-            error = _ours(fault)
-            if error is None:
-                events.error("a request failed", exc_info=fault)
-                await context.abort(grpc.StatusCode.INTERNAL, "a fault of the node; its log says more")
-                raise
-        return await _abort(context, error)
+    async def _guarded(self, name: str, context: Context, answer: Callable[[], Awaitable[T]]) -> T:
+        with self.counting.call(name, context):
+            try:
+                return await answer()
+            except Exception as fault:
+                if isinstance(fault, aio.AbortError):
+                    raise
+                error = _ours(fault)
+                if error is None:
+                    events.error("a request failed", exc_info=fault)
+                    await context.abort(grpc.StatusCode.INTERNAL, "a fault of the node; its log says more")
+                    raise
+            return await _abort(context, error)
+
+    def _decode(self, kind: type[Message], data: bytes) -> Message:
+        with suppress(DecodeError):
+            return kind.FromString(data)
+        self.counting.malformed += 1
+        raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
+
+
+def _path(method: MethodDescriptor) -> str:
+    return f"{method.containing_service.full_name}/{method.name}"
 
 
 def _ours(fault: BaseException) -> GoQueueError | None:
@@ -164,12 +183,6 @@ async def _abort(context: Context, error: GoQueueError) -> NoReturn:
     status, words, details = status_of(error)
     await context.abort(status, words, ((DETAILS, details),))
     raise AssertionError("abort raises")
-
-
-def _decode(kind: type[Message], data: bytes) -> Message:
-    with suppress(DecodeError):
-        return kind.FromString(data)
-    raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
 
 
 def snake(name: str) -> str:

@@ -21,6 +21,12 @@ HEAD_BYTES_MAX = RECEIVE_BYTES // 2
 JOIN_BYTES_MAX = 64 * 1024
 """Replies up to this size are joined into one write; larger ones are handed on piece by piece."""
 
+REQUESTS_AHEAD = 5
+"""Clients that care for the order of their requests have at most so many unanswered."""
+GATHER_MS = 1
+"""A client that has more does not wait for its replies: its requests may gather for so long, since to wake up for a few
+costs more than to serve them."""
+
 FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
 
@@ -100,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_frame_bytes",
         "_frame_timer",
+        "_gather_timer",
         "_head",
         "_is_closing",
         "_is_full",
@@ -114,7 +121,7 @@ class Connection(asyncio.BufferedProtocol):
         "_why",
         "_write_timer",
         "_written_bytes",
-        "key_sizes",
+        "heads",
         "peer",
     )
 
@@ -125,8 +132,8 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
-        self.key_sizes: tuple[int, ...] = ()
-        """For `Routes`: where in a frame it may find what it knows."""
+        self.heads: tuple[Struct, ...] = ()
+        """For `Routes`: how the frames begin in which it may find what it knows."""
         self._head = b""
         """What has come of a small frame, or of the length of any."""
         self._frame: bytearray | None = None
@@ -140,6 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_stopping = False
         self._frame_timer: Timer | None = None
+        self._gather_timer: Timer | None = None
         self._write_timer: Timer | None = None
         self._written_bytes = 0
         self._why = "closed by the client"
@@ -161,8 +169,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
         self._stop_frame_timer()
-        if self._write_timer is not None:
-            self._write_timer.cancel()
+        for timer in (self._gather_timer, self._write_timer):
+            if timer is not None:
+                timer.cancel()
         replies, self._replies = self._replies, deque()
         for reply in replies:
             if reply.on_lost is not None:
@@ -192,6 +201,8 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
+        if self._waiting > REQUESTS_AHEAD:
+            self._gather(nbytes)
         self._flush()
 
     def pause_writing(self) -> None:
@@ -233,6 +244,16 @@ class Connection(asyncio.BufferedProtocol):
         if position < end:
             self._head = bytes(data[position:])
             self._start_frame_timer()
+
+    def _gather(self, nbytes: int) -> None:
+        """Not where much comes at once anyway."""
+        if self._gather_timer is None and self._frame is None and nbytes < len(self._shared) // 2:
+            self._gather_timer = self._clock.call_after(GATHER_MS, self._gathered)
+            self._update_reading()
+
+    def _gathered(self) -> None:
+        self._gather_timer = None
+        self._update_reading()
 
     def _begin_frame(self, length: int, data: memoryview) -> None:
         self._frame = bytearray(min(length, max(FRAME_BYTES_FIRST, len(data))))
@@ -347,7 +368,8 @@ class Connection(asyncio.BufferedProtocol):
     def _update_reading(self) -> None:
         if self._transport is None:
             return
-        wants_more = not self._is_full and not self._is_stopping and self._waiting < self._limits.pending_max
+        has_room = not self._is_full and self._waiting < self._limits.pending_max
+        wants_more = has_room and not self._is_stopping and self._gather_timer is None
         if wants_more != self._is_reading:
             self._is_reading = wants_more
             if wants_more:

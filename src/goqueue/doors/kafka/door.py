@@ -22,6 +22,7 @@ from goqueue.wire.kafka.messages.produce import ProduceRequest
 API_VERSIONS = 18
 BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10
+WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  nothing is bound here
 
 events = get_logger("kafka door")
 
@@ -63,6 +64,11 @@ class KafkaDoor:
         real = (host, address[1])
         self._endpoint = Endpoint(*(advertised or real))
         return real
+
+    def tell_http(self, host: str, port: int) -> None:
+        """Let Kafka clients find the HTTP door. Where it listens everywhere, they reach it as they reach this one."""
+        shown = self._endpoint.host if host in WILDCARDS else host
+        self._endpoint.http = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
 
     def _connect(self) -> Connection:
         connection = Connection(self._shared, self._limits, self._broker.clock, self)

@@ -102,16 +102,18 @@ class ProduceRun:
         found = self._routes.find(connection, frame)
         if found is None or len(self._order) >= RUN_MAX:
             return False
-        route, correlation_id, records = found
-        try:
-            batch = self._publisher.admit(route.replica, route.topic, route.index, records)
-        except GoQueueError:
-            return False  # who handles it meets the same error, and can tell it
+        route, correlation_id, start, end = found
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = self._publisher.sees_no_wishes(self._read)
             self._read = None
-        if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
-            return False
+        try:
+            batch = self._publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
+            if batch is None:
+                batch = self._publisher.admit(route.replica, route.topic, route.index, frame[start:end])
+                if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
+                    return False
+        except GoQueueError:
+            return False  # who handles it meets the same error, and can tell it
         share = self._shares.get(route)
         if share is None:
             share = self._shares[route] = Share(route)

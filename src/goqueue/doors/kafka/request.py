@@ -19,11 +19,13 @@ events = get_logger("kafka door")
 class Endpoint:
     """Where clients reach this node: what they are told to dial."""
 
-    __slots__ = ("host", "port")
+    __slots__ = ("host", "http", "port")
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
         self.port = port
+        self.http = ""
+        """The HTTP door, as host:port; empty: there is none."""
 
 
 class Request:

@@ -28,7 +28,7 @@ ROUTES_MAX = 10_000
 """Of all connections together; a client chooses its own name, so it could fill any room."""
 LEARNED_BYTES_MAX = 256 * 1024
 """Larger frames are not worth a copy, which is what learning takes each time it fails."""
-SIZES_MAX = 8
+HEADS_MAX = 8
 """Lengths of key that one connection may use in turn: as many as the names of its topics have."""
 
 KEY_AT = 8
@@ -37,17 +37,16 @@ VERSION_MIN = 7
 """From here on every codec is taken, and the answer tells the start of the log."""
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
-NO_TAGS = b"\0\0\0"
-"""Behind the records: of the partition, the topic and the request."""
+TAGS_BYTES = 3
+"""Behind the records, where nothing is tagged: a zero for the partition, the topic and the request each."""
 
-_unpack_head = Struct(">ii").unpack_from
 _unpack_length = Struct(">i").unpack_from
 _OUTCOME = Struct(">hqqq")
 _MARK = _OUTCOME.pack(-2, -2, -2, -2)
 """Stands for what differs between answers; what comes behind it in an answer is shorter."""
 
-Found = tuple["Route", int, memoryview]
-"""Where to, the correlation id, the records."""
+Found = tuple["Route", int, int, int]
+"""Where to, the correlation id, where the records begin in the frame and where they end."""
 
 
 class Route:
@@ -127,16 +126,17 @@ class Routes:
     def find(self, connection: Connection, frame: memoryview) -> Found | None:
         """None: let the general decoder look at it."""
         try:
-            version, correlation_id = _unpack_head(frame)  # the API key of Produce is 0
-            routes = self._by_version.get(version)
-            if routes is None:
-                return None
-            for size in connection.key_sizes:
-                route = routes.get(bytes(frame[KEY_AT:size]))
+            for head in connection.heads:
+                version, correlation_id, key = head.unpack_from(frame)  # the API key of Produce is 0
+                routes = self._by_version.get(version)
+                if routes is None:
+                    return None
+                route = routes.get(key)
                 if route is not None:
                     break
             else:
                 return None
+            size = head.size
             if version < FLEXIBLE_FROM:
                 (length,) = _unpack_length(frame, size)
                 start, end = size + 4, size + 4 + length
@@ -150,10 +150,11 @@ class Routes:
                     else:
                         length, start = read_varint(frame, size)
                 end = start + length - 1
-                is_whole = length > 0 and frame[end:] == NO_TAGS
+                is_whole = length > 0 and end + TAGS_BYTES == len(frame)
+                is_whole = is_whole and not (frame[end] or frame[end + 1] or frame[end + 2])
         except (StructError, IndexError, MalformedRequest):
             return None
-        return (route, correlation_id, frame[start:end]) if is_whole else None
+        return (route, correlation_id, start, end) if is_whole else None
 
     def learn(self, connection: Connection, frame: memoryview, header: RequestHeader, message: ProduceRequest) -> None:
         """Only what our own encoder would write in just these bytes: then it is known where each of them belongs."""
@@ -174,7 +175,7 @@ class Routes:
             name = found.name if found else ""
         records = topic.partition_data[0].records
         size = len(frame) - len(records)
-        size -= 4 if version < FLEXIBLE_FROM else len(encode_varint(len(records) + 1)) + len(NO_TAGS)
+        size -= 4 if version < FLEXIBLE_FROM else len(encode_varint(len(records) + 1)) + TAGS_BYTES
         key = bytes(frame[KEY_AT:size])
         if key not in self._by_version.get(version, ()):
             try:
@@ -185,5 +186,6 @@ class Routes:
                 self._forget()
             self._count += 1
             self._by_version.setdefault(version, {})[key] = route
-        if size not in connection.key_sizes:
-            connection.key_sizes = (size, *connection.key_sizes)[:SIZES_MAX]
+        if all(head.size != size for head in connection.heads):
+            heads = (Struct(f">ii{len(key)}s"), *connection.heads[: HEADS_MAX - 1])
+            connection.heads = tuple(sorted(heads, key=lambda head: head.size))  # a short frame is found before it ends

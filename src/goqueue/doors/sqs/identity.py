@@ -7,9 +7,10 @@ and one that was sent back say it too; all others are where they were published.
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from goqueue.broker import dead_letters, redrive
+from goqueue.broker import redrive
 from goqueue.broker.firing import SCHEDULED_AS
 from goqueue.model.topics import Image
+from goqueue.records import dead_letters
 
 Headers = Mapping[str, bytes | None]
 PURPOSE = b"sqs message id"

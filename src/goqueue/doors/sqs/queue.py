@@ -5,9 +5,9 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from goqueue.broker.dead_letters import dead_letter_topic
 from goqueue.broker.topics import Topics
 from goqueue.model.topics import UNLIMITED, Topic, TopicOptions
+from goqueue.records.dead_letters import dead_letter_topic
 from goqueue.wire.sqs.checks import BYTES_MAX
 from goqueue.wire.sqs.queue_attributes import DEFAULTS, FIFO_DEFAULTS, NUMBERS, RedriveAllowPolicy, parse_allow_policy
 

@@ -9,8 +9,10 @@ from goqueue.wire.rest.common import Body, Count, Duration, Moment, Offset, Part
 CURSOR_PATTERN = r"^[0-9]{1,9}/[0-9]{1,18}$"
 RATE_MAX = 1_000_000
 REDRIVES_MAX = 1_000_000
+PLACES_MAX = 10_000
 
 Cursor = Annotated[str, Meta(pattern=CURSOR_PATTERN, description="`next` of the page before", examples=["0/17"])]
+Place = Annotated[str, Meta(pattern=CURSOR_PATTERN, description="PARTITION/OFFSET", examples=["0/17"])]
 Rate = Annotated[int, Meta(ge=0, le=RATE_MAX, description="Messages a second; 0: as fast as possible")]
 Reason = Annotated[str, Meta(description="attempts, rejected or expired", examples=["rejected"])]
 Lanes = Annotated[str | int, Meta(description="One lane or several, with commas between", examples=["high,critical"])]
@@ -99,6 +101,7 @@ class Redrive(Body):
     to: TopicName | None = None
     """Absent: back to where each came from."""
     filter: Filter | None = None
+    places: Annotated[list[Place], Meta(max_length=PLACES_MAX, description="Only these dead letters")] | None = None
     dry_run: bool = False
     rate: Rate = 0
     redrives_max: Annotated[int, Meta(ge=1, le=REDRIVES_MAX)] = 3

@@ -26,6 +26,20 @@ class PageQuery(Query):
     skip: Annotated[int, Meta(ge=0, le=SKIP_MAX)] = 0
 
 
+class DelayedPageQuery(PageQuery):
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[0-9]{1,9}/[0-9]{1,18}$",
+                description="List by partition and offset from here on: `0/0`, then `next` of the page before",
+                examples=["0/0"],
+            ),
+        ]
+        | None
+    ) = None
+
+
 class DelayedPath(Query):
     topic: TopicName
     partition: PartitionNumber
@@ -66,6 +80,7 @@ class DelayedMessages(Reply):
     total: Annotated[int, Meta(ge=0, description="Of all that wait in this topic")]
     limit: int
     skip: int
+    next: Annotated[str | None, Meta(description="With a cursor: that of the next page; null: this was the last")]
 
 
 class Cancelled(Reply):

@@ -23,6 +23,7 @@ class TraceSearchQuery(Query):
     status: Annotated[str, Meta(pattern="^(completed|error|pending)$", examples=["error"])] | None = None
     key: Annotated[str, Meta(description="Of the message; only together with a topic")] | None = None
     limit: TraceLimit = 100
+    spans: Annotated[bool, Meta(description="With all that happened to each")] | None = None
 
 
 class TraceSummary(Reply):
@@ -35,6 +36,7 @@ class TraceSummary(Reply):
     duration_ms: Count
     status: Annotated[str, Meta(description="completed, error or pending")]
     span_count: Count
+    spans: "list[TraceSpan] | UnsetType" = UNSET
 
 
 class TraceList(Reply):

@@ -11,7 +11,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from goqueue.client.errors import ConnectionLost
+from goqueue.client.errors import Closed, ConnectionLost
 from goqueue.client.grpc import GrpcClient, GrpcRefused
 from goqueue.client.grpc.calls import METHODS
 from goqueue.client.grpc.client import new_request
@@ -206,3 +206,22 @@ def test_a_safe_call_is_made_again_until_the_node_is_back() -> None:
                 await second.close()
 
     asyncio.run(inside())
+
+
+@served
+async def test_whoever_waits_while_the_client_is_closed_is_told_so(door: Door) -> None:
+    """grpc would let them think that they were cancelled."""
+    await door.topic()
+    door.b.slow_disk("1h")
+    client = GrpcClient(door.address)
+    waiting = [asyncio.ensure_future(client.publish("orders", b"x")), asyncio.ensure_future(_first(client))]
+    while sum(door.door.facts().open_calls.values()) < len(waiting):
+        await door.ask(ListTopicsRequest())
+    await client.close()
+    for each in waiting:
+        with pytest.raises(Closed):
+            await each
+
+
+async def _first(client: GrpcClient) -> bytes:
+    return (await anext(client.consume("orders"))).value

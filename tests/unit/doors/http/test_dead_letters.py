@@ -94,6 +94,16 @@ async def test_a_redrive_sends_them_back_once(client: Client) -> None:
 
 
 @served
+async def test_a_redrive_takes_only_the_places_it_is_given(client: Client) -> None:
+    await with_dead(client, *"abc")
+    places = [f"{each['partition']}/{each['offset']}" for each in (await client.get("/topics/orders/dlq"))["messages"]]
+    report = await client.post("/topics/orders/dlq/redrive", places=[places[0], places[2]])
+    assert (report["redriven"], report["filtered_out"]) == (2, 1)
+    assert await listed(client) == ["b"]
+    await client.post("/topics/orders/dlq/redrive", places=["here"], status=400)
+
+
+@served
 async def test_a_redrive_may_go_elsewhere_and_leaves_what_comes_back_again_and_again(client: Client) -> None:
     await with_dead(client, "a")
     await client.b.create_topic("repair")

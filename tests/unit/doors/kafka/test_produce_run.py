@@ -237,6 +237,29 @@ def test_what_was_seen_in_one_read_says_nothing_of_the_next(version: int) -> Non
     assert [found.schedule.key.offset for found in pending] == [5, 6]
 
 
+def test_records_of_a_compacted_topic_need_a_key_on_the_short_way_too() -> None:
+    made = House()
+    made.broker.create("prices", cleanup_policy="compact")
+    keyed = bytes(build_batch([(1000, b"key", b"value", [])]))
+    guest = made.knock()
+    guest.send(b"".join(ask(number, topic="prices", records=keyed) for number in (1, 2)) + ask(3, topic="prices"))
+    made.broker.commit()
+    assert [one.error_code for _, one in results(guest)] == [0, 0, Code.INVALID_RECORD]
+
+
+def test_records_wait_behind_their_key_on_the_short_way_too() -> None:
+    made = House()
+    made.broker.create("prices", delay_order="hold_key")
+    plain = bytes(build_batch([(1000, b"key", b"value", [])]))
+    delayed = bytes(build_batch([(1000, b"key", b"value", [("gq-delay-ms", b"60000")])]))
+    guest = made.knock()
+    for records in (plain, plain, delayed, plain):
+        guest.send(ask(0, topic="prices", records=records))
+        made.broker.commit()
+    pending = made.broker.broker.schedules.pending("prices", 0, None, 10)
+    assert [found.schedule.key.offset for found in pending] == [2, 3]
+
+
 @pytest.mark.parametrize(("acks", "codes"), [(-1, [0, 0]), (1, [0, 0]), (0, []), (5, [Code.INVALID_REQUIRED_ACKS] * 2)])
 def test_only_who_asks_for_an_answer_gets_one(acks: int, codes: list[int]) -> None:
     made = House()
@@ -340,4 +363,4 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
         assert made.door._routes._count <= 4
     made.broker.commit()
     assert len(results(guest)) == 20
-    assert len(guest._connection.key_sizes) <= routes_module.SIZES_MAX
+    assert len(guest._connection.heads) <= routes_module.HEADS_MAX

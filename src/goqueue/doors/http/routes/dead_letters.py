@@ -1,9 +1,8 @@
 """Dead letters: what groups gave up on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker import dead_letters as names
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.redrive import (
     GROUP,
@@ -20,6 +19,7 @@ from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Operations, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment, parse_duration_ms
+from goqueue.records import dead_letters as names
 from goqueue.records.decode import DecodedRecord
 from goqueue.wire.rest.dead_letters import (
     DeadLetter,
@@ -183,7 +183,13 @@ async def redrive(call: Call, path: TopicPath, body: Redrive) -> RedriveReply | 
     if wait_ms > WAIT_MS_MAX:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"wait may be {WAIT_MS_MAX // 60_000} minutes at most")
     request = RedriveRequest(
-        topic, body.to, filter_of(body.filter, call.now_ms), body.dry_run, body.rate, body.redrives_max
+        topic,
+        body.to,
+        filter_of(body.filter, call.now_ms),
+        body.dry_run,
+        body.rate,
+        body.redrives_max,
+        None if body.places is None else _by_partition(body.places),
     )
     last = call.broker.dead_letters.last_redrive(topic)
     if last is not None and last.ended_ms is None and not body.dry_run:
@@ -204,6 +210,14 @@ async def redrive(call: Call, path: TopicPath, body: Redrive) -> RedriveReply | 
     assert job is not None
     reply = _told(job)
     return WithStatus(ACCEPTED, reply) if job.ended_ms is None else reply
+
+
+def _by_partition(places: Sequence[str]) -> dict[int, frozenset[int]]:
+    found: dict[int, set[int]] = {}
+    for place in places:
+        partition, _, offset = place.partition("/")
+        found.setdefault(int(partition), set()).add(int(offset))
+    return {partition: frozenset(offsets) for partition, offsets in found.items()}
 
 
 def _told(job: RedriveJob) -> RedriveReply:

@@ -13,28 +13,31 @@ from goqueue.wire.rest.delays import (
     DelayedMessage,
     DelayedMessages,
     DelayedOffsetPath,
+    DelayedPageQuery,
     DelayedPath,
     DelayedQuery,
     DelayStats,
     NewTime,
-    PageQuery,
     TimerWheelStats,
 )
 from goqueue.wire.rest.topics import TopicPath
 
-TICK_MS = 10
+TICK_MS = 5
 
 delays = Operations("Delays")
 
 
 @delays.get("/topics/{topic}/delayed", errors=(404,))
-async def list_delayed(call: Call, path: TopicPath, query: PageQuery) -> DelayedMessages:
+async def list_delayed(call: Call, path: TopicPath, query: DelayedPageQuery) -> DelayedMessages:
     """Messages of a topic that wait for their time, the next to come first.
 
-    They are in no partition yet, and no reader sees them. `offset` is a message's name until it is due.
+    They are in no partition yet, and no reader sees them. `offset` is a message's name until it is due. Whoever wants
+    all of very many lists them by place, with a cursor.
     """
     topic = call.topic(path.topic)
     broker = call.broker
+    if query.cursor is not None:
+        return _by_place(call, topic.name, query, query.cursor)
     found: list[FoundSchedule]
     found, total = await call.ask(
         lambda done: soonest(
@@ -49,6 +52,24 @@ async def list_delayed(call: Call, path: TopicPath, query: PageQuery) -> Delayed
         total=total,
         limit=query.limit,
         skip=query.skip,
+        next=None,
+    )
+
+
+def _by_place(call: Call, topic: str, query: DelayedPageQuery, cursor: str) -> DelayedMessages:
+    partition, offset = (int(part) for part in cursor.split("/"))
+    machine = call.broker.schedules.machine
+    found = machine.pending(topic, None, ScheduleKey(topic, partition, offset - 1), query.limit + 1)
+    page = found[: query.limit]
+    following = found[query.limit].key if len(found) > query.limit else None
+    return DelayedMessages(
+        topic=topic,
+        messages=[_shown(each, call.now_ms) for each in page],
+        count=len(page),
+        total=machine.count(topic),
+        limit=query.limit,
+        skip=query.skip,
+        next=None if following is None else f"{following.partition}/{following.offset}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from goqueue.broker.schemas import DeleteSubject, DeleteVersion
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import Text
 from goqueue.doors.http.routes.registry import (
     Registry,
     checked,
@@ -32,6 +33,8 @@ from goqueue.wire.rest.schemas import (
     SubjectVersion,
     VersionPath,
 )
+
+PLAIN = "text/plain; charset=utf-8"  # a schema need not be JSON
 
 LIST = (404, 422)
 schemas = Registry("Schemas")
@@ -100,11 +103,10 @@ async def get_version(call: Call, path: VersionPath, query: SchemaQuery) -> Sche
 
 
 @schemas.route("GET", "/subjects/{subject}/versions/{version}/schema", errors=LIST)
-async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> str:
-    """The text of one version, as a JSON string."""
+async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> Text:
+    """The text of one version, as it is."""
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
-    text: str = shown(call.broker.schemas, found.schema_id, query.format)["schema"]
-    return text
+    return Text(shown(call.broker.schemas, found.schema_id, query.format)["schema"], PLAIN)
 
 
 @schemas.route("GET", "/subjects/{subject}/versions/{version}/referencedby", errors=LIST)
@@ -161,10 +163,9 @@ async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById
 
 
 @schemas.route("GET", "/schemas/ids/{id}/schema", errors=LIST)
-async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> str:
-    """The text of a schema by its id, as a JSON string."""
-    text: str = shown(call.broker.schemas, path.id, query.format)["schema"]
-    return text
+async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> Text:
+    """The text of a schema by its id, as it is."""
+    return Text(shown(call.broker.schemas, path.id, query.format)["schema"], PLAIN)
 
 
 @schemas.route("GET", "/schemas/ids/{id}/subjects", errors=LIST)

@@ -12,6 +12,7 @@ from goqueue.doors.http.routes.groups import groups
 from goqueue.doors.http.routes.infrastructure import infrastructure
 from goqueue.doors.http.routes.lag import lag
 from goqueue.doors.http.routes.lanes import lanes
+from goqueue.doors.http.routes.leases import leases
 from goqueue.doors.http.routes.members import members
 from goqueue.doors.http.routes.messages import messages
 from goqueue.doors.http.routes.offsets import offsets
@@ -39,6 +40,7 @@ RESOURCES = (
     cooperative,
     offsets,
     lag,
+    leases,
     acks,
     traces,
     schemas,

@@ -67,17 +67,23 @@ async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResul
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
         spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
         wanted = wanted._replace(spots=spots)
-    found, total = await _search(call, wanted, query.limit)
+    found, total = await _search(call, wanted, query.limit, with_spans=query.spans is True)
     said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
     return TraceSearchResult(traces=found, total=total, query=said)
 
 
-async def _search(call: Call, wanted: TraceFilter, limit: int) -> tuple[list[TraceSummary], int]:
+async def _search(
+    call: Call, wanted: TraceFilter, limit: int, *, with_spans: bool = False
+) -> tuple[list[TraceSummary], int]:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
     notes = tracing.journeys.kept()
     found, total = await asyncio.to_thread(tracing.traces.search, wanted, limit, notes)
-    return [_summary(each) for each in found], total
+    summaries = [_summary(each) for each in found]
+    if with_spans:
+        for journey, summary in zip(found, summaries):
+            summary.spans = _spans(call, journey)
+    return summaries, total
 
 
 @traces.get("/traces/stats")

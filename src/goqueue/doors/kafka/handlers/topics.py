@@ -37,7 +37,9 @@ from goqueue.wire.kafka.notation import NO_UUID
 
 USE_DEFAULT = -1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
+SOURCE_TOPIC, SOURCE_BROKER, SOURCE_DEFAULT = 1, 4, 5
+HTTP_ADDRESS = "goqueue.http.address"
+"""An option of a broker that only says where else it can be reached."""
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 CONFIG_TYPES = {bool: 1, str: 2, int: 5, float: 6}
 END_OF_LOG = -1
@@ -183,6 +185,14 @@ def _options(topic: Topic, names: list[str] | None, defaults: TopicOptions) -> l
     return found
 
 
+def _of_broker(request: Request, names: list[str] | None) -> list[DescribeConfigsResourceResult]:
+    address = request.endpoint.http
+    if not address or (names is not None and HTTP_ADDRESS not in names):
+        return []
+    kind = CONFIG_TYPES[str]
+    return [DescribeConfigsResourceResult(HTTP_ADDRESS, address, True, SOURCE_BROKER, config_type=kind)]
+
+
 def handle_describe_configs(request: Request) -> None:
     response = DescribeConfigsResponse()
     image = request.broker.topics.image
@@ -198,7 +208,9 @@ def handle_describe_configs(request: Request) -> None:
             result.error_code, result.error_message = Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic"
         elif asked.resource_type == GROUP_RESOURCE:
             result.configs = group_options(request, asked.resource_name, asked.configuration_keys or None)
-        elif asked.resource_type != BROKER_RESOURCE:
+        elif asked.resource_type == BROKER_RESOURCE:
+            result.configs = _of_broker(request, asked.configuration_keys or None)
+        else:
             result.error_code, result.error_message = (
                 Code.INVALID_REQUEST,
                 "only topics, groups and brokers have options",

@@ -4,13 +4,13 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker import dead_letters
 from goqueue.broker.firing import PUBLISHED_AT
 from goqueue.broker.queues import Place
 from goqueue.broker.receive import Leased, LeasedPlace, ReceiveRequest
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.identity import Headers, first_place, id_of, sequence_number
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue
+from goqueue.records import dead_letters
 from goqueue.records.wishes import DEDUP_ID, FORMER_DEDUP_ID
 from goqueue.wire.sqs.attributes import BODY_ENCODING, TRACE, TRACE_ATTRIBUTE, attributes_of
 from goqueue.wire.sqs.checks import MESSAGES_MAX, VISIBILITY_SECONDS_MAX, WAIT_SECONDS_MAX, check_range

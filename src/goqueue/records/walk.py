@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from goqueue.model.errors import CorruptBatch
 from goqueue.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, Batch, check_batch
-from goqueue.storage.epochs import EpochHistory
+from goqueue.records.epochs import EpochHistory
 
 SECTOR_BYTES = 512
 """The smallest piece that a disk writes whole or not at all."""
@@ -62,7 +62,7 @@ def walk(data: memoryview, offset: int, expected: Expected, next_offset: int | N
             batch = check_batch(data, position)
             _check_place(batch, offset, expected)
         except CorruptBatch as error:
-            later = _next_batch(data, position, offset, expected)
+            later = next_batch(data, position, offset, expected)
             if later is None:
                 last = max(offset, next_offset or offset)
                 yield Damage(position, len(data), offset, last, str(error))
@@ -101,7 +101,7 @@ def claimed_frame(data: memoryview, position: int, offset: int) -> Frame | None:
     return Frame(position + LENGTH_END + length, offset + last_offset_delta + 1)
 
 
-def _next_batch(data: memoryview, damaged_at: int, offset: int, expected: Expected) -> Found | None:
+def next_batch(data: memoryview, damaged_at: int, offset: int, expected: Expected) -> Found | None:
     """The first sound batch behind a damaged one.
 
     A message may hold the bytes of whole batches, which must not be taken for ours. So where the damaged batch's own

@@ -1,8 +1,8 @@
 """Walking past damage: one damaged batch costs one batch."""
 
 from goqueue.records.batch import place
-from goqueue.storage.epochs import EpochHistory
-from goqueue.storage.walk import Damage, Expected, Found, lost_a_sector, walk
+from goqueue.records.epochs import EpochHistory
+from goqueue.records.walk import Damage, Expected, Found, lost_a_sector, walk
 from tests.logs import batch
 
 EXPECTED = Expected(EpochHistory([(1, 0)]))

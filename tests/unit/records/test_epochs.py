@@ -1,7 +1,7 @@
 import pytest
 
 from goqueue.model.errors import StaleEpoch
-from goqueue.storage.epochs import EpochHistory
+from goqueue.records.epochs import EpochHistory
 
 
 def test_an_offset_belongs_to_the_epoch_that_began_last_before_it() -> None:

@@ -1,0 +1,92 @@
+"""The whole example: a broker of its own, orders in, enriched, to a second topic and to a lake, and a report page.
+
+make demo
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import shop
+
+from goqueue.spark import session
+from goqueue.spark.jobs import archive, dlq, reconcile, report, run
+
+HERE = Path(__file__).parent
+START_S_MAX = 60
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="orders in, enriched, to a second topic and to a lake, with a report")
+    parser.add_argument("--orders", type=int, default=5000, help="how many (default 5000)")
+    parser.add_argument("--directory", type=Path, help="where to leave all of it (default: a temporary directory)")
+    given = parser.parse_args(arguments)
+    directory = given.directory or Path(tempfile.mkdtemp(prefix="goqueue-demo-"))
+    broker, ready = start_broker(directory)
+    try:
+        return show(directory, ready["kafka"], f"http://{ready['http']}", given.orders)
+    finally:
+        broker.terminate()
+        broker.wait()
+
+
+def start_broker(directory: Path) -> tuple[subprocess.Popen, dict]:
+    """On free ports, which it writes into a file when it is ready."""
+    ready_file = directory / "ready.json"
+    words = ["serve", "--data-dir", str(directory / "data"), "--ready-file", str(ready_file)]
+    for door in ("--kafka", "--http", "--grpc"):
+        words += [door, "127.0.0.1:0"]
+    say("a broker of its own", "goqueue serve")
+    with (directory / "broker.log").open("w") as log:
+        broker = subprocess.Popen([Path(sys.executable).with_name("goqueue"), *words], stderr=log)
+    give_up = time.monotonic() + START_S_MAX
+    while not ready_file.exists():
+        if broker.poll() is not None or time.monotonic() > give_up:
+            sys.exit(f"the broker did not start: see {directory / 'broker.log'}")
+        time.sleep(0.05)
+    return broker, json.loads(ready_file.read_text())
+
+
+def show(directory: Path, kafka: str, server: str, orders: int) -> int:
+    asked = ["--kafka", kafka, "--server", server]
+    lake, page = str(directory / "lake"), directory / "report.html"
+
+    say(f"{orders:,} orders of 50 customers come in", "examples/orders/shop.py")
+    asyncio.run(shop.open_shop(server))
+    asyncio.run(shop.take_orders(kafka, orders))
+
+    say("each order is enriched, to a second topic", "goqueue pipeline run enrich.sql")
+    session("orders")
+    pipeline = [str(HERE / "enrich.sql"), "--checkpoint", str(directory / "checkpoint")]
+    done = [run.main([*pipeline, *asked])]
+
+    say("packers handle them: some twice, some never", "examples/orders/shop.py")
+    print(asyncio.run(shop.pack(kafka, orders)))
+
+    say("both topics go to a lake", f"goqueue pipeline archive orders enriched --lake {lake}")
+    done.append(archive.main(["orders", "enriched", "--lake", lake, *asked]))
+
+    say("is everything there, once?", f"goqueue pipeline reconcile topic:orders,enriched lake:{lake}")
+    done.append(reconcile.main(["topic:orders,enriched", f"lake:{lake}", *asked]))
+
+    say("why did some fail?", "goqueue pipeline dlq enriched")
+    done.append(dlq.main(["enriched", *asked]))
+
+    say("how did it go?", f"goqueue pipeline report --page {page}")
+    done.append(report.main(["orders", "enriched", "--page", str(page), *asked]))
+
+    print(f"\nThe page: {page.as_uri()}\nThe lake: {lake}")
+    return max(done)
+
+
+def say(what: str, command: str) -> None:
+    print(f"\n== {what}\n   {command}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""`goqueue pipeline`: a job on Spark, which is an extra."""
+
+import sys
+from importlib import import_module
+
+from goqueue.cli.call import Call
+from goqueue.cli.exits import EXIT_USAGE, complain
+from goqueue.spark.jobs.table import JOBS
+
+NEEDED = ("pyspark", "pyarrow")
+
+
+def run(call: Call) -> int:
+    name = call.command.words.split()[-1]
+    given = call.given
+    given.server = None if given.kafka and call.target.sources["server"] == "default" else call.target.server
+    given.api_key = call.target.api_key
+    given.output = call.form
+    try:
+        for each in NEEDED:
+            import_module(each)
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        install = f"{sys.executable} -m pip install 'goqueue[spark]'"
+        return complain(f"goqueue: pipeline needs Spark; install it with: {install}", EXIT_USAGE)
+    from goqueue.spark.jobs.start import start
+
+    return start(next(job for job in JOBS if job.name == name), given)

@@ -1,0 +1,139 @@
+"""Leases as wholes: taken without content, held longer, finished; and all that are held now."""
+
+from typing import Any
+
+from goqueue.broker.queues import Place
+from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
+from goqueue.broker.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.errors import BAD_REQUEST, HttpError
+from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
+from goqueue.doors.http.operation import Operations
+from goqueue.model.moments import format_moment
+from goqueue.wire.rest.groups import GroupPath
+from goqueue.wire.rest.leases import (
+    ExtendLeases,
+    FinishLeases,
+    HeldLease,
+    HeldLeases,
+    LeaseCounts,
+    LeasesQuery,
+    TakeLeases,
+    TakenLease,
+    TakenLeases,
+)
+
+CONSUMER = "http"
+FINISH_BYTES_MAX = 16 * 1024 * 1024
+
+leases = Operations("Leases")
+
+
+@leases.post("/groups/{group}/leases", errors=(404,), waits=True)
+async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLeases:
+    """Lease many messages to a group at once, without their content: read that from the partitions.
+
+    What cannot wait comes first. Settle single messages by the receipt of their lease with a dot and their offset
+    behind it, in any way that other receipts can be used; then finish the leases.
+    """
+    topics = [call.topic(name) for name in dict.fromkeys(body.topics)]
+    request = ReceiveRequest(
+        group_id=path.group,
+        consumer=body.consumer or CONSUMER,
+        places=[(topic.name, number) for topic in topics for number in range(topic.partitions)],
+        records_max=body.max_messages,
+        bytes_max=BYTES_MAX,
+        wait_ms=wait_ms_of(body.wait or 0),
+        lease_ms=lease_ms_of(body.lease),
+        start=body.start or "earliest",
+    )
+    found: list[LeasedPlace] = await lease(
+        call, path.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply
+    )
+    taken = [_taken(call, path.group, each) for each in found if each.error is None]
+    for each in found:
+        if each.error is not None and not taken:
+            raise each.error
+    return TakenLeases(leases=taken, messages=sum(last + 1 - first for one in taken for first, last, _ in one.runs))
+
+
+def _taken(call: Call, group_id: str, leased: LeasedPlace) -> TakenLease:
+    assert leased.slices is not None
+    runs = [[run.first, run.last, run.attempt] for run in leased.slices.runs]
+    place = Place(group_id, leased.topic, leased.partition)
+    first, last = min(run[0] for run in runs), max(run[1] for run in runs)
+    return TakenLease(
+        topic=leased.topic,
+        partition=leased.partition,
+        receipt=call.broker.settler.lease_receipt(place, first, last, leased.lease),
+        until=format_moment(leased.deadline_ms),
+        runs=runs,
+    )
+
+
+@leases.post("/leases/extend", body_bytes_max=FINISH_BYTES_MAX)
+async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
+    """Hold leases longer. What of them was settled, or has ended, is left as it is and not counted."""
+    hold_ms = lease_ms_of(body.timeout)
+    assert hold_ms is not None
+    queues, settler = call.broker.queues, call.broker.settler
+    counts = [
+        await call.ask(lambda done, receipt=receipt: extend_lease(queues, settler, receipt, hold_ms, done))  # type: ignore[misc]
+        for receipt in body.receipts
+    ]
+    return LeaseCounts(messages=counts)
+
+
+@leases.post("/leases/finish", body_bytes_max=FINISH_BYTES_MAX)
+async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
+    """Acknowledge all that is left of leases.
+
+    A message of them that was acknowledged, given back or rejected by itself stays so. One whose lease has ended is
+    not acknowledged: it was or will be delivered again. The count is of what was acknowledged now.
+    """
+    queues, settler = call.broker.queues, call.broker.settler
+    counts: list[int] = []
+    for one in body.leases:
+        runs = [Run(*each) for each in one.runs or ()]
+        if any(not 0 <= run.first <= run.last for run in runs):
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a run has a first and a last offset, in that order")
+        counts.append(
+            await call.ask(
+                lambda done, one=one, runs=runs: finish_lease(queues, settler, one.receipt, runs, done)  # type: ignore[misc]
+            )
+        )
+    return LeaseCounts(messages=counts)
+
+
+@leases.get("/leases")
+async def list_leases(call: Call, query: LeasesQuery) -> HeldLeases:
+    """All that consumers hold now, in runs of neighbours, by group, topic, partition and offset."""
+    runs = held_runs(call.broker.queues, query.group, query.topic)
+    if query.cursor is not None:
+        after = _position(query.cursor)
+        runs = [run for run in runs if (*run.place, run.first) > after]
+    page = runs[: query.limit]
+    following = None
+    if len(runs) > len(page):
+        following = "/".join(str(part) for part in (*page[-1].place, page[-1].first))
+    return HeldLeases(leases=[_shown(run) for run in page], count=len(page), next=following)
+
+
+def _position(cursor: str) -> tuple[Any, ...]:
+    group_id, topic, partition, first = cursor.split("/")
+    return group_id, topic, int(partition), int(first)
+
+
+def _shown(run: HeldRun) -> HeldLease:
+    return HeldLease(
+        group=run.place.group_id,
+        topic=run.place.topic,
+        partition=run.place.partition,
+        first_offset=run.first,
+        last_offset=run.last,
+        messages=run.last + 1 - run.first,
+        consumer=run.consumer,
+        delivery_count=run.attempt,
+        leased_at=format_moment(run.leased_ms),
+        lease_until=format_moment(run.deadline_ms),
+    )

@@ -1,0 +1,65 @@
+"""Archive: topics into a lake, exactly once.
+
+Every topic is a streaming query of its own, with its checkpoint inside the lake, so that topics may come and go from
+one run to the next. Where a checkpoint is lost, the lake itself says where to go on.
+"""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from goqueue.spark.jobs.lake import Lake, as_archived, query_id_of, starting_offsets
+from goqueue.spark.jobs.queries import counted, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.running import Run, check_topics, submitted
+from goqueue.spark.jobs.table import ARCHIVE
+from goqueue.spark.jobs.telling import Totals
+
+AT_ONCE_MAX = 4
+"""Queries side by side, when each ends by itself."""
+
+
+def archive(run: Run) -> int:
+    given, totals = run.given, Totals()
+    lake = Lake(run.spark, given.lake, given.format)
+    lake.check_format()
+    partitions = check_topics(run.kafka, given.topic)
+    with told_to_stop() as stopping:
+        at_once = len(given.topic) if given.follow else AT_ONCE_MAX
+        for begin in range(0, len(given.topic), at_once):
+            some = given.topic[begin : begin + at_once]
+            starts = [partial(_started, run, lake, topic, partitions[topic], totals) for topic in some]
+            to_the_end(starts, run.tell, lambda: f"archive: {totals}", stopping)
+            if stopping.signal:
+                break
+    run.tell.facts(f"archived {totals}, in {given.lake}", totals.facts() | {"lake": given.lake, "topics": given.topic})
+    return stopping.exit_code
+
+
+def _started(run: Run, lake: Lake, topic: str, partitions: int, totals: Totals) -> StreamingQuery:
+    given = run.given
+    checkpoint = lake.own_path("checkpoints", topic)
+    lake.sweep(topic)
+    options = {"includeHeaders": "true", "maxOffsetsPerTrigger": given.batch, "valueFormat": given.values}
+    if not lake.exists(checkpoint):
+        options["startingOffsets"] = starting_offsets(topic, partitions, lake.positions(topic))
+
+    def write(batch: DataFrame, number: int) -> None:
+        lake.write(batch, topic, query_id_of(batch.sparkSession), number)
+
+    rows = run.stream(topic, **options)
+    if given.values != "raw":
+        rows = as_archived(rows)
+    writer = rows.writeStream.foreachBatch(counted(write, totals))
+    named = writer.queryName(f"archive {topic}").option("checkpointLocation", checkpoint)
+    return triggered(named, given).start()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return submitted(ARCHIVE, archive, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

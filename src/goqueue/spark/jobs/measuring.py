@@ -1,0 +1,141 @@
+"""What a report is made of, as DataFrames: throughput, latency by stage, retries, dead letters, lag over time.
+
+`messages` are rows of topics with `topic`, `partition`, `offset`, `timestamp`, `priority` and `bytes`; `steps` are what
+happened to messages, one row each, from the table `traces`.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+PLACE = ("topic", "partition", "offset")
+RECEIVED, PERSISTED, DUE, FETCHED = "publish.received", "publish.persisted", "delay.due", "consume.fetched"
+LEASED, ACKED, NACKED, LEASE_ENDED = "consume.leased", "consume.acked", "consume.nacked", "consume.lease_ended"
+REJECTED, EXPIRED, DEAD = "consume.rejected", "consume.expired", "dead_letter.written"
+SETTLED = (ACKED, REJECTED, EXPIRED, DEAD)
+QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
+ACCURACY = 10_000
+
+STAGES = {
+    "end to end": ("received", "acked"),
+    "persist": ("received", "persisted"),
+    "wait": ("ready", "first_leased"),
+    "work": ("last_leased", "acked"),
+    "read": ("received", "fetched"),
+}
+"""From what to what: received until acked, and the parts of that; `read` is for those who read it as a stream."""
+
+
+def throughput(messages: DataFrame, window_ms: int) -> DataFrame:
+    grouped = messages.groupBy("topic", f.col("priority").alias("lane"), _window("timestamp", window_ms))
+    counted = grouped.agg(f.count(f.lit(1)).alias("messages"), f.sum("bytes").alias("bytes"))
+    a_second = (f.col("messages") * 1000 / f.lit(window_ms)).alias("messages_per_second")
+    return counted.select("*", a_second).orderBy("topic", "lane", "window")
+
+
+def steps(traces: DataFrame, messages: DataFrame) -> DataFrame:
+    """Everything that happened to each message, with its lane. A group is null where none had to do with it."""
+    lanes = messages.select(*PLACE, f.col("priority").alias("lane"))
+    each = traces.select(*PLACE, f.explode("spans").alias("span"))
+    told = each.select(*PLACE, "span.event", "span.timestamp", "span.group", "span.consumer")
+    return told.join(lanes, list(PLACE), "left").fillna("normal", ["lane"])
+
+
+def deliveries(steps: DataFrame) -> DataFrame:
+    """When each message reached each stage, for every group that had it."""
+    own = steps.groupBy(*PLACE, "lane").agg(
+        _first(RECEIVED).alias("received"), _first(PERSISTED).alias("persisted"), _first(DUE).alias("due")
+    )
+    of_group = (
+        steps.where(f.col("group").isNotNull() | (f.col("event") == FETCHED))
+        .withColumn("group", f.coalesce("group", f.concat(f.lit("reader "), "consumer"), f.lit("readers")))
+        .groupBy(*PLACE, "group")
+        .agg(
+            _first(FETCHED).alias("fetched"),
+            _first(LEASED).alias("first_leased"),
+            f.max(_at(LEASED)).alias("last_leased"),
+            _first(ACKED).alias("acked"),
+        )
+    )
+    joined = own.join(of_group, list(PLACE), "left")
+    return joined.withColumn("ready", f.coalesce("due", "persisted", "received"))
+
+
+def latencies(deliveries: DataFrame) -> DataFrame:
+    """Percentiles of every stage, by topic, group and lane."""
+    pairs = [
+        f.struct(f.lit(name).alias("stage"), _milliseconds(begin, end).alias("ms"))
+        for name, (begin, end) in STAGES.items()
+    ]
+    each = deliveries.select("topic", "group", "lane", f.explode(f.array(*pairs)).alias("pair"))
+    timed = each.select("topic", "group", "lane", "pair.stage", "pair.ms").where("ms IS NOT NULL AND ms >= 0")
+    quantiles = [f.percentile_approx("ms", at, ACCURACY).alias(name) for name, at in QUANTILES.items()]
+    found = timed.groupBy("topic", "group", "lane", "stage").agg(
+        f.count(f.lit(1)).alias("messages"), *quantiles, f.max("ms").alias("max_ms")
+    )
+    return found.orderBy("topic", "group", "lane", "stage")
+
+
+def retries(steps: DataFrame) -> DataFrame:
+    """How often messages were delivered, and how often that was in vain."""
+    counts = {
+        "deliveries": LEASED,
+        "acked": ACKED,
+        "nacked": NACKED,
+        "lease_ended": LEASE_ENDED,
+        "rejected": REJECTED,
+        "expired": EXPIRED,
+    }
+    found = steps.where(f.col("group").isNotNull()).groupBy("topic", "group", "lane")
+    return found.agg(
+        *(f.count(f.when(f.col("event") == event, 1)).alias(name) for name, event in counts.items())
+    ).orderBy("topic", "group", "lane")
+
+
+def dead_letters(letters: DataFrame) -> DataFrame:
+    by = letters.groupBy("topic", "group", f.col("priority").alias("lane"), "reason")
+    return by.agg(
+        f.count(f.lit(1)).alias("messages"),
+        f.round(f.avg("attempts"), 1).alias("attempts"),
+        f.min("died_at").alias("first"),
+        f.max("died_at").alias("last"),
+    ).orderBy("topic", "group", "lane", "reason")
+
+
+def lag_over_time(steps: DataFrame, window_ms: int) -> DataFrame:
+    """Of the messages that are remembered: how many had come, and were not settled, at the end of each window."""
+    groups = steps.where(f.col("group").isNotNull()).select("topic", "group").distinct()
+    come = steps.where(f.col("event") == RECEIVED).groupBy(*PLACE).agg(f.min("timestamp").alias("at"))
+    left = steps.where(f.col("event").isin(*SETTLED)).groupBy(*PLACE, "group").agg(f.min("timestamp").alias("at"))
+    known = left.join(come.select(*PLACE), list(PLACE), "left_semi")
+    both = (
+        come.join(groups, "topic")
+        .select("topic", "group", "at", f.lit(1).alias("change"))
+        .unionByName(known.select("topic", "group", "at", f.lit(-1).alias("change")))
+    )
+    changes = both.groupBy("topic", "group", _window("at", window_ms)).agg(f.sum("change").alias("change"))
+    so_far = Window.partitionBy("topic", "group").orderBy("window").rowsBetween(Window.unboundedPreceding, 0)
+    running = changes.select("topic", "group", "window", f.sum("change").over(so_far).alias("lag"))
+    return running.orderBy("topic", "group", "window")
+
+
+def lag_now(lag: DataFrame) -> DataFrame:
+    found = lag.groupBy("group", "type", "topic").agg(
+        f.sum("lag").alias("lag"), f.max("oldest_age_ms").alias("oldest_age_ms")
+    )
+    return found.orderBy("group", "topic")
+
+
+def _window(name: str, window_ms: int) -> Column:
+    return f.window(name, f"{window_ms} milliseconds")["start"].alias("window")
+
+
+def _at(event: str) -> Column:
+    return f.when(f.col("event") == event, f.col("timestamp"))
+
+
+def _first(event: str) -> Column:
+    return f.min(_at(event))
+
+
+def _milliseconds(begin: str, end: str) -> Column:
+    return f.unix_millis(f.col(end)) - f.unix_millis(f.col(begin))

@@ -1,0 +1,114 @@
+"""Streaming queries run to their end: with progress, and stopped cleanly by Ctrl-C or SIGTERM."""
+
+import signal
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from goqueue.spark.jobs.telling import Teller, Totals
+
+POLL_S = 0.2
+SIGNAL_EXIT = 128
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+SLOW_START = "Python worker failed to connect back"
+RESTARTS_MAX = 5
+
+Start = Callable[[], StreamingQuery]
+WriteBatch = Callable[[DataFrame, int], None]
+
+
+class Stopping:
+    """Which signal has asked for an end; 0: none."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        self.signal = number
+
+    @property
+    def exit_code(self) -> int:
+        return SIGNAL_EXIT + self.signal if self.signal else 0
+
+
+@contextmanager
+def told_to_stop() -> Iterator[Stopping]:
+    stopping = Stopping()
+    before = {number: signal.signal(number, stopping) for number in SIGNALS}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def to_the_end(
+    starts: Sequence[Start], tell: Teller, show: Callable[[], str], stopping: Stopping
+) -> list[StreamingQuery]:
+    """Until all have ended, one has failed (raised, and the others stopped), or a signal came."""
+    queries = [start() for start in starts]
+    restarts = [0] * len(queries)
+    try:
+        while not stopping.signal:
+            for number, query in enumerate(queries):
+                if _is_passing(query) and restarts[number] < RESTARTS_MAX:
+                    restarts[number] += 1
+                    queries[number] = starts[number]()
+            active = [query for query in queries if query.isActive]
+            if not active or any(query.exception() is not None for query in queries):
+                break
+            tell.progress(show())
+            with suppress(StreamingQueryException):  # looked at above
+                active[0].awaitTermination(POLL_S)  # type: ignore[arg-type]
+    finally:
+        for query in queries:
+            query.stop()
+    for query in queries:
+        failed = query.exception()
+        if failed is not None and not stopping.signal:
+            raise failed
+    return queries
+
+
+def _is_passing(query: StreamingQuery) -> bool:
+    """Spark gives a Python process 10 s to start, whatever else the machine has to do. Its query loses nothing."""
+    failed = None if query.isActive else query.exception()
+    return failed is not None and SLOW_START in str(failed)
+
+
+def triggered(writer: DataStreamWriter, given: Namespace) -> DataStreamWriter:
+    """Up to now and then an end, unless it shall follow."""
+    if not given.follow:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{given.every} milliseconds") if given.every else writer
+
+
+def counted(write: WriteBatch, totals: Totals) -> WriteBatch:
+    """Counts what `write` reads, in the same pass."""
+
+    def write_and_count(batch: DataFrame, number: int) -> None:
+        observation = Observation()
+        write(batch.observe(observation, f.count(f.lit(1)).alias("records"), size_of(batch).alias("bytes")), number)
+        seen: dict[str, Any] = observation.get
+        totals.add(seen["records"] or 0, seen["bytes"] or 0)
+
+    return write_and_count
+
+
+def size_of(rows: DataFrame) -> Any:
+    """Bytes of keys and values, where they are bytes."""
+    sizes = [
+        f.coalesce(f.length(name), f.lit(0))
+        for name, kind in rows.dtypes
+        if name in ("key", "value") and kind in ("binary", "string")
+    ]
+    return f.sum(sum(sizes, f.lit(0)))

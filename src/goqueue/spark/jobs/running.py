@@ -1,0 +1,146 @@
+"""How a job is started and how it ends: the same from the command line, from spark-submit and from a test."""
+
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from goqueue.client.errors import UnknownTopic
+from goqueue.model.errors import GoQueueError
+from goqueue.spark.connect import Brokers, http_server
+from goqueue.spark.jobs.telling import Teller
+from goqueue.spark.jobs.words import Job, dashed, parser_of
+from goqueue.spark.options import Options, Part
+from goqueue.spark.sessions import session
+from goqueue.spark.source import GoQueueDataSource
+
+EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
+SILENCE = ("no broker answers", "does not answer")
+KAFKA_PORT = 9092
+OURS = re.compile(r"(?:SparkError|goqueue[\w.]*Error): (.*)")
+"""How an error of ours looks after it went through the JVM."""
+
+
+class JobFailed(Exception):
+    """Ends a job with words for a person and a code for a script."""
+
+    def __init__(self, message: str, code: int = EXIT_FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+R = TypeVar("R", DataFrameReader, DataStreamReader)
+
+
+@dataclass
+class Run:
+    """One run of one job: the session, what was asked for, and whom to tell."""
+
+    spark: SparkSession
+    given: Namespace
+    tell: Teller
+
+    @cached_property
+    def kafka(self) -> str:
+        return kafka_of(self.given)
+
+    @cached_property
+    def server(self) -> str:
+        if self.given.server:
+            return str(self.given.server)
+        return http_server(Options({"kafka.bootstrap.servers": self.kafka}, Part.BATCH))
+
+    def batch(self, *topics: str, **options: Any) -> DataFrame:
+        return self._topics(self.spark.read, topics, options).load()
+
+    def stream(self, *topics: str, **options: Any) -> DataFrame:
+        return self._topics(self.spark.readStream, topics, options).load()
+
+    def table(self, name: str, **options: Any) -> DataFrame:
+        """The server's own state: dlq, traces, lag and so on."""
+        reader = self.spark.read.format("goqueue").option("table", name).option("goqueue.server", self.server)
+        return reader.options(**options).load()
+
+    def _topics(self, reader: R, topics: Iterable[str], options: dict[str, Any]) -> R:
+        where = {"kafka.bootstrap.servers": self.kafka, "subscribe": ",".join(topics)}
+        if options.get("valueFormat", "raw") != "raw":
+            where["goqueue.server"] = self.server
+        return reader.format("goqueue").options(**(where | options))
+
+
+Work = Callable[[Run], int]
+
+
+def kafka_of(given: Namespace) -> str:
+    """Where nothing is said, the brokers are where the server is."""
+    if given.kafka:
+        return str(given.kafka)
+    host = urlsplit(given.server or "").hostname or "127.0.0.1"
+    return f"[{host}]:{KAFKA_PORT}" if ":" in host else f"{host}:{KAFKA_PORT}"
+
+
+def submitted(job: Job, work: Work, arguments: Sequence[str] | None = None) -> int:
+    """The main() of every job."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return carry_out(job, work, parser_of(job).parse_args(dashed(words, job)))
+
+
+def carry_out(job: Job, work: Work, given: Namespace) -> int:
+    """Returns the exit code of the process."""
+    tell = Teller(given.output)
+    running = SparkSession.getActiveSession()
+    try:
+        if job.reads_brokers:
+            check_topics(kafka_of(given), topics_of(given))
+        tell.progress("starting Spark ...")
+        spark = running or session(f"goqueue {job.name}", given.master, dict(given.conf))
+        spark.dataSource.register(GoQueueDataSource)
+        code = work(Run(spark, given, tell))
+        tell.end()
+        return code
+    except (JobFailed, GoQueueError, PySparkException) as error:
+        words, code = told(error)
+        tell.note(words)
+        return code
+    finally:
+        if running is None and (started := SparkSession.getActiveSession()) is not None:
+            started.stop()
+
+
+def told(error: Exception) -> tuple[str, int]:
+    """Words for a person and a code for a script."""
+    if isinstance(error, JobFailed):
+        return str(error), error.code
+    words = one_line(error)
+    if isinstance(error, UnknownTopic):
+        return words, EXIT_NOT_FOUND
+    return words, EXIT_UNREACHABLE if any(each in words for each in SILENCE) else EXIT_FAILED
+
+
+def topics_of(given: Namespace) -> list[str]:
+    named = getattr(given, "topic", None) or []
+    return [named] if isinstance(named, str) else list(named)
+
+
+def check_topics(kafka: str, topics: Iterable[str]) -> dict[str, int]:
+    """How many partitions each has. An error here comes at once, before Spark is started."""
+    with Brokers(kafka, "goqueue-pipeline") as brokers:
+        return {name: len(brokers.run(brokers.cluster.topic(name)).leaders) for name in topics}
+
+
+def one_line(error: Exception) -> str:
+    """What a user wants to read of an error that came through the JVM: our own words, or Spark's first line."""
+    said = str(error)
+    ours = OURS.findall(said)
+    if ours:
+        return str(ours[-1]).strip()
+    return next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)

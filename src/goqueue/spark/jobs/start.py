@@ -1,0 +1,28 @@
+"""Which function is behind which job."""
+
+from argparse import Namespace
+
+from goqueue.spark.jobs.archive import archive
+from goqueue.spark.jobs.backfill import backfill
+from goqueue.spark.jobs.dlq import dlq
+from goqueue.spark.jobs.reconcile import reconcile
+from goqueue.spark.jobs.report import report
+from goqueue.spark.jobs.restore import restore
+from goqueue.spark.jobs.run import run_file
+from goqueue.spark.jobs.running import Work, carry_out
+from goqueue.spark.jobs.words import Job
+
+_WORK: dict[str, Work] = {
+    "archive": archive,
+    "restore": restore,
+    "replay": restore,
+    "backfill": backfill,
+    "reconcile": reconcile,
+    "report": report,
+    "dlq": dlq,
+    "run": run_file,
+}
+
+
+def start(job: Job, given: Namespace) -> int:
+    return carry_out(job, _WORK[job.name], given)

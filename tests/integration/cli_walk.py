@@ -1,0 +1,116 @@
+"""A walk through all commands, in an order in which each has something to do. What begins with { is filled in."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Check = Callable[[Any], bool]
+
+
+class Step(NamedTuple):
+    words: str
+    """As typed, but for values with spaces, which have + there."""
+    shown: str
+    """Part of what a person sees."""
+    told: Check | None
+    """Whether JSON says what it should; None: this command has only one shape."""
+    code: int = 0
+    stdin: str = ""
+    is_lines: bool = False
+    """JSON is one object a line."""
+
+
+def _named(name: str, field: str = "name") -> Check:
+    return lambda found: name in {each[field] for each in found}
+
+
+def _has(**facts: Any) -> Check:
+    return lambda found: facts.items() <= found.items()
+
+
+def _bench(kind: str) -> Step:
+    words = f"bench {kind} --kafka {{kafka}} --messages 50"
+    return Step(words, f"goqueue bench {kind}", lambda found: found["bench"] == kind and bool(found["figures"]))
+
+
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
+
+STEPS = (
+    Step("serve --data-dir {data}", "", None, code=1),
+    # -- topics and messages
+    Step(
+        "topic create {t} -p 1 -r 168h --retention-bytes 10GiB", "made topic {t} with 1 partition", _has(partitions=1)
+    ),
+    Step("topic list", "NAME", lambda found: "partitions" in found[0]),
+    Step("produce {t} -m one -k k -H a=b", "{t}/0/0", lambda found: found[0]["offset"] == 0, is_lines=True),
+    Step("produce {t}", "2 messages published", lambda found: len(found) == 2, stdin="two\nthree\n", is_lines=True),
+    Step("consume {t} --from-beginning", "three", lambda found: found[0]["headers"] == {"a": "b"}, is_lines=True),
+    Step("topic describe {t}", "retention.ms=604800000", lambda found: found["options"]["retention.ms"] == "604800000"),
+    Step("topic alter {t} --partitions 2", "2 partitions", _has(partitions=2)),
+    # -- groups
+    Step(
+        "consume {t} -p 0 --group {t}-g --limit 2 --ack reject",
+        "two",
+        lambda found: [each["value"] for each in found] == ["one", "two"],
+        is_lines=True,
+    ),
+    Step("group list", "{t}-g", lambda found: "members" in found[0]),
+    Step("group describe {t}-g", "Lag:", _has(id="{t}-g", total_lag=1)),
+    Step("group offsets {t}-g", "{t}", lambda found: found[0]["offset"] == 2),
+    Step(
+        "group reset-offsets {t}-g --topic {t} --to-latest --dry-run",
+        "nothing was changed",
+        lambda found: found["dry_run"] is True,
+    ),
+    Step("replay {t}-g {t} --from earliest", "again", _has(messages=2)),
+    # -- dead letters
+    Step("dlq list {t}", "rejected", lambda found: [each["value"] for each in found] == ["one", "two"]),
+    Step("dlq show {t} 0/0", "Value:", _has(value="one", reason="rejected")),
+    Step("dlq redrive {t} --contains two", "1 message sent back", _has(redriven=1)),
+    Step("dlq purge {t} --force", "away", lambda found: found["topic"] == "{t}"),
+    # -- what comes later
+    Step("produce {t} later -p 0 --delay 1h", "comes at", lambda found: found[0]["delayed"] is True, is_lines=True),
+    Step("delay list {t}", "pending", lambda found: len(found) == 1),
+    Step("delay reschedule {t} {delayed} --at +2h", "comes at", _has(state="pending")),
+    Step("delay cancel {t} {delayed}", "cancelled", _has(cancelled=True)),
+    Step("schedule set {t}-s {t} --cron 0+7+*+*+* -m x", "publishes to {t}", _has(cron="0 7 * * *")),
+    Step("schedule list", "{t}-s", lambda found: "cron" in found[0]),
+    Step("schedule delete {t}-s", "deleted schedule", _has(deleted=True)),
+    # -- what happened
+    Step("trace list -n 5", "STATUS", lambda found: 0 < len(found) <= 5),
+    Step("trace search --topic {t} --key k", "{t}/0/0", lambda found: found[0]["topic"] == "{t}"),
+    Step("trace get {trace}", "Steps", lambda found: found["events"] != []),
+    Step("trace stats", ":", lambda found: found != {}),
+    Step("why {t}/0/0", "Answer:", _has(topic="{t}", offset=0)),
+    # -- schemas
+    Step("schema register {t}-value -f -", "version 1", _has(version=1), stdin=SCHEMA),
+    Step("schema check {t}-value -f -", "could be registered", _has(is_compatible=True), stdin=SCHEMA),
+    Step("schema list {t}-value", "AVRO", lambda found: found[0]["version"] == 1),
+    Step("schema get {t}-value", "Version:", _has(version=1)),
+    Step("schema config {t}-value --set FULL", "FULL", _has(compatibility="FULL")),
+    Step("schema delete {t}-value --force", "deleted of", _has(versions=[1])),
+    # -- the cluster
+    Step("cluster info", "Cluster id:", lambda found: found["topics"] > 0),
+    Step("cluster health", "pass", _has(status="pass")),
+    Step("cluster nodes", "up", lambda found: found[0]["state"] == "up"),
+    # -- configuration
+    Step("config set-context here --server {url} --timeout 5s", "made context here", _has(server="{url}")),
+    Step("config set-context there --server {url}", "made context there", _has(name="there")),
+    Step("config use-context there", "from now on", lambda found: found["current-context"] == "there"),
+    Step("config get-contexts", "CURRENT", _named("there")),
+    Step("config view", "now:", lambda found: found["now"]["server"] == "{url}"),
+    Step("config delete-context there", "deleted context", _has(deleted=True)),
+    # -- measuring and the rest
+    _bench("produce"),
+    _bench("consume"),
+    _bench("queue"),
+    _bench("latency"),
+    Step("doctor --data-dir {data}", "WHAT TO DO", _named("disk space", "check")),
+    Step("version --remote", "server", lambda found: found["client"] == found["server"]),
+    Step("completion bash", "complete -F", None),
+    Step("completion zsh", "#compdef goqueue", None),
+    Step("completion fish", "complete -c goqueue", None),
+    Step("reference", "## goqueue produce", None),
+    # -- and away with it
+    Step("group delete {t}-g --yes", "deleted group", _has(deleted=True)),
+    Step("topic delete {t} --force", "deleted topic {t}", _has(deleted=True)),
+)

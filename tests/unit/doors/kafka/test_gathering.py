@@ -1,0 +1,61 @@
+"""Who sends without waiting for replies is read in larger pieces; nobody else notices."""
+
+from goqueue.doors.kafka.connection import GATHER_MS, RECEIVE_BYTES, REQUESTS_AHEAD
+from tests.unit.doors.kafka.test_connection import Line, framed
+from tests.unit.doors.kafka.transports import feed
+
+
+def test_requests_of_a_client_that_does_not_wait_for_replies_gather_for_a_moment() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
+    assert bytes(line.transport.written) == b"<x>" * (REQUESTS_AHEAD + 1)
+    assert not line.is_reading()
+    line.clock.advance(GATHER_MS)
+    assert line.is_reading()
+
+
+def test_a_client_that_waits_for_replies_is_read_at_once() -> None:
+    line = Line(answers=True)
+    for _ in range(3):
+        feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+        assert line.is_reading()
+    assert line.clock.timers == 0
+
+
+def test_nothing_is_waited_for_on_behalf_of_a_client_that_left_while_its_requests_gathered() -> None:
+    line = Line(answers=True)
+    feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
+    line.connection.connection_lost(None)
+    assert line.clock.timers == 0
+
+
+def test_requests_of_earlier_reads_count_until_they_are_answered() -> None:
+    line = Line()
+    line.connection._limits.pending_max = 100
+    feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+    line.replies[0].send([b"<x>"])
+    line.clock.run()
+    feed(line.connection, framed(b"x"))
+    assert line.is_reading()
+    feed(line.connection, framed(b"x"))
+    assert not line.is_reading()
+    line.clock.advance(GATHER_MS)
+    assert line.is_reading()
+
+
+def test_who_brings_much_at_once_is_read_at_once() -> None:
+    line = Line(answers=True)
+    line.connection._limits.pending_max = 100
+    feed(line.connection, framed(*[bytes(RECEIVE_BYTES // 10)] * (REQUESTS_AHEAD + 1)))
+    assert len(line.frames) == REQUESTS_AHEAD + 1
+    assert line.is_reading()
+
+
+def test_a_large_frame_is_not_held_up() -> None:
+    line = Line()
+    line.connection._limits.pending_max = 100
+    large = framed(b"\0\0" + bytes(RECEIVE_BYTES))
+    feed(line.connection, framed(*[b"x"] * REQUESTS_AHEAD))
+    feed(line.connection, framed(b"x") + large[: RECEIVE_BYTES // 4])
+    assert len(line.frames) == REQUESTS_AHEAD + 1
+    assert line.is_reading()
