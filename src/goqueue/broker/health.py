@@ -5,11 +5,14 @@ from typing import NamedTuple
 
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics import Topics
+from goqueue.model.topics import TopicOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.coordinator import Coordinator
 
 LATE_S_MAX = 2.0
 """A client that gives its requests so long was kept waiting in vain within the last half minute."""
+BATCH_BYTES = TopicOptions().max_message_bytes
+"""Appends stop before they touch the reserve; a node that cannot take a batch of the usual limit is not ready."""
 NAMED_MAX = 5
 
 
@@ -63,8 +66,8 @@ class Health:
             free = self._replicas.directory.free_bytes()
         except OSError as error:
             return Check("disk", False, f"its free space cannot be told: {error.strerror}")
-        words = f"{free} bytes are free, below {reserve} nothing is taken"
-        return Check("disk", free >= reserve, words)
+        words = f"{free} bytes are free, and {reserve} must stay so: what would take more is refused"
+        return Check("disk", free >= reserve + BATCH_BYTES, words)
 
     def is_ready(self, failed: list[str]) -> bool:
         """`failed`: the partitions that are."""

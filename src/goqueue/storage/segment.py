@@ -107,7 +107,10 @@ class Segment:
             return
         step = min(max(self.allocated, ALLOCATION_BYTES_MIN), ALLOCATION_BYTES_MAX)
         target = max(end, min(self.allocated + step, limit))
-        if target - self.allocated > room_bytes():
+        room = room_bytes()
+        if target - self.allocated > room:
+            target = end  # what is left is for messages, not for what may come
+        if target - self.allocated > room:
             raise OSError(errno.ENOSPC, "less free space is left than is held in reserve")
         self.file.allocate(target)
         self.allocated = target

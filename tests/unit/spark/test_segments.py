@@ -214,6 +214,14 @@ def test_a_torn_end_of_the_active_segment_is_no_damage(written: Written) -> None
         assert values(written.directory, activeSegments="true") == [(0, b"a")]
 
 
+def test_room_that_was_allocated_ahead_is_no_damage(written: Written) -> None:
+    """A crash may leave it behind a segment that was being sealed."""
+    written.append(batch_of(b"a"), seal=True)
+    written.append(batch_of(b"b"), seal=True)
+    written.files[0].write_bytes(written.files[0].read_bytes() + bytes(5000))
+    assert values(written.directory) == [(0, b"a"), (1, b"b")]
+
+
 def test_a_decided_compaction_counts_and_an_undecided_one_does_not(tmp_path: Path) -> None:
     written = Written(tmp_path, replace(OPTIONS, cleanup=Cleanup.COMPACT, dirty_ratio_min=0.01))
     for number in range(3):
@@ -223,15 +231,17 @@ def test_a_decided_compaction_counts_and_an_undecided_one_does_not(tmp_path: Pat
     assert work is not None
     manifest = compact(written.disk, work)
     assert manifest is not None
-    assert values(tmp_path) == [(0, b"0"), (1, b"1"), (2, b"2")]
+    written.append(seal=True)
+    behind = [(3, b"active")]
+    assert values(tmp_path) == [(0, b"0"), (1, b"1"), (2, b"2"), *behind]
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "logs", copy / "logs")
     manifest.save(RealDisk(copy), "logs/orders/0")  # the power went right after it was decided
-    assert values(copy) == [(2, b"2")]
+    assert values(copy) == [(2, b"2"), *behind]
     swap.finish_interrupted(RealDisk(copy), "logs/orders/0")
-    assert values(copy) == [(2, b"2")]
+    assert values(copy) == [(2, b"2"), *behind]
     assert install(written.log, manifest)
-    assert values(tmp_path) == [(2, b"2")]
+    assert values(tmp_path) == [(2, b"2"), *behind]
 
 
 def test_a_segment_that_was_replaced_meanwhile_is_told(written: Written) -> None:

@@ -133,8 +133,6 @@ def _look(directory: Path, topic: str, partition: int) -> LogFiles:
         expected = Expected(epochs, has_gaps=facts is None or base < compacted_to)
         segments.append(_segment(paths[base], base, expected))
     start_offset = facts.start_offset if facts else (segments[0].base_offset if segments else 0)
-    while len(segments) > 1 and segments[1].base_offset <= start_offset:
-        segments.pop(0)
     ends = [one.summary.end_offset for one in segments if one.summary is not None]
     return LogFiles(topic, partition, start_offset, segments, max([compacted_to, *ends]))
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from tests.unit.doors.http.door_client import Client, door, served
 
+MIB = 1024 * 1024
+
 
 @served
 async def test_a_node_in_order_passes_its_probes(client: Client) -> None:
@@ -50,6 +52,30 @@ async def test_readiness_is_more_than_health(client: Client) -> None:
     assert failed(await client.get("/readyz", verbose="true", status=503)) == {"broker"}
     for path in ("/healthz", "/livez"):
         assert (await client.get(path))["status"] == "pass"
+
+
+@served
+async def test_a_node_that_refuses_messages_for_want_of_room_is_not_ready(client: Client) -> None:
+    """What is free never falls below the reserve by what we append: that is what it is for."""
+    replicas, disk = client.b._live().node.replicas, client.b.disk
+    disk.capacity_bytes = capacity = 64 * MIB
+    replicas.disk_reserve_bytes = 8 * MIB
+    await client.ask("POST", "/topics", {"name": "orders", "num_partitions": 1}, status=201)
+    assert (await client.get("/readyz"))["status"] == "pass"
+    taken = 0
+    while taken < 100:
+        (result,) = (await client.post("/topics/orders/messages", messages=[{"value": "x" * 900_000}]))["results"]
+        if result.get("error"):
+            break
+        taken += 1
+    assert 50 < taken < 100, "room was left that messages could have had"
+    assert disk.free_bytes() >= replicas.disk_reserve_bytes
+    assert failed(await client.get("/readyz", verbose="true", status=503)) == {"disk"}
+    assert (await client.get("/healthz"))["status"] == "pass"
+    disk.capacity_bytes = 2 * capacity
+    assert (await client.get("/readyz"))["status"] == "pass"
+    (result,) = (await client.post("/topics/orders/messages", messages=[{"value": "x"}]))["results"]
+    assert "error" not in result
 
 
 @served
