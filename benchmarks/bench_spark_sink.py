@@ -18,7 +18,7 @@ from goqueue.spark import session
 
 BUILD = Path(__file__).parents[1] / "build"
 TURNS = 3
-ROWS, PLAIN_ROWS = 1_000_000, 200_000
+ROWS, PLAIN_ROWS = 2_000_000, 200_000
 VALUE_BYTES = 100
 PARTITIONS = TASKS = 4
 CASES = {"values": ["value"], "keys and values": ["key", "value"]}

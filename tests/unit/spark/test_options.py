@@ -51,3 +51,8 @@ def test_defaults_are_values_that_may_be_given(option: object) -> None:
 )
 def test_the_part_follows_from_the_options(given: dict[str, str], is_stream: bool, part: Part) -> None:
     assert part_of(given, is_stream=is_stream) is part
+
+
+def test_every_option_is_there_once() -> None:
+    known = [option.name.lower() for option in OPTIONS]
+    assert len(set(known)) == len(known)
