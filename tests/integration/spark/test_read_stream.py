@@ -1,5 +1,6 @@
 """`spark.readStream`: nothing lost and nothing twice, whatever is killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -56,7 +57,7 @@ class Archive:
 def end_of(query: StreamingQuery) -> object:
     assert query.exception() is None
     progress = query.lastProgress
-    return progress and progress["sources"][0]["endOffset"]
+    return progress and json.loads(progress.json)["sources"][0]["endOffset"]
 
 
 def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_node: Node, tmp_path: Path) -> None:
