@@ -19,7 +19,7 @@ from tests.integration.process import DEADLINE_S, Late, Node
 from tests.integration.spark.reading import publish
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
-SPARK_DEADLINE_S = 300.0
+SPARK_DEADLINE_S = 600.0
 """Far away: to start a cluster takes a slow machine minutes."""
 
 
