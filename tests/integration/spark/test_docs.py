@@ -25,13 +25,18 @@ def test_the_examples_of_the_spark_page_run(
         create_topic(own_node.address, topic, 1)
         publish(own_node, topic, [b"three", b"four"])
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    for example in examples:
-        placed = example.replace("127.0.0.1:9092", own_node.address)
-        assert placed != example
-        # A path of Spark's is relative to where its JVM was started.
-        placed = placed.replace('"lake/', f'"{tmp_path}/lake/')
-        exec(compile(placed, str(PAGE), "exec"), {})
-    assert "|  normal|       4|                5|" in " ".join(capsys.readouterr().out.splitlines())
+    assert len(examples) == 3
+    try:
+        for example in examples:
+            placed = example.replace("127.0.0.1:9092", own_node.address)
+            assert placed != example
+            # A path of Spark's is relative to where its JVM was started.
+            placed = placed.replace('"lake/', f'"{tmp_path}/lake/')
+            exec(compile(placed, str(PAGE), "exec"), {})
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+    assert re.search(r"\|\s*normal\|\s*4\|\s*5\|", capsys.readouterr().out)
     found = spark.read.parquet(str(tmp_path / "lake" / "all")).collect()
     assert sorted((row.topic, row.offset) for row in found) == [
         ("orders", 0),
@@ -39,5 +44,3 @@ def test_the_examples_of_the_spark_page_run(
         ("payments", 0),
         ("payments", 1),
     ]
-    for query in spark.streams.active:
-        query.stop()

@@ -1,5 +1,6 @@
 """`spark.readStream`: nothing lost and nothing twice, whatever is killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from tests.integration.process import DEADLINE_S, Late, Node
 from tests.integration.spark.reading import publish
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
-SPARK_DEADLINE_S = 300.0
+SPARK_DEADLINE_S = 600.0
 """Far away: to start a cluster takes a slow machine minutes."""
 
 
@@ -56,7 +57,7 @@ class Archive:
 def end_of(query: StreamingQuery) -> object:
     assert query.exception() is None
     progress = query.lastProgress
-    return progress and progress["sources"][0]["endOffset"]
+    return progress and json.loads(progress.json)["sources"][0]["endOffset"]
 
 
 def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_node: Node, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _IDENTITY = ("kafka.bootstrap.servers", "subscribe", "subscribePattern", "assign
 class PositionReport:
     def __init__(self, group: str | None) -> None:
         """None: nobody wants to know."""
-        self._group = group
+        self.group = group
         self._sent: dict[Place, int] = {}
 
     @classmethod
@@ -33,17 +33,17 @@ class PositionReport:
         return cls(group)
 
     async def send(self, cluster: Cluster, offsets: Mapping[Place, int]) -> None:
-        if self._group is None:
+        if self.group is None:
             return
         news = {place: offset for place, offset in offsets.items() if self._sent.get(place) != offset}
         if not news:
             return
         try:
-            await GroupOffsets(cluster, self._group).commit(news, cluster.clock.time_s() + SEND_S_MAX)
+            await GroupOffsets(cluster, self.group).commit(news, cluster.clock.time_s() + SEND_S_MAX)
         except BrokerRefused as error:
             if not error.retriable:
                 raise SparkError(
-                    f"the query's position cannot be reported under group {self._group!r}: {error};"
+                    f"the query's position cannot be reported under group {self.group!r}: {error};"
                     " a group whose members are consumers cannot be used for it"
                 ) from None
         except ClientError:
