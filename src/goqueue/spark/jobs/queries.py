@@ -98,8 +98,8 @@ def counted(write: WriteBatch, totals: Totals) -> WriteBatch:
     def write_and_count(batch: DataFrame, number: int) -> None:
         observation = Observation()
         write(batch.observe(observation, f.count(f.lit(1)).alias("records"), size_of(batch).alias("bytes")), number)
-        seen: dict[str, Any] = observation.get
-        totals.add(seen["records"] or 0, seen["bytes"] or 0)
+        seen: dict[str, Any] = observation.get  # empty, where Spark sees at once that there are no rows
+        totals.add(seen.get("records") or 0, seen.get("bytes") or 0)
 
     return write_and_count
 

@@ -65,9 +65,14 @@ class Pipeline:
         self._shown = 0
 
     def stream(self, topic: str, **options: Any) -> DataFrame:
-        """What is in a topic and what will come."""
+        """What is in a topic and what will come. `options` are those of the data source."""
         given = self.run.given
-        usual = {"includeHeaders": "true", "valueFormat": given.values, "maxOffsetsPerTrigger": given.batch}
+        usual = {
+            "startingOffsets": "earliest",
+            "includeHeaders": "true",
+            "valueFormat": given.values,
+            "maxOffsetsPerTrigger": given.batch,
+        }
         return self.run.stream(topic, **(usual | options))
 
     def batch(self, topic: str, **options: Any) -> DataFrame:
