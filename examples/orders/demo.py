@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--directory", type=Path, help="where to leave all of it (default: a temporary directory)")
     given = parser.parse_args(arguments)
     directory = given.directory or Path(tempfile.mkdtemp(prefix="goqueue-demo-"))
+    directory.mkdir(parents=True, exist_ok=True)
     broker, ready = start_broker(directory)
     try:
         return show(directory, ready["kafka"], f"http://{ready['http']}", given.orders)

@@ -50,6 +50,9 @@ logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
+# A query that is stopped in the middle of a batch.
+logger.files.name = org.apache.spark.sql.execution.datasources.FileFormatWriter
+logger.files.level = off
 logger.writes.name = org.apache.spark.sql.execution.datasources.v2
 logger.writes.level = off
 logger.tried.name = org.apache.spark.util.Utils

@@ -59,16 +59,18 @@ class Committer:
             logs, self._wanted = self._wanted, {}
         for log in logs:
             pending = PendingSync(log)
-            self._deliver(partial(self._finish, log, pending, self._run(pending)))
+            result: float | Exception
+            try:
+                result = self._run(pending)
+            except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
+                result = error
+            self._deliver(partial(self._finish, log, pending, result))
         return bool(logs)
 
-    def _run(self, pending: PendingSync) -> float | Exception:
-        """Returns how long it took, in seconds, or why it failed."""
+    def _run(self, pending: PendingSync) -> float:
+        """Returns how long it took, in seconds."""
         started_s = time.perf_counter()
-        try:
-            pending.run()
-        except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
-            return error
+        pending.run()
         return time.perf_counter() - started_s
 
     def _finish(self, log: Log, pending: PendingSync, result: float | Exception) -> None:

@@ -98,7 +98,7 @@ def test_the_pipelines_of_the_page_run(
         file = tmp_path / name
         file.write_text(placed)
         said = jobs(run, str(file), "--set", "least=100")
-        assert said["records"] == 400
+        assert said["queries"] == {into: len(big)}
         assert jobs(run, str(file), "--set", "least=100")["records"] == 0
         rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).load(into).collect()
         shown = sorted(bytes(row.value) for row in rows)

@@ -52,6 +52,7 @@ def test_bad_settings_are_listed_for_a_person(
 LIGHT = re.compile(
     r"goqueue(\.cli(\.(main|call|exits|parser|table|values|commands(\.\w+)?|run(\.runners)?|bench(\.arguments)?))?)?"
     r"|goqueue\.model(\.errors)?"
+    r"|goqueue\.spark(\.jobs(\.(table|words))?)?"
 )
 """What help may need of ours. A start takes 100 ms at most, and `import` is what could change that."""
 HEAVY = {"asyncio", "dataclasses", "email", "http", "importlib.metadata", "inspect", "json", "logging", "socket", "ssl"}

@@ -39,9 +39,8 @@ def dlq(run: Run) -> int:
 
 def described(letters: DataFrame) -> DataFrame:
     """With `cause`, the error without its numbers and ids, and `shape`, what the value looks like."""
-    return letters.withColumn("cause", cause(f.col("error"))).withColumn(
-        "shape", f.udf(shape_of, StringType())(f.col("value"))
-    )
+    shape = f.udf(shape_of, StringType(), useArrow=False)  # which would need pandas
+    return letters.withColumn("cause", cause(f.col("error"))).withColumn("shape", shape(f.col("value")))
 
 
 def cause(error: Column) -> Column:

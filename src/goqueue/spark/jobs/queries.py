@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
@@ -98,10 +99,18 @@ def counted(write: WriteBatch, totals: Totals) -> WriteBatch:
     def write_and_count(batch: DataFrame, number: int) -> None:
         observation = Observation()
         write(batch.observe(observation, f.count(f.lit(1)).alias("records"), size_of(batch).alias("bytes")), number)
-        seen: dict[str, Any] = observation.get
-        totals.add(seen["records"] or 0, seen["bytes"] or 0)
+        seen = _seen(observation)
+        totals.add(seen.get("records") or 0, seen.get("bytes") or 0)
 
     return write_and_count
+
+
+def _seen(observation: Observation) -> dict[str, Any]:
+    """Nothing, where Spark sees at once that there are no rows: pyspark cannot read that, and fails."""
+    try:
+        return observation.get
+    except Py4JJavaError:
+        return {}
 
 
 def size_of(rows: DataFrame) -> Any:

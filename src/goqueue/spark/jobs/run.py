@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client.errors import UnknownTopic
@@ -27,6 +28,7 @@ from goqueue.spark.jobs.telling import Totals
 from goqueue.spark.source import GoQueueDataSource
 
 SHOWN_ROWS = 100
+COUNTED = "goqueue"
 TABLES_MAX = 100
 """In one statement."""
 
@@ -45,7 +47,7 @@ def run_file(run: Run) -> int:
     work(pipeline, path)
     with told_to_stop() as stopping:
         pipeline.to_the_end(stopping)
-    totals.add(pipeline.records(), 0)
+    totals.add(sum(pipeline.counts().values()), 0)
     names = ", ".join(str(query.name) for query in pipeline.queries) or "no query"
     run.tell.facts(f"ran {path.name} ({names}): {totals}", totals.facts() | {"queries": pipeline.counts()})
     return stopping.exit_code
@@ -59,12 +61,18 @@ class Pipeline:
         self._checkpoint = checkpoint
         self._starts: dict[str, Start] = {}
         self.queries: list[StreamingQuery] = []
+        self._written: dict[tuple[str, int], int] = {}
         self._shown = 0
 
     def stream(self, topic: str, **options: Any) -> DataFrame:
-        """What is in a topic and what will come."""
+        """What is in a topic and what will come. `options` are those of the data source."""
         given = self.run.given
-        usual = {"includeHeaders": "true", "valueFormat": given.values, "maxOffsetsPerTrigger": given.batch}
+        usual = {
+            "startingOffsets": "earliest",
+            "includeHeaders": "true",
+            "valueFormat": given.values,
+            "maxOffsetsPerTrigger": given.batch,
+        }
         return self.run.stream(topic, **(usual | options))
 
     def batch(self, topic: str, **options: Any) -> DataFrame:
@@ -78,7 +86,7 @@ class Pipeline:
         if not rows.isStreaming:
             sent.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
             return
-        writer = sent.writeStream.format("goqueue").option("topic", topic)
+        writer = _counted(sent).writeStream.format("goqueue").option("topic", topic)
         self._start(writer.option("kafka.bootstrap.servers", self.run.kafka), name or topic)
 
     def write_files(self, rows: DataFrame, path: str, format: str = "parquet", name: str | None = None) -> None:
@@ -86,7 +94,7 @@ class Pipeline:
         if not rows.isStreaming:
             rows.write.format(format).mode("append").save(path)
             return
-        self._start(rows.writeStream.format(format).option("path", path), name or Path(path).name)
+        self._start(_counted(rows).writeStream.format(format).option("path", path), name or Path(path).name)
 
     def _start(self, writer: Any, name: str) -> None:
         if name in self._starts:
@@ -119,13 +127,23 @@ class Pipeline:
             self.run.tell.rows(f"result_{self._shown}", [row.asDict() for row in rows.limit(SHOWN_ROWS).collect()])
 
     def counts(self) -> dict[str, int]:
-        return {str(each.name): sum(one["numInputRows"] for one in each.recentProgress) for each in self.queries}
-
-    def records(self) -> int:
-        return sum(self.counts().values())
+        """Messages that each query has written."""
+        found = dict.fromkeys(self._starts, 0)
+        for (name, _), records in self._written.items():
+            found[name] += records
+        return found
 
     def shown(self) -> str:
-        return f"run: {', '.join(self._starts)}"
+        """A query remembers its last batches only, so they are counted as it goes."""
+        for query in self.run.spark.streams.active:
+            self._count(query)
+        return f"run: {', '.join(f'{records:,} to {name}' for name, records in self.counts().items())}"
+
+    def _count(self, query: StreamingQuery) -> None:
+        for batch in query.recentProgress if query.name in self._starts else ():
+            seen = batch.observedMetrics.get(COUNTED)
+            if seen is not None:
+                self._written[str(query.name), batch.batchId] = seen["records"]
 
     def to_the_end(self, stopping: Stopping) -> None:
         """All queries side by side, none before the file was read to its end without an error; and those that the
@@ -133,6 +151,12 @@ class Pipeline:
         """
         started = [partial(_itself, query) for query in self.run.spark.streams.active]
         self.queries = to_the_end([*self._starts.values(), *started], self.run.tell, self.shown, stopping)
+        for query in self.queries:
+            self._count(query)
+
+
+def _counted(rows: DataFrame) -> DataFrame:
+    return rows.observe(COUNTED, f.count(f.lit(1)).alias("records"))
 
 
 def _itself(query: StreamingQuery) -> StreamingQuery:

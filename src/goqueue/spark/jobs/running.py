@@ -24,6 +24,7 @@ from goqueue.spark.sessions import session
 from goqueue.spark.source import GoQueueDataSource
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
+PYTHON = "Return Message: Traceback"
 SILENCE = ("no broker answers", "does not answer")
 KAFKA_PORT = 9092
 OURS = re.compile(r"(?:SparkError|goqueue[\w.]*Error): (.*)")
@@ -143,4 +144,7 @@ def one_line(error: Exception) -> str:
     ours = OURS.findall(said)
     if ours:
         return str(ours[-1]).strip()
-    return next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if PYTHON in said:  # its last line is what was raised; what follows is Java
+        return [line for line in lines if not line.startswith("at ")][-1]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,27 @@
+"""`make demo`: the worked example, from orders to the report page, in the session that all tests share."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+import structlog
+from pyspark.sql import SparkSession
+
+DEMO = Path(__file__).parents[3] / "examples" / "orders" / "demo.py"
+
+
+def test_the_worked_example_runs_to_its_end(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(DEMO.parent)
+    demo = runpy.run_path(str(DEMO), run_name="demo")
+    logging = structlog.get_config()
+    try:
+        code = demo["main"](["--orders", "300", "--directory", str(tmp_path)])
+    finally:
+        structlog.configure(**logging)
+    said = capsys.readouterr().out
+    assert code == 0, said
+    assert "all right: 600 produced, 600 arrived" in said
+    assert "is from nobody that we know" in said
+    assert (tmp_path / "report.html").read_text("utf-8").count("<svg") >= 4
