@@ -227,11 +227,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.batch.size", size, (Part.SINK,), "at most so many bytes in a batch, before it is packed", "768k"),
     Option("txnAppId", text, (Part.SINK,), "who writes, if a write that is repeated shall be recognised"),
     Option("txnVersion", count, (Part.SINK,), "the how many-th write of txnAppId this is: each higher than the last"),
-<<<<<<< HEAD
-=======
-    Option("checkpointLocation", text, (Part.SINK, Part.SETTLE, Part.STREAM), "Spark's own"),
     Option("queryName", text, (Part.SINK, Part.SETTLE), "Spark's own"),
->>>>>>> sparkjobs
 )
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
 
