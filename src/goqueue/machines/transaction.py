@@ -46,7 +46,7 @@ from goqueue.machines.transaction_facts import (
     mark_name_of,
     transactional_id_of,
 )
-from goqueue.machines.transaction_together import Marks, decide_together
+from goqueue.machines.transaction_together import Marks, decide_together, writer_of
 from goqueue.model.codes import Code
 from goqueue.records.batch import NO_PRODUCER
 
@@ -181,8 +181,8 @@ class TransactionMachine:
                 reply = CodeReply(code)
             case EndTransaction():
                 facts, reply = self._end(command, now_ms)
-            case EndTogether(key):
-                facts, reply = decide_together(command, self.mark(key), self.get, self._enlisted, now_ms)
+            case EndTogether():
+                facts, reply = decide_together(command, self._marks, self.get, self._enlisted, now_ms)
             case InitProducer():
                 facts, reply = self._init(command, now_ms)
             case MarkersWritten():
@@ -220,6 +220,8 @@ class TransactionMachine:
             return Code.INVALID_REQUEST
         if not 0 < command.timeout_ms <= self._options.timeout_ms_max:
             return Code.INVALID_TRANSACTION_TIMEOUT
+        if self._marks.is_over(writer_of(command.transactional_id)):
+            return Code.PRODUCER_FENCED
         if known is None:
             return Code.NONE  # a claim to an id that has expired: its producer starts anew
         if claimed not in (NOBODY, known.identity, known.last):
@@ -251,6 +253,8 @@ class TransactionMachine:
             return [], Code.CONCURRENT_TRANSACTIONS
         if self._enlisted.get(name, frozenset()).issuperset((*partitions, *groups)):
             return [], Code.NONE
+        if self._marks.is_over(writer_of(name)):
+            return [], Code.PRODUCER_FENCED
         return [enlisted(known, partitions, groups, now_ms)], Code.NONE
 
     def _end(self, command: EndTransaction, now_ms: int) -> tuple[list[Fact], ProducerReply]:

@@ -128,6 +128,8 @@ class MarkSet(Fact, frozen=True):
     name: str
     mark: int
     set_ms: int
+    is_over: bool = False
+    """It has ended for good: a task of it that is late may not begin."""
 
     def key(self) -> bytes:
         return mark_key(self.name)

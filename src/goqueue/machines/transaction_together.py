@@ -31,6 +31,10 @@ class Marks:
         found = self._marks.get(name)
         return NO_MARK if found is None else found.mark
 
+    def is_over(self, name: str) -> bool:
+        found = self._marks.get(name)
+        return found is not None and found.is_over
+
     def facts(self) -> Iterator[Fact]:
         yield from self._marks.values()
 
@@ -45,15 +49,20 @@ class Marks:
         self.deadlines.clear(name)
 
 
+def writer_of(transactional_id: str) -> str:
+    """Whose task has this id, if it is one of many."""
+    return transactional_id.rpartition("/")[0]
+
+
 def decide_together(
     command: EndTogether,
-    mark: int,
+    marks: Marks,
     get: Callable[[str], TransactionChanged | None],
     open_ids: Iterable[str],
     now_ms: int,
 ) -> tuple[list[Fact], TogetherReply]:
-    """`mark` is the one that the writer has, `open_ids` are those with an open transaction."""
-    family = command.key + "/"
+    """`open_ids` are those with an open transaction."""
+    family, mark, was_over = command.key + "/", marks.get(command.key), marks.is_over(command.key)
     wrong = _wrong(command, family)
     if wrong:
         return [], TogetherReply(Code.INVALID_REQUEST, message=wrong)
@@ -61,12 +70,16 @@ def decide_together(
     chosen: dict[str, TransactionChanged] = {}
     facts: list[Fact] = []
     if command.commit and not is_repeated:
+        if was_over:
+            return [], TogetherReply(Code.INVALID_TXN_STATE, message="nothing is committed: the writer has ended")
         for name, producer_id, epoch in command.transactions:
             known = get(name)
             if known is None or known.identity != (producer_id, epoch) or known.state is not State.ONGOING:
                 return [], _refusal(name, known, (producer_id, epoch))
             chosen[name] = known
-        facts.append(MarkSet(command.key, command.mark, now_ms))
+        facts.append(MarkSet(command.key, command.mark, now_ms, command.forgets))
+    elif command.forgets and not was_over:
+        facts.append(MarkSet(command.key, mark, now_ms, True))
     ended = [
         decided(known, commit=True, bumps_epoch=False, next_producer_id=NO_PRODUCER, now_ms=now_ms)
         for known in chosen.values()

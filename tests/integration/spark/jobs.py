@@ -31,6 +31,7 @@ class Jobs:
         """What it said, as JSON."""
         asked = ["--kafka", self._node.address, "--server", self._node.url, "-o", "json"]
         self._capsys.readouterr()  # what was said before, by whomever
+        self._capsys.readouterr()  # what was said before is not the job's
         found = job.main([*words, *asked])
         said = self._capsys.readouterr()
         assert found == code, said

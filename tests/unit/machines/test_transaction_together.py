@@ -6,7 +6,7 @@ import pytest
 
 from goqueue.machines.machine import Tick
 from goqueue.machines.transaction import TransactionOptions
-from goqueue.machines.transaction_commands import AddPartitions, EndTogether, TogetherReply
+from goqueue.machines.transaction_commands import AddPartitions, EndTogether, InitProducer, TogetherReply
 from goqueue.machines.transaction_facts import State
 from goqueue.machines.transaction_together import KEY_CHARS_MAX
 from goqueue.model.codes import Code
@@ -125,6 +125,24 @@ def test_if_one_is_not_open_nothing_is_committed(how: str, place: int) -> None:
     assert reply.message.startswith("nothing is committed: transaction 'job/gone' is not open: ")
     assert everything(bench.machine) == before
     assert bench.machine.mark("job") == -1
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_task_that_is_late_may_not_begin_once_its_writer_has_ended(commit: bool) -> None:
+    bench = Bench()
+    member = opened(bench, "job/0")
+    early = bench.begin("job/1")
+    assert bench.ask(EndTogether("job", 0, commit, (member,) if commit else (), forgets=True)).code is Code.NONE
+    bench.crash()
+    assert bench.ask(AddPartitions("job/1", *early, (A,))).code is Code.PRODUCER_FENCED
+    assert bench.ask(InitProducer("job/2", MINUTE_MS)).code is Code.PRODUCER_FENCED
+    assert bench.ask(InitProducer("jobs/2", MINUTE_MS)).code is Code.NONE
+    again = bench.ask(EndTogether("job", 0, True, (member,)))
+    assert again == (
+        TogetherReply(Code.NONE, True)
+        if commit
+        else TogetherReply(Code.INVALID_TXN_STATE, message="nothing is committed: the writer has ended")
+    )
 
 
 def test_given_up_together_all_are_aborted() -> None:
