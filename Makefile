@@ -21,7 +21,7 @@ run: .venv/.ready-run  ## start a node on ./data
 	@exec $(BIN)/goqueue serve --data-dir $(DATA_DIR)
 
 test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
-	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check

@@ -1,9 +1,11 @@
-"""What all tests share: random examples that can be had again."""
+"""What all tests share: random examples that can be had again, and who runs which of them."""
 
 import secrets
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("goqueue", deadline=None, print_blob=True)
 settings.load_profile("goqueue")
@@ -20,3 +22,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if terminalreporter.stats.get("failed"):
         seed = config.getoption("hypothesis_seed")
         terminalreporter.write_line(f"repeat the random examples with: make test ARGS=--hypothesis-seed={seed}")
+
+
+class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Each worker takes the next test when it is done with one. Those on Spark are taken as a whole, and first: they
+    share a session, and take longest."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith("tests/integration/spark/") else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneAtATime:
+    return OneAtATime(config, log)

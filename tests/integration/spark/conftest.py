@@ -1,21 +1,12 @@
-"""One Spark session for all of these tests: it costs more to start than most tests take. They run in one worker."""
+"""One Spark session for all of these tests: it costs more to start than most tests take. They run in one worker:
+`tests/conftest.py` sees to it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from goqueue.spark import session
-
-HERE = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ def publish(node: Node, topic: str, values: Sequence[bytes], keys: int = 7) -> d
 def wait_for_batches(lake: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
     pause = threading.Event()
     give_up = time.monotonic() + SPARK_DEADLINE_S
-    while len({path.name for path in lake.rglob("batch=*")}) < batches:
+    while len({path.name for path in lake.glob("topic=*/date=*/batch=*")}) < batches:
         assert process.poll() is None, "it ended before it had written so much"
         assert time.monotonic() < give_up, f"no {batches} batches within {SPARK_DEADLINE_S} s"
         pause.wait(0.02)
