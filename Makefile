@@ -10,10 +10,10 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format bench demo protos
+.PHONY: help install run test test-spark check format bench demo protos
 
 help:  ## show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.ready-run  ## set up only; gives .venv/bin/goqueue
 
@@ -22,6 +22,9 @@ run: .venv/.ready-run  ## start a node on ./data
 
 test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
+
+test-spark: .venv/.ready-dev  ## run all tests on Spark, also those that take it long
+	@$(BIN)/python -m pytest -m "long or not long" tests/integration/spark $(ARGS)
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check

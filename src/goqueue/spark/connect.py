@@ -7,13 +7,12 @@ one of these, and closes it before the call returns.
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from goqueue.client.cluster import Cluster
 from goqueue.client.connection import Limits
 from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.faces import Portal
-from goqueue.client.sync import Admin
 from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options
 from goqueue.wire.kafka.messages.configs import (
@@ -24,6 +23,9 @@ from goqueue.wire.kafka.messages.configs import (
 
 BROKER_RESOURCE = 4
 HTTP_ADDRESS = "goqueue.http.address"
+
+if TYPE_CHECKING:
+    from goqueue.client.sync import Admin
 
 T = TypeVar("T")
 
@@ -112,8 +114,10 @@ async def _ask_for_http(cluster: Cluster, servers: str) -> str:
 
 
 @contextmanager
-def administration(server: str) -> Iterator[Admin]:
+def administration(server: str) -> "Iterator[Admin]":
     """Whatever is asked over HTTP. SparkError: nobody answers there."""
+    from goqueue.client.sync import Admin  # takes long to import, and most reads do without
+
     try:
         with Admin(server) as admin:
             yield admin

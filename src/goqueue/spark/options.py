@@ -284,6 +284,11 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
     return Part.STREAM if is_stream else Part.BATCH
 
 
+def wants_types(options: Options) -> bool:
+    """Whether values are decoded by the registry."""
+    return bool(options.get("valueFormat") != "raw")
+
+
 def bad_rows_said(options: Options) -> str | None:
     """What shall become of bad rows, by either of its names. None: the user did not say."""
     if options.has("badRows"):

@@ -1,4 +1,7 @@
-"""The data source `goqueue`: which piece reads or writes is chosen here, by the options, and nothing else is done."""
+"""The data source `goqueue`: which piece reads or writes is chosen here, by the options, and nothing else is done.
+
+Spark starts several Python processes for every read, so each imports only the piece that it needs.
+"""
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -10,24 +13,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
-from goqueue.spark.formats.readers import (
-    TypedBatchReader,
-    TypedQueueReader,
-    TypedSegmentsReader,
-    TypedStreamReader,
-    schema_by_registry,
-    wants_types,
-)
-from goqueue.spark.options import Options, Part, part_of, part_of_write
-from goqueue.spark.queue.reader import QueueReader
-from goqueue.spark.queue.writer import SettleStreamWriter, SettleWriter
-from goqueue.spark.read.batch import BatchReader
-from goqueue.spark.read.columns import schema_of
-from goqueue.spark.read.stream import StreamReader
+from goqueue.spark.options import Options, Part, part_of, part_of_write, wants_types
 from goqueue.spark.refused import RefusedStream
-from goqueue.spark.segments.reader import SegmentsReader, segments_schema
-from goqueue.spark.sink.writers import batch_writer, stream_writer
-from goqueue.spark.tables.reader import TableReader, table_schema
 
 
 class GoQueueDataSource(DataSource):
@@ -51,23 +38,42 @@ class GoQueueDataSource(DataSource):
             given = dict(self.options)
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
             if options.part is Part.TABLE:
+                from goqueue.spark.tables.reader import table_schema
+
                 return table_schema(options.need("table"))
             if wants_types(options):
+                from goqueue.spark.formats.readers import schema_by_registry
+
                 return schema_by_registry(options)
             if options.part is Part.SEGMENTS:
+                from goqueue.spark.segments.reader import segments_schema
+
                 return segments_schema(options)
+            from goqueue.spark.read.columns import schema_of
+
             return schema_of(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with told_in_one_line():
             options = self._read_options(is_stream=False)
             if options.part is Part.TABLE:
+                from goqueue.spark.tables.reader import TableReader
+
                 return TableReader(options)
-            if options.part is Part.SEGMENTS:
-                return (TypedSegmentsReader if wants_types(options) else SegmentsReader)(schema, options)
             if options.part is Part.QUEUE:
                 raise SparkError("mode=queue is a stream: rows are leased for a while, so use spark.readStream")
-            return (TypedBatchReader if wants_types(options) else BatchReader)(schema, options)
+            if wants_types(options):
+                from goqueue.spark.formats import readers
+
+                typed = readers.TypedSegmentsReader if options.part is Part.SEGMENTS else readers.TypedBatchReader
+                return typed(schema, options)
+            if options.part is Part.SEGMENTS:
+                from goqueue.spark.segments.reader import SegmentsReader
+
+                return SegmentsReader(schema, options)
+            from goqueue.spark.read.batch import BatchReader
+
+            return BatchReader(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         try:
@@ -81,20 +87,37 @@ class GoQueueDataSource(DataSource):
             raise SparkError("a table is no stream: use spark.read")
         if options.part is Part.SEGMENTS:
             raise SparkError("sealed segments do not grow: read=segments is for spark.read, not for a stream")
+        if wants_types(options):
+            from goqueue.spark.formats import readers
+
+            typed = readers.TypedQueueReader if options.part is Part.QUEUE else readers.TypedStreamReader
+            return typed(schema, options)
         if options.part is Part.QUEUE:
-            return (TypedQueueReader if wants_types(options) else QueueReader)(schema, options)
-        return (TypedStreamReader if wants_types(options) else StreamReader)(schema, options)
+            from goqueue.spark.queue.reader import QueueReader
+
+            return QueueReader(schema, options)
+        from goqueue.spark.read.stream import StreamReader
+
+        return StreamReader(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         with told_in_one_line():
             options = self._write_options()
             if options.part is Part.SETTLE:
+                from goqueue.spark.queue.writer import SettleWriter
+
                 return SettleWriter(schema, options)
+            from goqueue.spark.sink.writers import batch_writer
+
             return batch_writer(options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         with told_in_one_line():
             options = self._write_options()
             if options.part is Part.SETTLE:
+                from goqueue.spark.queue.writer import SettleStreamWriter
+
                 return SettleStreamWriter(schema, options)
+            from goqueue.spark.sink.writers import stream_writer
+
             return stream_writer(options, schema, overwrite=overwrite)

@@ -34,6 +34,7 @@ def read(rows: DataFrame) -> list[tuple[bytes, Place]]:
     return sorted((bytes(row.value), (row.partition, row.offset)) for row in found)
 
 
+@pytest.mark.long
 def test_a_topic_goes_to_the_lake_and_its_tail_is_read_after_it(
     jobs: Jobs,
     spark: SparkSession,
@@ -73,6 +74,7 @@ def test_a_topic_goes_to_the_lake_and_its_tail_is_read_after_it(
     assert read(spark.read.parquet(out)) == sorted(everything.items())
 
 
+@pytest.mark.long
 def test_what_was_archived_comes_back_in_order_and_once(
     jobs: Jobs,
     spark: SparkSession,
@@ -129,6 +131,7 @@ def _stop_after_commit(checkpoints: Path) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.long
 def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_it_is_told_to_stop(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -145,6 +148,7 @@ def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_i
     assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
+@pytest.mark.long
 def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

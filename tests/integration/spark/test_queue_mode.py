@@ -144,6 +144,7 @@ def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path
     assert len(by_spark) >= 500
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_goes_on_with_the_same_rows(node: Node, tmp_path: Path) -> None:
     publish(node, "killed", [f"{number}" for number in range(100)])
     sink = tmp_path / "sink"

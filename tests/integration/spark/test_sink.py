@@ -128,6 +128,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(PARTITIONS)
     fine = spark.sql("SELECT 'x' AS value")

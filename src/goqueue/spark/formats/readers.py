@@ -18,10 +18,6 @@ from goqueue.spark.read.stream import StreamReader
 from goqueue.spark.segments.reader import SegmentsReader, skips_damage
 
 
-def wants_types(options: Options) -> bool:
-    return bool(options.get("valueFormat") != "raw")
-
-
 def schema_by_registry(options: Options) -> StructType:
     return typed_schema(options, decoding_of(options, http_server(options)))
 
