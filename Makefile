@@ -20,8 +20,9 @@ install: .venv/.ready-run  ## set up only; gives .venv/bin/goqueue
 run: .venv/.ready-run  ## start a node on ./data
 	@exec $(BIN)/goqueue serve --data-dir $(DATA_DIR)
 
+# One worker more than there are cores: many tests wait for a process or a disk.
 test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
-	@$(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
+	@$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8 $(ARGS)
 
 test-spark: .venv/.ready-dev  ## run all tests on Spark, also those that take it long
 	@$(BIN)/python -m pytest -m "long or not long" tests/integration/spark $(ARGS)

@@ -72,6 +72,7 @@ def read(spark: SparkSession, node: Node, topic: str, name: str, **given: str) -
     return spark.read.format("goqueue").options(**options, **given).load()
 
 
+@pytest.mark.long
 def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def count_in_a_stream(spark: SparkSession, node: Node, topic: str, tmp_path: Pat
     return spark.table("typed").count()
 
 
+@pytest.mark.long
 def test_json_and_protobuf_become_columns(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     plain, proto = make_topic(partitions=1), make_topic(partitions=1)
     schema = {

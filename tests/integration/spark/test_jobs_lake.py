@@ -171,6 +171,7 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     assert read(spark.read.parquet(str(lake / f"topic={topic}"))) == sorted(published.items())
 
 
+@pytest.mark.long
 def test_consumed_records_in_a_file_are_compared_with_the_topic(
     jobs: Jobs, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_consumed_records_in_a_file_are_compared_with_the_topic(
     assert "there is no 'nowhere.parquet'" in said["error"]
 
 
+@pytest.mark.long
 def test_values_are_archived_by_their_schema(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     assert len(left) == 20 - wanted
 
 
+@pytest.mark.long
 def test_the_pipelines_of_the_page_run(
     jobs: Jobs, spark: SparkSession, node: Node, tmp_path: Path, make_topic: CreateTopic
 ) -> None:

@@ -82,6 +82,7 @@ def test_poison_ends_in_the_dead_letters_and_the_stream_goes_on(
     assert [sum(each) for each in zip(*counts)] == [0, 10, 5, 0]
 
 
+@pytest.mark.long
 def test_rows_carry_what_settling_needs_and_a_sink_settles_them(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_rows_carry_what_settling_needs_and_a_sink_settles_them(
     assert row.receipt.endswith(".6")
 
 
+@pytest.mark.long
 def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     """Each message is handled once, by whoever gets it."""
     values = [f"{number}" for number in range(2000)]
@@ -171,6 +173,7 @@ def test_a_driver_that_is_killed_goes_on_with_the_same_rows(node: Node, tmp_path
         assert list(admin.leases("killed-group")) == []
 
 
+@pytest.mark.long
 def test_what_a_queue_cannot_be_is_told_in_one_line(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     publish(node, "told", ["a"])
     asked = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).option("mode", "queue")
@@ -184,6 +187,7 @@ def test_what_a_queue_cannot_be_is_told_in_one_line(spark: SparkSession, node: N
         query.awaitTermination()
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

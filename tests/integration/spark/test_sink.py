@@ -94,6 +94,7 @@ def test_many_rows_arrive_once_and_a_task_that_fails_takes_all_with_it(
     )
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession, own_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_topics_schedules_and_journeys(spark: SparkSession, tables: dict[str, Da
     assert limited.option("table", "traces").option("topic", "orders").load().count() == 3
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession,
     node: Node,
@@ -112,6 +113,7 @@ def test_the_examples_of_the_page_run(
     assert spark.table("lag").where("`group` = 'packers'").count() == 2
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_is_told_in_one_line(spark: SparkSession, node: Node) -> None:
     server = {"goqueue.server": node.url}
     wrong = {
