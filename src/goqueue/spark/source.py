@@ -3,6 +3,8 @@
 Spark starts several Python processes for every read, so each imports only the piece that it needs.
 """
 
+import pyspark
+from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -29,6 +31,8 @@ class GoQueueDataSource(DataSource):
         return Options(given, part_of(given, is_stream=is_stream))
 
     def _write_options(self) -> Options:
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            raise SparkError(f"writing needs pyspark 4.1 or newer, and this is {pyspark.__version__}")
         given = dict(self.options)
         return Options(given, part_of_write(given))
 

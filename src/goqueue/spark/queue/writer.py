@@ -12,7 +12,9 @@ from goqueue.spark.options import Options
 from goqueue.spark.queue.settle import columns_of, settle_all
 
 
-class SettleWriter(DataSourceArrowWriter):
+class _Settling:
+    """What both have in common: there is nothing to commit, as each row is settled when it is written."""
+
     def __init__(self, schema: StructType, options: Options) -> None:
         columns_of(schema)
         self._server = http_server(options)
@@ -23,12 +25,9 @@ class SettleWriter(DataSourceArrowWriter):
             return WriterCommitMessage()
 
 
-class SettleStreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, schema: StructType, options: Options) -> None:
-        columns_of(schema)
-        self._server = http_server(options)
+class SettleWriter(_Settling, DataSourceArrowWriter):
+    pass
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        with told_in_one_line():
-            settle_all((row for batch in iterator for row in batch.to_pylist()), self._server)
-            return WriterCommitMessage()
+
+class SettleStreamWriter(_Settling, DataSourceStreamArrowWriter):
+    pass
