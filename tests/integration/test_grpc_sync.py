@@ -53,6 +53,10 @@ def test_messages_are_settled_one_way_or_another(node: Node, make_topic: CreateT
             once_more = next(messages)
             assert (once_more.value, once_more.retry_count) == (b"again", 1)
             assert client.ack_all([good, once_more]).success_count == 2
+            for settle in (client.ack, client.nack, client.reject):
+                with pytest.raises(GrpcRefused, match="settled before") as caught:
+                    settle(good)
+                assert caught.value.code == "ALREADY_SETTLED"
         with pytest.raises(GrpcRefused, match="no topic"):
             client.publish("none", b"x")
     with pytest.raises(Closed):

@@ -1,10 +1,13 @@
 """A line that tells a person at a terminal how far it is. Where nobody looks, nothing is said."""
 
 import time
-from typing import TextIO
+from collections.abc import Awaitable
+from typing import TextIO, TypeVar
 
 INTERVAL_S = 0.1
 CLEAR = "\r\x1b[K"
+
+T = TypeVar("T")
 
 
 class Progress:
@@ -23,6 +26,21 @@ class Progress:
             return
         self._next_s = time.monotonic() + INTERVAL_S
         self._write(f"{CLEAR}{what}: {done:,} of {total:,} ({done / total:.0%})")
+
+    async def while_waiting(self, what: str, answer: Awaitable[T]) -> T:
+        """For one long answer, of which nobody knows how far it is: how long it has taken."""
+        if self._stream is None:
+            return await answer
+        import asyncio
+
+        started_s, waiting = time.monotonic(), asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([waiting], timeout=INTERVAL_S))[0]:
+                self._write(f"{CLEAR}{what}: {time.monotonic() - started_s:.1f} s")
+        finally:
+            waiting.cancel()
+            self.clear()
+        return waiting.result()
 
     def clear(self) -> None:
         if self._stream is not None:

@@ -7,7 +7,7 @@ from goqueue.cli.run.dlq import filter_of
 
 async def replay(call: Call) -> None:
     given = call.given
-    done = await call.admin.replay(
+    replaying = call.admin.replay(
         given.group,
         given.topic,
         given.start,
@@ -17,6 +17,7 @@ async def replay(call: Call) -> None:
         fork_as=given.fork_as,
         dry_run=given.dry_run,
     )
+    done = await call.progress.while_waiting(f"choosing messages of {given.topic}", replaying)
     if not call.out.is_for_a_person:
         call.out.data(plain(done))
         return

@@ -63,6 +63,8 @@ class GrpcRefused(ClientError):
         super().__init__(error.message or status.name)
         self.status = status
         self.error = error
+        self.was_asked_again = False
+        """An earlier attempt may have been done, though no answer came."""
         self.retriable = status in (grpc.StatusCode.ABORTED, grpc.StatusCode.UNAVAILABLE)
 
     @property
@@ -134,7 +136,10 @@ class Calls:
                 pause_s = options.backoff.pause_s(attempt, self._dice)
                 is_last = attempt + 1 == options.attempts_max or pause_s >= left_s
                 if is_last or not is_safe or failure.code() is not grpc.StatusCode.UNAVAILABLE:
-                    raise error_of(failure) from None
+                    error = error_of(failure)
+                    if isinstance(error, GrpcRefused):
+                        error.was_asked_again = attempt > 0
+                    raise error from None
                 await asyncio.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
 

@@ -148,7 +148,7 @@ class GrpcClient:
         try:
             return await self._calls.ask(request, is_safe=True)
         except GrpcRefused as refused:
-            if refused.error.code != common_pb2.ERROR_CODE_ALREADY_SETTLED:
+            if not refused.was_asked_again or refused.error.code != common_pb2.ERROR_CODE_ALREADY_SETTLED:
                 raise
             return kind(success=True)
 
