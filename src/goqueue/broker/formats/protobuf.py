@@ -93,8 +93,7 @@ class ProtobufSchema:
 def _file(text: str, name: str, known: dict[str, Any]) -> Any:
     given = _from_base64(text)
     if given is None:
-        # protoc warns of a text that does not say so itself, on the standard error of the process.
-        given = _compile(text if _SAYS_SYNTAX.search(text) else f'syntax = "proto2"; {text}', name, known)
+        given = _compile(text, name, known)
     given.name = name
     given.ClearField("source_code_info")
     return given
@@ -110,9 +109,12 @@ def _from_base64(text: str) -> Any:
 
 
 def _compile(text: str, name: str, known: dict[str, Any]) -> Any:
+    # protoc warns of a text that does not say so itself, on the standard error of the process.
+    added = () if _SAYS_SYNTAX.search(text) else ('syntax = "proto2";',)
+    whole = "\n".join((*added, text))
     with tempfile.TemporaryDirectory(prefix="goqueue-protoc-") as made:
         root = Path(made)
-        for each, source in [*((each, proto_text(file)) for each, file in known.items()), (name, text)]:
+        for each, source in [*((each, proto_text(file)) for each, file in known.items()), (name, whole)]:
             place = root / each
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(source, "utf-8")
@@ -121,7 +123,7 @@ def _compile(text: str, name: str, known: dict[str, Any]) -> Any:
                 warnings.simplefilter("ignore")
                 modules = _protoc_compiler.get_protos(name.encode(), [made.encode(), str(WELL_KNOWN).encode()])
         except _protoc_compiler.ProtocErrors as errors:
-            raise InvalidSchema(f"not a Protobuf schema: {_told(errors.errors())}") from None
+            raise InvalidSchema(f"not a Protobuf schema: {_told(errors.errors(), len(added))}") from None
         except UnicodeError as error:
             raise InvalidSchema(f"not a Protobuf schema: {error}") from None
     source = modules[-1][1].decode()
@@ -131,9 +133,9 @@ def _compile(text: str, name: str, known: dict[str, Any]) -> Any:
     return File.FromString(ast.literal_eval(found[1]))
 
 
-def _told(errors: Sequence[Any]) -> str:
+def _told(errors: Sequence[Any], lines_added: int) -> str:
     told = [
-        f"line {each.line + 1}, column {each.column + 1}: {each.message.decode(errors='replace')}"
+        f"line {max(1, each.line + 1 - lines_added)}, column {each.column + 1}: {each.message.decode(errors='replace')}"
         for each in errors
         if each.line >= 0
     ]

@@ -201,6 +201,8 @@ def test_a_descriptor_that_contradicts_itself_is_refused() -> None:
 def test_where_the_compiler_stopped_is_told() -> None:
     with pytest.raises(InvalidSchema, match='line 2, column 13: "Part" is not defined'):
         ProtobufSchema('syntax = "proto3";\nmessage A { Part p = 1; }')
+    with pytest.raises(InvalidSchema, match='line 1, column 22: "Part" is not defined'):
+        ProtobufSchema("message A { optional Part p = 1; }")
 
 
 FAULTS = [

@@ -273,6 +273,13 @@ async def test_a_message_that_waits_for_its_time(client: Client) -> None:
     found = await why(client, 0)
     assert (found["first_offset"], found["offset"], found["state"]) == (0, 2, "published")
     assert found == await why(client, 2)
+    trace = await client.get(f"/traces/{found['trace_id']}")
+    told = {each["event_type"]: each["details"].get("detail") for each in trace["events"]}
+    assert told["delay.scheduled"] == "due at 2026-01-01T14:05:00Z"
+    assert told["delay.due"] == "published as offset 2"
+    assert {each["event_type"]: each.get("attributes") for each in trace["spans"]} == {
+        name: detail and {"detail": detail} for name, detail in told.items()
+    }
 
 
 @served

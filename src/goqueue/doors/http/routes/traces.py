@@ -221,7 +221,7 @@ def _summary(journey: Journey) -> TraceSummary:
 def _events(journey: Journey) -> Iterator[TraceEvent]:
     for spot, note in journey.steps:
         details: dict[str, object] = {"topic": spot.topic, "partition": spot.partition, "offset": spot.offset}
-        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": note.detail}
+        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": _detail(note, spot)}
         details |= {name: value for name, value in about.items() if value}
         yield TraceEvent(timestamp=format_moment(note.at_ms), event_type=NAMES[note.step], details=details)
 
@@ -242,14 +242,13 @@ def _spans(call: Call, journey: Journey) -> list[TraceSpan]:
             offset=spot.offset,
             parent_span_id=ids.publish_span(spot),
         )
-        _describe(span, note)
+        _describe(span, note, spot)
         if note.step is Step.RECEIVED:
             parent = ids.parent(spot)
             span.span_id = ids.publish_span(spot)
             span.parent_span_id = msgspec.UNSET if parent is None else parent.span_id
         elif note.step is Step.DUE:
-            now = spot._replace(offset=int(note.detail) + spot.offset - note.first)
-            span.span_id = ids.publish_span(now)
+            span.span_id = ids.publish_span(_published_as(note, spot))
         elif note.step is Step.LEASED:
             span.span_id = ids.delivery_span(spot, note.group, note.consumer, note.at_ms)
             leases[note.group] = span, note.at_ms
@@ -261,12 +260,25 @@ def _spans(call: Call, journey: Journey) -> list[TraceSpan]:
     return found
 
 
-def _describe(span: TraceSpan, note: Note) -> None:
+def _detail(note: Note, spot: Spot) -> str:
+    """For a person; in notes some are bare numbers."""
+    if note.step is Step.SCHEDULED:
+        return f"due at {format_moment(int(note.detail))}"
+    if note.step is Step.DUE:
+        return f"published as offset {_published_as(note, spot).offset}"
+    return note.detail
+
+
+def _published_as(due: Note, spot: Spot) -> Spot:
+    return spot._replace(offset=int(due.detail) + spot.offset - due.first)
+
+
+def _describe(span: TraceSpan, note: Note, spot: Spot) -> None:
     if note.group:
         span.consumer_group = note.group
     if note.consumer:
         span.consumer_id = note.consumer
     if error := error_of(note):
         span.error = error
-    elif note.detail:
-        span.attributes = {"detail": note.detail}
+    elif detail := _detail(note, spot):
+        span.attributes = {"detail": detail}
