@@ -1,12 +1,16 @@
 """One Spark session for all of these tests: it costs more to start than most tests take. They run in one worker:
 `tests/conftest.py` sees to it."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from goqueue.spark import session
+
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("conf"))  # also for the Sparks in processes of their own
 
 
 @pytest.fixture(scope="session")
