@@ -6,7 +6,7 @@ from goqueue.spark import session
 
 
 def main(address: str, topic: str, sink: str, checkpoint: str) -> None:
-    spark = session("killed", "local-cluster[2,1,1024]", {"spark.driver.memory": "512m"})
+    spark = session("killed", "local-cluster[1,2,1024]", {"spark.driver.memory": "512m"})
     frame = spark.readStream.format("goqueue").options(
         **{
             "kafka.bootstrap.servers": address,

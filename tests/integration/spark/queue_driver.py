@@ -9,15 +9,13 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from goqueue.spark import session, settle
 
 
-def main(servers: str, checkpoint: str, sink: str, then: str = "") -> None:
-    spark = session("queue driver", "local[2]")
-
+def work(spark: SparkSession, servers: str, checkpoint: str, sink: str, then: str = "") -> None:
     def handle(batch: DataFrame, number: int) -> None:
         rows = [(row.partition, row.offset, row.value.decode()) for row in batch.collect()]
         Path(sink, f"{number}.json").write_text(json.dumps(rows))
@@ -42,8 +40,7 @@ def main(servers: str, checkpoint: str, sink: str, then: str = "") -> None:
         .start()
         .awaitTermination()
     )
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    work(session("queue driver", "local[2]"), *sys.argv[1:])

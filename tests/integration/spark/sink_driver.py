@@ -52,7 +52,7 @@ def job(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
 
 if __name__ == "__main__":
     kind, servers, topic, directory = sys.argv[1:]
-    master = "local[2]" if kind == "stream" else f"local-cluster[{TASKS},1,1024]"
+    master = "local[2]" if kind == "stream" else f"local-cluster[1,{TASKS},1024]"
     options = {"spark.local.dir": f"{directory}/scratch", "spark.sql.shuffle.partitions": str(TASKS)}
     spark = session("sink", master, options)
     Path(directory, "started").write_text(spark.sparkContext.applicationId)

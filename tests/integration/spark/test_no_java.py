@@ -1,5 +1,6 @@
 """A machine without Java: what `goqueue[spark-java]` brings is enough."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ def test_the_packaged_java_runs_a_query(node: Node, make_topic: CreateTopic, tmp
     publish(node, topic, [b"one", b"two", b"three"])
     command = [sys.executable, "-c", PROGRAM, node.address, topic, str(tmp_path / "lake")]
     bare = {"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}  # no Java is where it points to
+    bare["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
     done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     home, count = done.stdout.split()

@@ -19,6 +19,7 @@ from goqueue.client.sync import Admin, Job, Producer, Worker
 from goqueue.spark import settle
 from tests.integration.process import Node, wait_until
 from tests.integration.spark.pages import run_examples
+from tests.integration.spark.queue_driver import work
 
 DRIVER = Path(__file__).with_name("queue_driver.py")
 
@@ -147,17 +148,17 @@ def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path
 
 
 @pytest.mark.long
-def test_a_driver_that_is_killed_goes_on_with_the_same_rows(node: Node, tmp_path: Path) -> None:
+def test_a_driver_that_is_killed_goes_on_with_the_same_rows(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     publish(node, "killed", [f"{number}" for number in range(100)])
     sink = tmp_path / "sink"
     sink.mkdir()
-    command = [sys.executable, str(DRIVER), node.address, str(tmp_path / "checkpoint"), str(sink)]
-    with subprocess.Popen([*command, "wait"], stdout=subprocess.PIPE) as first:
+    places = node.address, str(tmp_path / "checkpoint"), str(sink)
+    with subprocess.Popen([sys.executable, str(DRIVER), *places, "wait"], stdout=subprocess.PIPE) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == b"in the middle\n"
         before = {path.name: json.loads(path.read_text()) for path in sink.iterdir()}
         first.kill()
-    subprocess.run(command, check=True)
+    work(spark, *places)
     batches = {path.name: json.loads(path.read_text()) for path in sink.iterdir()}
     assert sorted(before) == ["0.json", "1.json"]
     # What was finished did not come again, and what was not came with the same rows.

@@ -105,7 +105,7 @@ def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_no
 def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
-    """It runs on a cluster of two executors, which are killed with it; this session goes on where it was."""
+    """It runs on a cluster with an executor of its own, which is killed with it; this session goes on where it was."""
     topic = make_topic(partitions=2)
     for partition in range(2):
         publish(node, topic, values(topic, 100_000), partition)
