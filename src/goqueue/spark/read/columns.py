@@ -39,7 +39,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("timestampType", IntegerType(), "0: the producer's, 1: that of the append", is_usual=True),
     Column("headers", HEADERS_TYPE, "in their order, never null; `includeHeaders` adds them to the usual ones"),
     Column("priority", StringType(), "critical, high, normal, low or background"),
-    Column("trace_id", StringType(), "of the trace it belongs to, for `goqueue trace show`"),
+    Column("trace_id", StringType(), "of the trace it belongs to, for `goqueue trace get`"),
     Column("delivery_count", IntegerType(), "how often it was delivered; 0 unless it is leased"),
 )
 RECEIPT = Column("receipt", StringType(), "what settles it")
