@@ -99,6 +99,20 @@ def test_topics_schedules_and_journeys(spark: SparkSession, tables: dict[str, Da
     assert limited.option("table", "traces").option("topic", "orders").load().count() == 3
 
 
+def test_all_journeys_of_a_partition_are_there(spark: SparkSession, node: Node) -> None:
+    many = 2500
+    with Admin(node.url) as admin, Producer(node.address) as producer:
+        admin.create_topic("travels", 2)
+        producer.send_many("travels", [{"value": b"v", "partition": 1}] * many)
+    journeys = spark.read.format("goqueue").option("goqueue.server", node.url).option("table", "traces")
+    travels = journeys.option("topic", "travels").load()
+    assert [row.offset for row in travels.where("partition = 1").orderBy("offset").collect()] == list(range(many))
+    assert {row.event for row in travels.selectExpr("inline(spans)").collect()} == {
+        "publish.received",
+        "publish.persisted",
+    }
+
+
 @pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession,

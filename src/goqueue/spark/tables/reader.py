@@ -96,6 +96,12 @@ def _by_topic(admin: Admin, chosen: Chosen) -> list[Split]:
     return [Split(name) for name in _topics(admin, chosen)]
 
 
+def _by_partition(admin: Admin, chosen: Chosen) -> list[Split]:
+    return [
+        Split(name, partition) for name in _topics(admin, chosen) for partition in range(admin.topic(name).partitions)
+    ]
+
+
 def _schedules(admin: Admin, chosen: Chosen) -> list[Split]:
     """The recurring ones, then what waits in each topic."""
     return [Split(), *_by_topic(admin, chosen)]
@@ -123,7 +129,7 @@ def _dead_letters(admin: Admin, chosen: Chosen) -> list[Split]:
 
 PLANS: dict[str, Callable[[Admin, Chosen], list[Split]]] = {
     "dlq": _dead_letters,
-    "traces": _by_topic,
+    "traces": _by_partition,
     "schedules": _schedules,
 }
 
@@ -140,9 +146,7 @@ def _read_dead_letters(admin: Admin, split: Split, chosen: Chosen) -> Iterator[R
 
 
 def _read_traces(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
-    for partition in range(admin.topic(split.topic).partitions):
-        found = admin.search_traces(topic=split.topic, partition=partition, group=chosen.group, limit=PAGE, spans=True)
-        yield from map(rows.trace, found)
+    return map(rows.trace, admin.all_traces(split.topic, split.partition, group=chosen.group))
 
 
 def _read_schedules(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:

@@ -24,6 +24,17 @@ class TraceSearchQuery(Query):
     key: Annotated[str, Meta(description="Of the message; only together with a topic")] | None = None
     limit: TraceLimit = 100
     spans: Annotated[bool, Meta(description="With all that happened to each")] | None = None
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern="^[0-9]{1,18}$",
+                description="All journeys of one partition, by offset: 0, then `next` of the page before",
+                examples=["0"],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class TraceSummary(Reply):
@@ -48,6 +59,7 @@ class TraceSearchResult(Reply):
     traces: list[TraceSummary]
     total: Annotated[int, Meta(ge=0, description="Among the latest that were looked at")]
     query: dict[str, Any]
+    next: Annotated[str | None, Meta(description="With a cursor: that of the next page; null: this was the last")]
 
 
 class TracePath(Query):
