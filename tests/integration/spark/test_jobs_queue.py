@@ -55,7 +55,8 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     said = jobs(report, topic, "--page", str(page), "--out", str(out), "--window", "1h")
     assert said["records"] == 1580
     assert sum(row["messages"] for row in said["throughput"]) == 1580
-    assert sum(row["messages"] for row in said["latency"] if row["stage"] == "persist") == 1580
+    persisted = {row["group"]: row["messages"] for row in said["latency"] if row["stage"] == "persist"}
+    assert (persisted.pop(group), list(persisted.values())) == (80, [1580])  # the others: the report, as a reader
     (tried,) = said["retries"]
     assert (tried["group"], tried["acked"], tried["nacked"], tried["rejected"]) == (group, 60, 20, 20)
     assert tried["deliveries"] == 100
@@ -103,13 +104,27 @@ def test_the_pipelines_of_the_page_run(
         file.write_text(placed)
         said = jobs(run, str(file), "--set", "least=100")
         assert said["queries"] == {into: len(big)}
-        assert jobs(run, str(file), "--set", "least=100")["records"] == 0
+        again = jobs(run, str(file), "--set", "least=100")
+        assert (again["records"], again["bytes"]) == (0, 0)
         rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).load(into).collect()
         shown = sorted(bytes(row.value) for row in rows)
         assert len(shown) == len(big)
+        assert said["bytes"] == sum(len(row.key) + len(row.value) for row in rows)
         if name == "big.py":
             assert shown == big
     assert (tmp_path / "big.checkpoint" / by_sql).is_dir()
+
+
+def test_what_is_no_stream_is_counted_too_and_bytes_only_where_they_are_known(
+    jobs: Jobs, tmp_path: Path, make_topic: CreateTopic
+) -> None:
+    topic, file = make_topic(), tmp_path / "plain.sql"
+    file.write_text(f"INSERT INTO `{topic}` VALUES ('k', 'größer') AS rows(key, value)")
+    said = jobs(run, str(file))
+    assert (said["queries"], said["records"], said["bytes"]) == ({topic: 1}, 1, 9)
+    file.write_text(f"INSERT INTO parquet.`{tmp_path}/numbers` SELECT id FROM range(3)")
+    said = jobs(run, str(file))
+    assert (said["queries"], said["records"], said["bytes"]) == ({"numbers": 3}, 3, None)
 
 
 def test_a_pipeline_that_cannot_run_says_why(jobs: Jobs, tmp_path: Path) -> None:

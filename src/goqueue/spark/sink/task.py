@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from goqueue.client.errors import BrokerRefused
+from goqueue.client.errors import BrokerRefused, UnknownTopic
 from goqueue.client.open_writer import OpenWriter
 from goqueue.client.options import CODECS, MIB
 from goqueue.client.together import LeftOpen, family
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, InvalidName
+from goqueue.model.moments import shown
 from goqueue.records.partitioners import Partitioner
 from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError
@@ -62,14 +63,17 @@ class Written(NamedTuple):
 
 def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) -> Written:
     """`task` tells this task, and this attempt at it, from all others of the writer `key`."""
-    rows = (rows_of(piece) for batch in batches for piece in _pieces(batch))
+    rows = (rows_of(piece, plan.topic) for batch in batches for piece in _pieces(batch))
     first = next(rows, None)
     if first is None:
         return Written(0, None)
     with Brokers(plan.servers) as brokers:
 
         def partitions(topic: str) -> int:
-            return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+            try:
+                return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+            except (UnknownTopic, InvalidName) as error:  # of a column: the driver has looked at that of the option
+                raise SparkError(f"column 'topic' holds {shown(topic)}: {error}") from None
 
         async def opened() -> OpenWriter:
             writer = OpenWriter(brokers.cluster, family(key) + task, plan.timeout_ms)
