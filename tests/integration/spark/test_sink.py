@@ -153,6 +153,8 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
     refused(
         to(node, spark.sql("SELECT 'x' AS value, 'nowhere' AS topic")), "column 'topic' holds 'nowhere': there is no"
     )
+    large = spark.sql("SELECT repeat('x', 2000000) AS value")
+    refused(to(node, large, topic, **{"kafka.compression.type": "none"}), f"a batch for topic '{topic}' is too large: ")
     assert committed(node, topic) == []
 
 

@@ -45,8 +45,13 @@ class Plan(NamedTuple):
     timeout_ms: int
     batch_bytes: int
 
-    def explained(self, error: BrokerRefused) -> GoQueueError:
-        """What to do about it, where the broker can only say that the transaction is not open."""
+    def explained(self, error: BrokerRefused, topics: Iterable[str] = ()) -> GoQueueError:
+        """What to do about it, where the broker can only say that the transaction is not open, or how much it takes."""
+        if error.code is Code.MESSAGE_TOO_LARGE:
+            return SparkError(
+                f"a batch for topic {' or '.join(map(repr, sorted(topics)))} is too large: {error}. Raise the topic's"
+                f" max.message.bytes, or, if it is not one row alone, lower kafka.batch.size ({self.batch_bytes})"
+            )
         if error.code not in NOT_OPEN:
             return error
         return SparkError(
@@ -83,15 +88,18 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
         router = Router(plan.topic, Partitioner(plan.partitioner), partitions)
         writer = brokers.run(opened())
         count = 0
+        topics: set[str] = set()
         try:
             for chunk in _chunks(first, rows):
                 count += chunk.length
-                brokers.run(_send(writer, _encoded(plan, router, chunk)))
+                made = _encoded(plan, router, chunk)
+                topics.update(topic for (topic, _), _ in made)
+                brokers.run(_send(writer, made))
             return Written(count, brokers.run(writer.leave_open()))
         except BaseException as error:
             brokers.run(writer.abort())
             if isinstance(error, BrokerRefused):
-                raise plan.explained(error) from None
+                raise plan.explained(error, topics) from None
             raise
         finally:
             brokers.run(writer.close())
