@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from goqueue.client.errors import BrokerRefused, UnknownTopic
+from goqueue.client.errors import BrokerRefused, MessageTooLarge, UnknownTopic
 from goqueue.client.open_writer import OpenWriter
 from goqueue.client.options import CODECS, MIB
 from goqueue.client.together import LeftOpen, family
@@ -45,13 +45,8 @@ class Plan(NamedTuple):
     timeout_ms: int
     batch_bytes: int
 
-    def explained(self, error: BrokerRefused, topics: Iterable[str] = ()) -> GoQueueError:
-        """What to do about it, where the broker can only say that the transaction is not open, or how much it takes."""
-        if error.code is Code.MESSAGE_TOO_LARGE:
-            return SparkError(
-                f"a batch for topic {' or '.join(map(repr, sorted(topics)))} is too large: {error}. Raise the topic's"
-                f" max.message.bytes, or, if it is not one row alone, lower kafka.batch.size ({self.batch_bytes})"
-            )
+    def explained(self, error: BrokerRefused) -> GoQueueError:
+        """What to do about it, where the broker can only say that the transaction is not open."""
         if error.code not in NOT_OPEN:
             return error
         return SparkError(
@@ -99,7 +94,12 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
         except BaseException as error:
             brokers.run(writer.abort())
             if isinstance(error, BrokerRefused):
-                raise plan.explained(error, topics) from None
+                raise plan.explained(error) from None
+            if isinstance(error, MessageTooLarge):
+                raise SparkError(
+                    f"a batch for topic {' or '.join(map(repr, sorted(topics)))} is too large: {error}. Raise the topic's"
+                    f" max.message.bytes, or, if it is not one row alone, lower kafka.batch.size ({plan.batch_bytes})"
+                ) from None
             raise
         finally:
             brokers.run(writer.close())
