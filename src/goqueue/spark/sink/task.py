@@ -96,9 +96,10 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
             if isinstance(error, BrokerRefused):
                 raise plan.explained(error) from None
             if isinstance(error, MessageTooLarge):
+                names = " or ".join(map(repr, sorted(topics)))
                 raise SparkError(
-                    f"a batch for topic {' or '.join(map(repr, sorted(topics)))} is too large: {error}. Raise the topic's"
-                    f" max.message.bytes, or, if it is not one row alone, lower kafka.batch.size ({plan.batch_bytes})"
+                    f"a batch for topic {names} is too large: {error}. Raise the topic's max.message.bytes,"
+                    f" or, if it is not one row alone, lower kafka.batch.size ({plan.batch_bytes})"
                 ) from None
             raise
         finally:
