@@ -58,6 +58,13 @@ class TraceAdmin(AdminPart):
                 yield each
             cursor = page.next
 
+    async def stored_steps(
+        self, *, topic: str | None = None, cursor: int = 0, until: int | None = None
+    ) -> rest_traces.StoredSteps:
+        """A page of all that happened and is stored, oldest first; the next one is at `next`."""
+        query = {"topic": topic, "cursor": cursor, "until": until}
+        return await self._http.ask(rest_traces.StoredSteps, "GET", "/traces/steps", query=query)
+
     async def trace_stats(self) -> rest_traces.TraceStats:
         return await self._http.ask(rest_traces.TraceStats, "GET", "/traces/stats")
 

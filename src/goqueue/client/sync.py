@@ -207,6 +207,7 @@ class Admin(Face[AsyncAdmin]):
     traces = waits(AsyncAdmin.traces)
     trace = waits(AsyncAdmin.trace)
     search_traces = waits(AsyncAdmin.search_traces)
+    stored_steps = waits(AsyncAdmin.stored_steps)
     trace_stats = waits(AsyncAdmin.trace_stats)
     why = waits(AsyncAdmin.why)
     why_key = waits(AsyncAdmin.why_key)

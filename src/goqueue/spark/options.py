@@ -189,7 +189,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
     Option(
         "table",
-        one_of("dlq", "traces", "schedules", "leases", "groups", "lag", "topics"),
+        one_of("dlq", "traces", "steps", "schedules", "leases", "groups", "lag", "topics"),
         (Part.TABLE,),
         "the queue's own state",
     ),

@@ -111,6 +111,9 @@ def test_all_journeys_of_a_partition_are_there(spark: SparkSession, node: Node) 
         "publish.received",
         "publish.persisted",
     }
+    asked = spark.read.format("goqueue").option("goqueue.server", node.url).option("table", "steps")
+    steps = asked.option("topic", "travels").load().where("event = 'publish.received'")
+    assert steps.selectExpr("sum(last_offset - first_offset + 1)", "max(every)").first() == (many, 1)
 
 
 @pytest.mark.long

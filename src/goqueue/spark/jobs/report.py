@@ -79,7 +79,8 @@ def _frames(run: Run, topics: Sequence[str], messages: DataFrame, window_ms: int
         return rows
 
     only = {"topic": topics[0]} if len(topics) == 1 else {}  # that of others need not be asked for
-    steps = measuring.steps(chosen(run.table("traces", **only), "started_at"), messages).cache()
+    told = measuring.steps(chosen(run.table("steps", **only)), messages)
+    steps = measuring.began_between(told, given.start, given.stop).cache()
     return {
         "throughput": measuring.throughput(messages, window_ms),
         "latency": measuring.latencies(measuring.deliveries(steps)),

@@ -17,6 +17,9 @@ from goqueue.spark.tables.rows import Row
 from goqueue.spark.tables.schemas import SCHEMAS
 
 PAGE = 1000
+SPLITS_MAX = 16
+SPLIT_PAGES_MIN = 256
+"""A page is what a node had to store after a second, at most."""
 
 
 class Chosen(NamedTuple):
@@ -30,12 +33,15 @@ class Chosen(NamedTuple):
 
 
 class Split(InputPartition):
-    """One Spark partition of a table. `topic` and `partition`: empty and -1 where it is not split so far."""
+    """One Spark partition of a table. `topic` and `partition`: empty and -1 where it is not split so far. `pages`: from
+    and up to which, where it is split by those.
+    """
 
-    def __init__(self, topic: str = "", partition: int = -1) -> None:
-        super().__init__((topic, partition))
+    def __init__(self, topic: str = "", partition: int = -1, pages: tuple[int, int] = (0, 0)) -> None:
+        super().__init__((topic, partition, pages))
         self.topic = topic
         self.partition = partition
+        self.pages = pages
 
 
 class Splits(InputPartition):
@@ -127,9 +133,18 @@ def _dead_letters(admin: Admin, chosen: Chosen) -> list[Split]:
     ]
 
 
+def _by_pages(admin: Admin, _chosen: Chosen) -> list[Split]:
+    """What is stored is not by topics: so many pages each."""
+    stored = admin.stored_steps(until=0)
+    pages = max(SPLIT_PAGES_MIN, -(-(stored.end - stored.first) // SPLITS_MAX))
+    starts = range(stored.first, stored.end, pages)
+    return [Split(pages=(start, min(start + pages, stored.end))) for start in starts]
+
+
 PLANS: dict[str, Callable[[Admin, Chosen], list[Split]]] = {
     "dlq": _dead_letters,
     "traces": _by_partition,
+    "steps": _by_pages,
     "schedules": _schedules,
 }
 
@@ -147,6 +162,15 @@ def _read_dead_letters(admin: Admin, split: Split, chosen: Chosen) -> Iterator[R
 
 def _read_traces(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
     return map(rows.trace, admin.all_traces(split.topic, split.partition, group=chosen.group))
+
+
+def _read_steps(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
+    first, until = split.pages
+    cursor: int | None = first
+    while cursor is not None:
+        page = admin.stored_steps(topic=chosen.topic, cursor=cursor, until=until)
+        yield from (rows.step(each) for each in page.steps if chosen.group in (None, each.consumer_group))
+        cursor = page.next
 
 
 def _read_schedules(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
@@ -179,10 +203,11 @@ def _read_topics(admin: Admin, _split: Split, chosen: Chosen) -> Iterator[Row]:
 READS: dict[str, Callable[[Admin, Split, Chosen], Iterator[Row]]] = {
     "dlq": _read_dead_letters,
     "traces": _read_traces,
+    "steps": _read_steps,
     "schedules": _read_schedules,
     "leases": _read_leases,
     "groups": _read_groups,
     "lag": _read_lag,
     "topics": _read_topics,
 }
-GROUPED = frozenset({"dlq", "traces", "leases", "groups", "lag"})
+GROUPED = frozenset({"dlq", "traces", "steps", "leases", "groups", "lag"})

@@ -62,6 +62,37 @@ class TraceSearchResult(Reply):
     next: Annotated[str | None, Meta(description="With a cursor: that of the next page; null: this was the last")]
 
 
+class StepsQuery(Query):
+    topic: TopicName | None = None
+    cursor: Annotated[int, Meta(ge=0, description="`next` of the page before")] = 0
+    until: Annotated[int, Meta(ge=0, description="Not beyond this cursor")] | None = None
+
+
+class StoredStep(Reply):
+    """What happened to the messages from the first to the last offset."""
+
+    timestamp: str
+    event_type: Annotated[str, Meta(examples=["consume.acked"])]
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    every: Annotated[int, Meta(ge=1, description="Only the offsets that are multiples of it are meant: a sample")]
+    consumer_group: str | UnsetType = UNSET
+    consumer_id: str | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+    moved_to: Annotated[int, Meta(description="Of delayed messages that are due: the offset of the first, since")] | (
+        UnsetType
+    ) = UNSET
+
+
+class StoredSteps(Reply):
+    steps: list[StoredStep]
+    next: Annotated[int | None, Meta(description="`cursor` of the next page; null: this was the last")]
+    first: Annotated[int, Meta(ge=0, description="The lowest cursor that there is")]
+    end: Annotated[int, Meta(ge=0, description="The cursor behind all that is stored now")]
+
+
 class TracePath(Query):
     id: TraceId
 

@@ -239,7 +239,7 @@ def _summary(journey: Journey) -> TraceSummary:
 def _events(journey: Journey) -> Iterator[TraceEvent]:
     for spot, note in journey.steps:
         details: dict[str, object] = {"topic": spot.topic, "partition": spot.partition, "offset": spot.offset}
-        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": _detail(note, spot)}
+        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": detail_of(note, spot)}
         details |= {name: value for name, value in about.items() if value}
         yield TraceEvent(timestamp=format_moment(note.at_ms), event_type=NAMES[note.step], details=details)
 
@@ -278,7 +278,7 @@ def _spans(call: Call, journey: Journey) -> list[TraceSpan]:
     return found
 
 
-def _detail(note: Note, spot: Spot) -> str:
+def detail_of(note: Note, spot: Spot) -> str:
     """For a person; in notes some are bare numbers."""
     if note.step is Step.SCHEDULED:
         return f"due at {format_moment(int(note.detail))}"
@@ -298,5 +298,5 @@ def _describe(span: TraceSpan, note: Note, spot: Spot) -> None:
         span.consumer_id = note.consumer
     if error := error_of(note):
         span.error = error
-    elif detail := _detail(note, spot):
+    elif detail := detail_of(note, spot):
         span.attributes = {"detail": detail}
