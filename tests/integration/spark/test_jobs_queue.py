@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from goqueue.client import Job, Reject, Worker
 from goqueue.client.sync import Admin
-from goqueue.spark.jobs import dlq, report, run
+from goqueue.spark.jobs import dlq, measuring, report, run
+from goqueue.spark.tables.schemas import SCHEMAS
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.spark.jobs import Jobs, publish
@@ -85,6 +88,38 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     with Admin(node.url) as admin:
         left = [letter.error for letter in admin.dead_letters(topic)]
     assert len(left) == 20 - wanted
+
+
+def test_runs_are_taken_apart_and_a_delayed_message_is_one_with_its_second_place(spark: SparkSession) -> None:
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+    def told(event: str, first: int, last: int, after_ms: int = 0, every: int = 1, **more: Any) -> dict[str, Any]:
+        place = {"topic": "t", "partition": 0, "first_offset": first, "last_offset": last, "every": every}
+        return {"event": event, "timestamp": noon + timedelta(milliseconds=after_ms), **place, **more}
+
+    kept, now = 300_000, 300_010
+    stored = [
+        told(measuring.RECEIVED, 7, 250_000, every=50_000),  # a sample: 50,000 to 250,000, and longer than one part
+        told(measuring.RECEIVED, kept, kept),
+        told(measuring.DUE, kept, kept, 50, moved_to=now),
+        told(measuring.LEASED, now, now, 60, group="g"),
+        told(measuring.ACKED, now, now, 90, group="g"),
+        told("removed.by_retention", 0, 2**40),  # of no use here, and too many to be taken apart
+    ]
+    messages = spark.createDataFrame(
+        [("t", 0, now, "high")], "topic string, partition int, offset bigint, priority string"
+    )
+    steps = measuring.steps(spark.createDataFrame(stored, SCHEMAS["steps"]), messages).cache()
+    found = sorted((row.offset, row.timestamp, row.event, row.lane) for row in steps.collect())
+    assert [(offset, event, lane) for offset, _, event, lane in found] == [
+        *((offset, measuring.RECEIVED, "normal") for offset in range(50_000, 250_001, 50_000)),
+        *((kept, event, "high") for event in (measuring.RECEIVED, measuring.DUE, measuring.LEASED, measuring.ACKED)),
+    ]
+    (waited,) = measuring.latencies(measuring.deliveries(steps)).where("stage = 'end to end'").collect()
+    assert (waited.group, waited.lane, waited.messages, waited.p50_ms) == ("g", "high", 1, 90)
+    noon_ms = int(noon.timestamp() * 1000)
+    assert measuring.began_between(steps, noon_ms + 50, None).count() == 0
+    assert measuring.began_between(steps, noon_ms, noon_ms + 1).count() == len(found)
 
 
 @pytest.mark.long

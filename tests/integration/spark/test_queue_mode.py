@@ -205,8 +205,9 @@ def test_typed_rows_are_leased_and_a_bad_one_is_kept_ends_the_query_or_is_buried
             stream = queue(spark, node, topic).option("valueFormat", "json").option("badRows", bad_rows).load()
             found.clear()
             if bad_rows == "failfast":
+                writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / topic))
                 with pytest.raises(PySparkException, match=r'offset 1: .*"seven" is not an integer') as told:
-                    run_to_the_end(stream, handle, tmp_path / topic)
+                    writer.trigger(availableNow=True).start().awaitTermination()
                 assert "Traceback" not in str(told.value)
                 assert left(admin, topic) == 3
                 continue
