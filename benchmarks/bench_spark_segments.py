@@ -24,7 +24,7 @@ from goqueue.storage.real_disk import RealDisk
 BUILD = Path(__file__).parents[1] / "build"
 TURNS = 3
 PARTITIONS = 2
-MESSAGES = 1_000_000
+MESSAGES = 3_000_000
 BATCH = 1000
 VALUE = bytes(range(100))
 NOW_MS = 1_700_000_000_000
