@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.functions import spark_partition_id
 
 from goqueue.client.sync import Admin, Producer
 from goqueue.spark.connect import http_server
 from goqueue.spark.options import Options, Part
+from goqueue.spark.tables.reader import TableReader
 from goqueue.spark.tables.schemas import SCHEMAS
 from tests.integration.process import Node, wait_until
 from tests.integration.spark.pages import run_examples
@@ -128,6 +130,16 @@ def test_the_examples_of_the_page_run(
     assert "no such fruit" in shown
     assert "behind" in shown
     assert spark.table("lag").where("`group` = 'packers'").count() == 2
+
+
+def test_a_table_without_splits_is_empty(own_node: Node) -> None:
+    """Spark makes one of its own then."""
+    with Admin(own_node.url) as admin:
+        admin.create_topic("orders")
+    for name in ("dlq", "steps", "traces"):
+        reader = TableReader(Options({"table": name, "goqueue.server": own_node.url}, Part.TABLE))
+        assert [row for split in reader.partitions() for row in reader.read(split)] == []
+        assert list(reader.read(InputPartition(None))) == []
 
 
 @pytest.mark.long

@@ -79,7 +79,8 @@ class TableReader(DataSourceReader):
         splits = partition.splits if isinstance(partition, Splits) else [partition]
         with told_in_one_line(), administration(self._server) as admin:
             read = READS[self._table]
-            found = (row for split in splits for row in read(admin, split, self._chosen))  # type: ignore[arg-type]
+            # Spark makes a split of its own where there is none.
+            found = (row for split in splits if isinstance(split, Split) for row in read(admin, split, self._chosen))
             yield from found if self._limit is None else islice(found, self._limit)
 
 
