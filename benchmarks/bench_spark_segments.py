@@ -24,7 +24,7 @@ from goqueue.storage.real_disk import RealDisk
 BUILD = Path(__file__).parents[1] / "build"
 TURNS = 3
 PARTITIONS = 2
-MESSAGES = 1_000_000
+MESSAGES = 3_000_000
 BATCH = 1000
 VALUE = bytes(range(100))
 NOW_MS = 1_700_000_000_000
@@ -46,7 +46,7 @@ def _measure(directory: Path, codec: Codec) -> list[Row]:
     _write(directory, codec)
     spark = session("benchmark", "local[2]", {"spark.driver.memory": "1g"})
     spark.dataSource.register(GoQueueDataSource)
-    read = spark.read.format("goqueue").option("read", "segments").option("activeSegments", "true")
+    read = spark.read.format("goqueue").option("read", "segments")
     found = read.load(str(directory)).count()
     assert found == MESSAGES, f"{found} of {MESSAGES} messages"
     works: dict[str, Callable[[], None]] = {
@@ -83,6 +83,7 @@ def _write(directory: Path, codec: Codec) -> None:
         log = Log.open(disk, f"logs/bench/{partition}", options, NOW_MS)
         for _ in range(MESSAGES // PARTITIONS // BATCH):
             log.append([check_batch(memoryview(data))], 0, NOW_MS)
+        log.roll(NOW_MS)  # what is written to is not sealed
         log.close()
 
 

@@ -26,6 +26,9 @@ NOTES_PER_FLUSH = 50_000
 NOTES_PER_PAGE = 10_000
 PAGES_RESTORED_MAX = 3600
 ONE_BATCH = 1
+READ_BYTES = 128 * 1024
+"""Of stored pages, packed, that are given away at a time; of a quiet node many are small."""
+READ_PAGES_MAX = 1000
 
 events = get_logger("broker")
 
@@ -44,6 +47,17 @@ class Kept(NamedTuple):
 
     replica: Replica | None = None
     exporting: Exporting | None = None
+
+
+class Chapter(NamedTuple):
+    """Some of all that is kept, and where it goes on."""
+
+    batches: list[bytes]
+    """Of pages, as they are stored; or, where nothing is stored:"""
+    notes: list[Note]
+    next: int
+    first: int
+    end: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -143,11 +157,50 @@ class Journal:
         pages.reverse()
         notes: list[Note] = []
         for page in pages:
-            same = {topic for topic, id_ in page.topic_ids.items() if self._topic_id(topic) == id_}
+            same = self._same_topics(page)
             some = [note for note in page.notes if note.topic in same]
             notes += some
             self._index.restore(some, [each for each in page.parents if each[0].topic in same])
         self._journeys.restore(notes)
+
+    def read(self, first: int, end: int) -> Chapter:
+        """All that is kept, the oldest first, some at a time: counted in pages, or in notes if none are stored."""
+        self.catch_up()
+        replica = self._replica
+        if replica is None:
+            kept, last = self._journeys.kept(), self._journeys.noted
+            begin = last - len(kept)
+            at = max(first, begin)
+            until = max(at, min(end, last, at + NOTES_PER_PAGE))
+            return Chapter([], kept[at - begin : until - begin], until, begin, last)
+        at, until = max(first, replica.start_offset), min(end, replica.end_offset)
+        batches: list[bytes] = []
+        size = 0
+        while at < until and size < READ_BYTES and len(batches) < READ_PAGES_MAX:
+            piece = replica.read(at, ONE_BATCH, until)
+            if piece is None:
+                at = until
+                break
+            batches.append(bytes(piece.view()))
+            size += len(batches[-1])
+            at = piece.next_offset
+        return Chapter(batches, [], at, replica.start_offset, replica.end_offset)
+
+    def notes_of(self, chapter: Chapter) -> Iterator[Note]:
+        """Of topics that are still those that they were. May be asked in another thread."""
+        yield from chapter.notes
+        for data in chapter.batches:
+            try:
+                pages = [_decode(record.value or b"") for batch in split(memoryview(data)) for record in decode(batch)]
+            except (GoQueueError, msgspec.MsgspecError) as error:
+                events.warning("stored journeys not read", reason=str(error))
+                continue
+            for page in pages:
+                same = self._same_topics(page)
+                yield from (note for note in page.notes if note.topic in same)
+
+    def _same_topics(self, page: Page) -> set[str]:
+        return {topic for topic, id_ in page.topic_ids.items() if self._topic_id(topic) == id_}
 
     def stop(self) -> None:
         """The last notes are stored and offered; then nothing more is."""

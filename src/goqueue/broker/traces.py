@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from goqueue.broker.noted_offsets import NotedOffsets
 from goqueue.broker.topics import Topics
 from goqueue.model.topics import Topic
 from goqueue.telemetry.journeys import Journeys, Note, Step
@@ -117,6 +118,30 @@ class Traces:
         if wanted.status is not None:
             found = [each for each in found if each.status == wanted.status]
         return found[:limit], len(found)
+
+    def page(
+        self, wanted: TraceFilter, first: int, limit: int, notes: Sequence[Note]
+    ) -> tuple[list[Journey], int | None]:
+        """All of one partition, by offset from `first` on, and where the next page begins; None: this was the last.
+        Also in another thread.
+        """
+        topic = wanted.topic or ""
+        here = [note for note in notes if note.topic == topic and note.partition == wanted.partition]
+        noted = NotedOffsets(self._journeys.chosen(note) for note in here if note.first >= 0 and wanted.takes(note))
+        spots: list[Spot] = []
+        following = None
+        for offset in noted.following(first):
+            if len(spots) >= limit:
+                following = offset
+                break
+            spot = Spot(topic, wanted.partition, offset)
+            now = self._ids.moved.now(spot)
+            if now is None or now.offset not in noted:  # a delayed one comes with the later of its two places
+                spots.append(self._ids.moved.first(spot))
+        found = self._journeys_of(spots, here)
+        if wanted.status is not None:
+            found = [each for each in found if each.status == wanted.status]
+        return found, following
 
     def _chosen(self, note: Note, wanted: TraceFilter, room: int) -> Iterator[Spot]:
         for offset in reversed(self._journeys.chosen(note)[-room:]):

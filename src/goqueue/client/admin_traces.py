@@ -1,9 +1,13 @@
 """The part of `Admin` that looks at journeys of messages: what happened to them, and where they are."""
 
+from collections.abc import AsyncIterator
+
 from goqueue.client.admin_part import AdminPart
 from goqueue.client.http import word
 from goqueue.client.times import Moment
 from goqueue.wire.rest import traces as rest_traces
+
+PAGE = 1000
 
 
 class TraceAdmin(AdminPart):
@@ -40,6 +44,26 @@ class TraceAdmin(AdminPart):
             "spans": "true" if spans else None,
         }
         return (await self._http.ask(rest_traces.TraceSearchResult, "GET", "/traces/search", query=query)).traces
+
+    async def all_traces(
+        self, topic: str, partition: int, *, group: str | None = None
+    ) -> AsyncIterator[rest_traces.TraceSummary]:
+        """By offset, however many are remembered of one partition, each with all that happened."""
+        chosen = {"topic": topic, "partition": partition, "consumer_group": group, "spans": "true"}
+        cursor: str | None = "0"
+        while cursor is not None:
+            query = {**chosen, "limit": PAGE, "cursor": cursor}
+            page = await self._http.ask(rest_traces.TraceSearchResult, "GET", "/traces/search", query=query)
+            for each in page.traces:
+                yield each
+            cursor = page.next
+
+    async def stored_steps(
+        self, *, topic: str | None = None, cursor: int = 0, until: int | None = None
+    ) -> rest_traces.StoredSteps:
+        """A page of all that happened and is stored, oldest first; the next one is at `next`."""
+        query = {"topic": topic, "cursor": cursor, "until": until}
+        return await self._http.ask(rest_traces.StoredSteps, "GET", "/traces/steps", query=query)
 
     async def trace_stats(self) -> rest_traces.TraceStats:
         return await self._http.ask(rest_traces.TraceStats, "GET", "/traces/stats")

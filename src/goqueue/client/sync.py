@@ -23,6 +23,7 @@ from goqueue.wire.rest.dead_letters import DeadLetter
 from goqueue.wire.rest.delays import DelayedMessage
 from goqueue.wire.rest.leases import HeldLease
 from goqueue.wire.rest.messages import MessageReply
+from goqueue.wire.rest.traces import TraceSummary
 
 T = TypeVar("T")
 
@@ -206,6 +207,7 @@ class Admin(Face[AsyncAdmin]):
     traces = waits(AsyncAdmin.traces)
     trace = waits(AsyncAdmin.trace)
     search_traces = waits(AsyncAdmin.search_traces)
+    stored_steps = waits(AsyncAdmin.stored_steps)
     trace_stats = waits(AsyncAdmin.trace_stats)
     why = waits(AsyncAdmin.why)
     why_key = waits(AsyncAdmin.why_key)
@@ -227,6 +229,10 @@ class Admin(Face[AsyncAdmin]):
     def all_delayed(self, topic: str) -> Iterator[DelayedMessage]:
         """By partition and offset, however many they are."""
         return self._each(self._inner.all_delayed(topic))
+
+    def all_traces(self, topic: str, partition: int, *, group: str | None = None) -> Iterator[TraceSummary]:
+        """By offset, however many are remembered of one partition, each with all that happened."""
+        return self._each(self._inner.all_traces(topic, partition, group=group))
 
     def leases(self, group: str | None = None, topic: str | None = None) -> Iterator[HeldLease]:
         """All that consumers hold now, in runs of neighbours."""

@@ -34,6 +34,7 @@ ALL_ROWS = (*ROWS, Part.SEGMENTS)
 ALL_READS = (*READS, Part.SEGMENTS)
 BATCHES = (Part.BATCH, Part.SEGMENTS)
 
+TRANSACTION_MS_MAX = 15 * 60 * 1000
 BAD_ROWS = ("permissive", "failfast", "deadletter")
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -78,6 +79,14 @@ def duration(given: str) -> int:
         return parse_duration_ms(int(given) if given.isdigit() else given)
     except InvalidMoment as error:
         raise ValueError(str(error)) from None
+
+
+def transaction_time(given: str) -> int:
+    """Milliseconds: 60000, 5m; 15m at most."""
+    found = duration(given)
+    if not 0 < found <= TRANSACTION_MS_MAX:
+        raise ValueError(f"{given!r} is not above 0 and up to 15m, as brokers take it")
+    return found
 
 
 def names(given: str) -> tuple[str, ...]:
@@ -180,7 +189,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
     Option(
         "table",
-        one_of("dlq", "traces", "schedules", "leases", "groups", "lag", "topics"),
+        one_of("dlq", "traces", "steps", "schedules", "leases", "groups", "lag", "topics"),
         (Part.TABLE,),
         "the queue's own state",
     ),
@@ -219,7 +228,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "kafka.transaction.timeout.ms",
-        duration,
+        transaction_time,
         (Part.SINK,),
         "how long a batch may take before the broker gives it up; 15m at most",
         "15m",

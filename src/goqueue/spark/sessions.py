@@ -35,9 +35,9 @@ exec {java} "$@"
 _LOG_SETTINGS = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
-# The same level as the root's, or Spark says that it has set one.
-logger.repl.name = org.apache.spark.repl.Main
-logger.repl.level = error
+# To Spark it is a shell, whose level it sets to WARN, and says so, unless it is given and the same as the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR

@@ -166,6 +166,10 @@ class Journeys:
             return range(first, last + 1)
         return range(first + -first % stride, last + 1, stride) if stride else range(0)
 
+    def stride(self, step: Step) -> int:
+        """Of the offsets of such a note every so-many-th is remembered: the multiples of it. 0: none."""
+        return 1 if _IS_ALWAYS[step] else self._stride
+
     def since(self, noted: int) -> list[Note]:
         """All that was noted after the first `noted`, as far as it is still kept."""
         self._settle()

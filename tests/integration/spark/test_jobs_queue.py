@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from goqueue.client import Job, Reject, Worker
 from goqueue.client.sync import Admin
-from goqueue.spark.jobs import dlq, report, run
+from goqueue.spark.jobs import dlq, measuring, report, run
+from goqueue.spark.tables.schemas import SCHEMAS
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.spark.jobs import Jobs, publish
@@ -49,11 +52,14 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     topic = make_topic(1)
     publish(node, topic, [b'{"id": %d}' % number if number % 3 else b"{broken" for number in range(80)])
     asyncio.run(work(node, topic, group, 80))
+    publish(node, topic, [b"more than one page of journeys"] * 1500)
 
     page, out = tmp_path / "report.html", tmp_path / "tables"
     said = jobs(report, topic, "--page", str(page), "--out", str(out), "--window", "1h")
-    assert said["records"] == 80
-    assert sum(row["messages"] for row in said["throughput"]) == 80
+    assert said["records"] == 1580
+    assert sum(row["messages"] for row in said["throughput"]) == 1580
+    persisted = {row["group"]: row["messages"] for row in said["latency"] if row["stage"] == "persist"}
+    assert (persisted.pop(group), list(persisted.values())) == (80, [1580])  # the others: the report, as a reader
     (tried,) = said["retries"]
     assert (tried["group"], tried["acked"], tried["nacked"], tried["rejected"]) == (group, 60, 20, 20)
     assert tried["deliveries"] == 100
@@ -63,9 +69,9 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     assert stages["end to end"]["p50_ms"] <= stages["end to end"]["p99_ms"] <= stages["end to end"]["max_ms"]
     (dead,) = said["dead_letters"]
     assert (dead["reason"], dead["messages"]) == ("rejected", 20)
-    assert [row["lag"] for row in said["lag_over_time"] if row["group"] == group][-1] == 0
-    assert said["lag"][0]["lag"] == 0
-    assert sum(row.messages for row in spark.read.parquet(str(out / "throughput")).collect()) == 80
+    assert [row["lag"] for row in said["lag_over_time"] if row["group"] == group][-1] == 1500
+    assert said["lag"][0]["lag"] == 1500
+    assert sum(row.messages for row in spark.read.parquet(str(out / "throughput")).collect()) == 1580
     assert page.read_text("utf-8").count("<svg") >= 4
 
     said = jobs(dlq, topic)
@@ -82,6 +88,38 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     with Admin(node.url) as admin:
         left = [letter.error for letter in admin.dead_letters(topic)]
     assert len(left) == 20 - wanted
+
+
+def test_runs_are_taken_apart_and_a_delayed_message_is_one_with_its_second_place(spark: SparkSession) -> None:
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+    def told(event: str, first: int, last: int, after_ms: int = 0, every: int = 1, **more: Any) -> dict[str, Any]:
+        place = {"topic": "t", "partition": 0, "first_offset": first, "last_offset": last, "every": every}
+        return {"event": event, "timestamp": noon + timedelta(milliseconds=after_ms), **place, **more}
+
+    kept, now = 300_000, 300_010
+    stored = [
+        told(measuring.RECEIVED, 7, 250_000, every=50_000),  # a sample: 50,000 to 250,000, and longer than one part
+        told(measuring.RECEIVED, kept, kept),
+        told(measuring.DUE, kept, kept, 50, moved_to=now),
+        told(measuring.LEASED, now, now, 60, group="g"),
+        told(measuring.ACKED, now, now, 90, group="g"),
+        told("removed.by_retention", 0, 2**40),  # of no use here, and too many to be taken apart
+    ]
+    messages = spark.createDataFrame(
+        [("t", 0, now, "high")], "topic string, partition int, offset bigint, priority string"
+    )
+    steps = measuring.steps(spark.createDataFrame(stored, SCHEMAS["steps"]), messages).cache()
+    found = sorted((row.offset, row.timestamp, row.event, row.lane) for row in steps.collect())
+    assert [(offset, event, lane) for offset, _, event, lane in found] == [
+        *((offset, measuring.RECEIVED, "normal") for offset in range(50_000, 250_001, 50_000)),
+        *((kept, event, "high") for event in (measuring.RECEIVED, measuring.DUE, measuring.LEASED, measuring.ACKED)),
+    ]
+    (waited,) = measuring.latencies(measuring.deliveries(steps)).where("stage = 'end to end'").collect()
+    assert (waited.group, waited.lane, waited.messages, waited.p50_ms) == ("g", "high", 1, 90)
+    noon_ms = int(noon.timestamp() * 1000)
+    assert measuring.began_between(steps, noon_ms + 50, None).count() == 0
+    assert measuring.began_between(steps, noon_ms, noon_ms + 1).count() == len(found)
 
 
 @pytest.mark.long
@@ -101,13 +139,27 @@ def test_the_pipelines_of_the_page_run(
         file.write_text(placed)
         said = jobs(run, str(file), "--set", "least=100")
         assert said["queries"] == {into: len(big)}
-        assert jobs(run, str(file), "--set", "least=100")["records"] == 0
+        again = jobs(run, str(file), "--set", "least=100")
+        assert (again["records"], again["bytes"]) == (0, 0)
         rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).load(into).collect()
         shown = sorted(bytes(row.value) for row in rows)
         assert len(shown) == len(big)
+        assert said["bytes"] == sum(len(row.key) + len(row.value) for row in rows)
         if name == "big.py":
             assert shown == big
     assert (tmp_path / "big.checkpoint" / by_sql).is_dir()
+
+
+def test_what_is_no_stream_is_counted_too_and_bytes_only_where_they_are_known(
+    jobs: Jobs, tmp_path: Path, make_topic: CreateTopic
+) -> None:
+    topic, file = make_topic(), tmp_path / "plain.sql"
+    file.write_text(f"INSERT INTO `{topic}` VALUES ('k', 'größer') AS rows(key, value)")
+    said = jobs(run, str(file))
+    assert (said["queries"], said["records"], said["bytes"]) == ({topic: 1}, 1, 9)
+    file.write_text(f"INSERT INTO parquet.`{tmp_path}/numbers` SELECT id FROM range(3)")
+    said = jobs(run, str(file))
+    assert (said["queries"], said["records"], said["bytes"]) == ({"numbers": 3}, 3, None)
 
 
 def test_a_pipeline_that_cannot_run_says_why(jobs: Jobs, tmp_path: Path) -> None:

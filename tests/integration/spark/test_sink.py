@@ -122,10 +122,11 @@ BAD = {
     "SELECT 1 AS value": "column 'value' is int, but must be binary or string",
     "SELECT 'x' AS value, 1 AS offset": "there is no column 'offset' in a message; those are key, value, headers,",
     "SELECT 'x' AS key": "column 'value' is missing",
-    "SELECT 'x' AS value, 99 AS partition": "has no partition 99, only 0 to 2",
-    "SELECT 'x' AS value, 'urgent' AS priority": "column 'priority' holds 'urgent', but must be",
-    "SELECT 'x' AS value, -5 AS delay": "column 'delay' holds -5, which is below 0",
-    "SELECT 'x' AS value, 1L AS delay, 1L AS deliver_at": "say either",
+    "SELECT 'x' AS value, 1 AS `VALUE`": "column 'value' is there 2 times",
+    "SELECT 'x' AS value, 99 AS partition": "column 'partition' holds 99, but topic '{topic}' has only 0 to 2",
+    "SELECT 'x' AS value, 'urgent' AS priority": "column 'priority' holds 'urgent', but must be string or int:",
+    "SELECT 'x' AS value, -5 AS delay": "column 'delay' holds -5, which is below 0; the row is for topic '{topic}'",
+    "SELECT 'x' AS value, 1L AS delay, 1L AS deliver_at": "beside 'delay': say either; the row is for topic '{topic}'",
 }
 
 
@@ -134,17 +135,26 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
     topic = make_topic(PARTITIONS)
     fine = spark.sql("SELECT 'x' AS value")
     for statement, expected in BAD.items():
-        refused(to(node, spark.sql(statement), topic), expected)
+        refused(to(node, spark.sql(statement), topic), expected.format(topic=topic))
     refused(to(node, fine), "no topic is given")
+    refused(to(node, spark.sql("SELECT 'x' AS value, NULL AS topic")), "no topic is given")
     refused(to(node, fine, "no-such-topic"), "there is no topic 'no-such-topic'")
     refused(to(node, fine, topic).mode("overwrite"), 'a topic cannot be overwritten: use .mode("append")')
     refused(to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur3, murmur2")
     refused(to(node, fine, topic, txnVersion=3), "txnAppId and txnVersion belong together")
-    refused(to(node, fine, topic, **{"kafka.transaction.timeout.ms": "16m"}), "transaction timeout")
+    refused(
+        to(node, fine, topic, **{"kafka.transaction.timeout.ms": "16m"}),
+        "timeout.ms: '16m' is not above 0 and up to 15m",
+    )
     refused(
         to(node, fine, topic, **{"kafka.transaction.timeout.ms": "1"}), "kafka.transaction.timeout.ms (1 ms), raise it"
     )
-    refused(to(node, spark.sql("SELECT 'x' AS value, CAST(NULL AS string) AS topic")), "a row has no topic")
+    refused(to(node, spark.sql("SELECT 'x' AS value, CAST(NULL AS string) AS topic")), "column 'topic' holds NULL")
+    refused(
+        to(node, spark.sql("SELECT 'x' AS value, 'nowhere' AS topic")), "column 'topic' holds 'nowhere': there is no"
+    )
+    large = spark.sql("SELECT repeat('x', 2000000) AS value")
+    refused(to(node, large, topic, **{"kafka.compression.type": "none"}), f"a batch for topic '{topic}' is too large: ")
     assert committed(node, topic) == []
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.functions import spark_partition_id
 
 from goqueue.client.sync import Admin, Producer
 from goqueue.spark.connect import http_server
 from goqueue.spark.options import Options, Part
+from goqueue.spark.tables.reader import TableReader
 from goqueue.spark.tables.schemas import SCHEMAS
 from tests.integration.process import Node, wait_until
 from tests.integration.spark.pages import run_examples
@@ -99,6 +101,23 @@ def test_topics_schedules_and_journeys(spark: SparkSession, tables: dict[str, Da
     assert limited.option("table", "traces").option("topic", "orders").load().count() == 3
 
 
+def test_all_journeys_of_a_partition_are_there(spark: SparkSession, node: Node) -> None:
+    many = 2500
+    with Admin(node.url) as admin, Producer(node.address) as producer:
+        admin.create_topic("travels", 2)
+        producer.send_many("travels", [{"value": b"v", "partition": 1}] * many)
+    journeys = spark.read.format("goqueue").option("goqueue.server", node.url).option("table", "traces")
+    travels = journeys.option("topic", "travels").load()
+    assert [row.offset for row in travels.where("partition = 1").orderBy("offset").collect()] == list(range(many))
+    assert {row.event for row in travels.selectExpr("inline(spans)").collect()} == {
+        "publish.received",
+        "publish.persisted",
+    }
+    asked = spark.read.format("goqueue").option("goqueue.server", node.url).option("table", "steps")
+    steps = asked.option("topic", "travels").load().where("event = 'publish.received'")
+    assert steps.selectExpr("sum(last_offset - first_offset + 1)", "max(every)").first() == (many, 1)
+
+
 @pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession,
@@ -111,6 +130,16 @@ def test_the_examples_of_the_page_run(
     assert "no such fruit" in shown
     assert "behind" in shown
     assert spark.table("lag").where("`group` = 'packers'").count() == 2
+
+
+def test_a_table_without_splits_is_empty(own_node: Node) -> None:
+    """Spark makes one of its own then."""
+    with Admin(own_node.url) as admin:
+        admin.create_topic("orders")
+    for name in ("dlq", "steps", "traces"):
+        reader = TableReader(Options({"table": name, "goqueue.server": own_node.url}, Part.TABLE))
+        assert [row for split in reader.partitions() for row in reader.read(split)] == []
+        assert list(reader.read(InputPartition(None))) == []
 
 
 @pytest.mark.long

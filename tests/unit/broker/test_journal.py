@@ -220,3 +220,43 @@ def test_a_busy_partition_without_traces_is_only_probed_until_one_is_found() -> 
     skipped = index.skipped
     busy(100)
     assert index.skipped == skipped
+
+
+def notes_read(node: QueueNode, **bounds: int) -> list[tuple[str, int, int]]:
+    """In as many chapters as it takes."""
+    journal, found = node.broker.tracing.journal, []
+    at, end = bounds.get("first", 0), bounds.get("end", 2**63 - 1)
+    while True:
+        chapter = journal.read(at, end)
+        found += [(note.step.name, note.first, note.last) for note in journal.notes_of(chapter)]
+        if chapter.next >= min(end, chapter.end):
+            return found
+        at = chapter.next
+
+
+@pytest.mark.parametrize("kind", [KeepingNode, QueueNode])
+def test_all_that_is_kept_is_read_in_chapters(kind: type[QueueNode], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goqueue.broker.journal.NOTES_PER_PAGE", 3)
+    monkeypatch.setattr("goqueue.broker.journal.READ_BYTES", 1)
+    node = kind()
+    node.create("orders", 1)
+    for _ in range(5):
+        node.put("orders", b"a", b"b")
+        node.pass_ms(FLUSH_MS)
+    wanted = [(step, first, first + 1) for first in range(0, 10, 2) for step in ("RECEIVED", "PERSISTED")]
+    assert notes_read(node) == wanted
+    chapter = node.broker.tracing.journal.read(0, 0)
+    assert (chapter.batches, chapter.notes, chapter.first) == ([], [], 0)
+    half = chapter.end // 2
+    assert notes_read(node, end=half) + notes_read(node, first=half) == wanted
+    assert notes_read(node, first=chapter.end) == []
+
+
+def test_what_is_stored_outlives_the_memory_but_not_its_topic() -> None:
+    node = node_with()
+    node.put("orders", b"a")
+    node.pass_ms(FLUSH_MS)
+    node.broker.tracing.journeys._notes.clear()
+    assert notes_read(node) == [("RECEIVED", 0, 0), ("PERSISTED", 0, 0)]
+    node.delete("orders")
+    assert notes_read(node) == []

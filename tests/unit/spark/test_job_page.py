@@ -78,6 +78,17 @@ def test_tables_line_up_and_do_not_drive_a_terminal() -> None:
     assert cell("x" * 100).endswith("...")
 
 
+def test_bytes_are_told_only_where_those_of_all_messages_are_known() -> None:
+    totals = Totals()
+    totals.add(0, None)
+    totals.add(2, 2048)
+    assert str(totals).startswith("2 messages, 2.0 KiB, 0.0 s,")
+    totals.add(1, None)
+    totals.add(1, 5)
+    assert str(totals).startswith("4 messages, 0.0 s,")
+    assert totals.facts()["bytes"] is None
+
+
 def test_answers_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     tell = Teller("json")
     tell.rows("windows", [{"window": NOON, "value": b"\xff"}])

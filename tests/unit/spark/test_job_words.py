@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 import pytest
 
 from goqueue.cli.parser import parse
+from goqueue.spark.jobs.running import one_line
 from goqueue.spark.jobs.table import ARCHIVE, JOBS, RESTORE
 from goqueue.spark.jobs.words import Job, dashed, parser_of, rate
 
@@ -30,6 +31,25 @@ def test_times_and_rates_are_read_as_people_write_them() -> None:
     for wrong in ("fast", "0/s", "-3", "10/d"):
         with pytest.raises(ArgumentTypeError):
             rate(wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "[STREAM_FAILED] Query\ngoqueue.spark.errors.SparkError: there is no topic 'x'\nat java",
+            "there is no topic 'x'",
+        ),
+        (
+            "An exception was thrown from the Python worker:\nAttributeError: no attribute 'y'",
+            "AttributeError: no attribute 'y'",
+        ),
+        ("[PARSE_SYNTAX_ERROR] near 'SELEC'\n== SQL ==", "[PARSE_SYNTAX_ERROR] near 'SELEC'"),
+        ("", "Exception"),
+    ],
+)
+def test_of_an_error_the_line_that_says_most_is_told(said: str, told: str) -> None:
+    assert one_line(Exception(said)) == told
 
 
 def test_what_is_missing_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -188,6 +188,7 @@ def schema_of(**columns: DataType) -> StructType:
         (VALUE | {"deliver_at": DateType()}, "column 'deliver_at' is date, but must be timestamp"),
         (VALUE | {"ttl": DoubleType()}, "column 'ttl' is double"),
         ({"key": TEXT}, "column 'value' is missing"),
+        (VALUE | {"Value": TEXT}, "column 'value' is there 2 times"),
     ],
 )
 def test_columns_that_make_no_message_are_named(schema: dict[str, DataType], expected: str) -> None:
@@ -197,7 +198,50 @@ def test_columns_that_make_no_message_are_named(schema: dict[str, DataType], exp
 
 
 def test_a_topic_must_come_from_somewhere() -> None:
-    with pytest.raises(SparkError, match="no topic is given"):
-        check_schema(schema_of(value=TEXT), has_topic=False)
+    for schema in (schema_of(value=TEXT), schema_of(value=TEXT, topic=NullType())):
+        with pytest.raises(SparkError, match="no topic is given"):
+            check_schema(schema, has_topic=False)
     headers = ArrayType(schema_of(key=TEXT, value=BYTES))
     check_schema(schema_of(VALUE=TEXT, topic=TEXT, key=NullType(), headers=headers), has_topic=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (
+            {"priority": [None, "urgent"]},
+            "column 'priority' holds 'urgent', but must be string or int: critical, high,",
+        ),
+        ({"priority": pa.array([2, 7], pa.int8())}, "column 'priority' holds '7', but must be string or int"),
+        ({"delay": [5, -5]}, "column 'delay' holds -5, which is below 0"),
+        ({"ttl": ["5m", "soon"]}, "column 'ttl' holds 'soon', which is no duration: possible are milliseconds"),
+        (
+            {"ttl": [0, 2**62]},
+            "column 'ttl' holds 4611686018427387904, which is more than there is until the year 9999",
+        ),
+        ({"delay": [None, timedelta(seconds=-1)]}, "column 'delay' holds -1000, which is below 0"),
+        ({"deliver_at": [None, datetime(1969, 1, 1, tzinfo=UTC)]}, "'deliver_at' holds -31536000000, which is below 0"),
+        ({"delay": [1, 2], "deliver_at": [None, 0]}, "holds 1970-01-01T00:00:00Z beside 'delay': say either"),
+        (
+            {"headers": pa.array([[{"key": "a", "value": b""}], [{"key": None, "value": b""}]], HEADERS)},
+            "column 'headers' holds a header without a name",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_its_column_and_the_topic_of_its_row(
+    column: dict[str, Any], expected: str
+) -> None:
+    values = {"value": [b"a", b"b"], "topic": ["orders", "bills"]}
+    with pytest.raises(SparkError) as told:
+        rows_of(pa.record_batch(values | column))
+    assert expected in str(told.value)
+    assert str(told.value).endswith("; the row is for topic 'bills'")
+    with pytest.raises(SparkError, match="; the row is for topic 'audit'"):
+        rows_of(pa.record_batch(values | column), "audit")
+
+
+def test_a_partition_that_is_not_there_is_told_with_its_topic() -> None:
+    router = Router(None, Partitioner.MURMUR3, lambda _: 3)
+    batch = pa.record_batch({"value": [b"a", b"b"], "topic": ["orders", "bills"], "partition": [2, 3]})
+    with pytest.raises(SparkError, match="column 'partition' holds 3, but topic 'bills' has only 0 to 2"):
+        router.route(rows_of(batch))

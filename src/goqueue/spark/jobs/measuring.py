@@ -1,7 +1,7 @@
 """What a report is made of, as DataFrames: throughput, latency by stage, retries, dead letters, lag over time.
 
 `messages` are rows of topics with `topic`, `partition`, `offset`, `timestamp`, `priority` and `bytes`; `steps` are what
-happened to messages, one row each, from the table `traces`.
+happened to messages, one row each, from the table `steps`, where they are runs of messages.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -11,9 +11,12 @@ PLACE = ("topic", "partition", "offset")
 RECEIVED, PERSISTED, DUE, FETCHED = "publish.received", "publish.persisted", "delay.due", "consume.fetched"
 LEASED, ACKED, NACKED, LEASE_ENDED = "consume.leased", "consume.acked", "consume.nacked", "consume.lease_ended"
 REJECTED, EXPIRED, DEAD = "consume.rejected", "consume.expired", "dead_letter.written"
+USED = (RECEIVED, PERSISTED, DUE, FETCHED, LEASED, ACKED, NACKED, LEASE_ENDED, REJECTED, EXPIRED, DEAD)
 SETTLED = (ACKED, REJECTED, EXPIRED, DEAD)
 QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 ACCURACY = 10_000
+RUN_MAX = 100_000
+"""Longer runs of messages are taken apart, so that none becomes an array too large."""
 
 STAGES = {
     "end to end": ("received", "acked"),
@@ -32,12 +35,48 @@ def throughput(messages: DataFrame, window_ms: int) -> DataFrame:
     return counted.select("*", a_second).orderBy("topic", "lane", "window")
 
 
-def steps(traces: DataFrame, messages: DataFrame) -> DataFrame:
-    """Everything that happened to each message, with its lane. A group is null where none had to do with it."""
-    lanes = messages.select(*PLACE, f.col("priority").alias("lane"))
-    each = traces.select(*PLACE, f.explode("spans").alias("span"))
-    told = each.select(*PLACE, "span.event", "span.timestamp", "span.group", "span.consumer")
+def steps(stored: DataFrame, messages: DataFrame) -> DataFrame:
+    """Everything that happened to each message, with its lane. A group is null where none had to do with it.
+
+    A delayed message is known by the place that was kept for it; what happened after it was due is told of another.
+    """
+    each = _one_by_one(stored.where(f.col("event").isin(*USED)))
+    moved = each.where("moved_to IS NOT NULL").select(
+        "topic",
+        "partition",
+        f.col("offset").alias("kept"),
+        (f.expr("offset - first_offset + moved_to")).alias("offset"),
+    )
+    lanes = _by_first_place(messages.select(*PLACE, f.col("priority").alias("lane")), moved)
+    told = _by_first_place(each.select(*PLACE, "event", "timestamp", "group", "consumer"), moved)
     return told.join(lanes, list(PLACE), "left").fillna("normal", ["lane"])
+
+
+def _one_by_one(stored: DataFrame) -> DataFrame:
+    """Of a sample, where only every so-many-th message counts, those."""
+    parts = stored.withColumn("part", f.explode(f.expr(f"sequence(first_offset, last_offset, {RUN_MAX}L)")))
+    first = "part + pmod(-part, every)"
+    last = f"least(last_offset, part + {RUN_MAX - 1})"
+    return parts.where(f"{first} <= {last}").withColumn(
+        "offset", f.explode(f.expr(f"sequence({first}, {last}, every)"))
+    )
+
+
+def _by_first_place(rows: DataFrame, moved: DataFrame) -> DataFrame:
+    found = rows.join(moved, list(PLACE), "left")
+    return found.withColumn("offset", f.coalesce("kept", "offset")).drop("kept")
+
+
+def began_between(steps: DataFrame, start_ms: int | None, stop_ms: int | None) -> DataFrame:
+    """Those of messages to which the first thing happened then."""
+    if start_ms is None and stop_ms is None:
+        return steps
+    began = f.unix_millis(f.min("timestamp").over(Window.partitionBy(*PLACE)))
+    found = steps.withColumn("began", began)
+    for bound, sign in ((start_ms, ">="), (stop_ms, "<")):
+        if bound is not None:
+            found = found.where(f"began {sign} {bound}")
+    return found.drop("began")
 
 
 def deliveries(steps: DataFrame) -> DataFrame:

@@ -5,11 +5,10 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -98,26 +97,30 @@ def counted(write: WriteBatch, totals: Totals) -> WriteBatch:
 
     def write_and_count(batch: DataFrame, number: int) -> None:
         observation = Observation()
-        write(batch.observe(observation, f.count(f.lit(1)).alias("records"), size_of(batch).alias("bytes")), number)
-        seen = _seen(observation)
-        totals.add(seen.get("records") or 0, seen.get("bytes") or 0)
+        write(observed(batch, observation), number)
+        totals.add(*seen(observation))
 
     return write_and_count
 
 
-def _seen(observation: Observation) -> dict[str, Any]:
-    """Nothing, where Spark sees at once that there are no rows: pyspark cannot read that, and fails."""
+def observed(rows: DataFrame, by: Observation | str) -> DataFrame:
+    """Counted as they go by: `records`, and the `bytes` of their keys and values, if they have such."""
+    return rows.observe(by, f.count(f.lit(1)).alias("records"), _size_of(rows).alias("bytes"))
+
+
+def seen(observation: Observation) -> tuple[int, int | None]:
+    """Records and bytes: none, where Spark sees at once that there are no rows: pyspark cannot read that, and fails."""
     try:
-        return observation.get
+        found = observation.get
     except Py4JJavaError:
-        return {}
+        return 0, 0
+    return found.get("records") or 0, found.get("bytes")
 
 
-def size_of(rows: DataFrame) -> Any:
-    """Bytes of keys and values, where they are bytes."""
-    sizes = [
-        f.coalesce(f.length(name), f.lit(0))
-        for name, kind in rows.dtypes
-        if name in ("key", "value") and kind in ("binary", "string")
-    ]
+def _size_of(rows: DataFrame) -> Column:
+    """NULL: the value is not bytes."""
+    octets = [name for name, kind in rows.dtypes if name in ("key", "value") and kind in ("binary", "string")]
+    if "value" not in octets:
+        return f.max(f.lit(None).cast("bigint"))
+    sizes = [f.coalesce(f.octet_length(name), f.lit(0)).cast("bigint") for name in octets]
     return f.sum(sum(sizes, f.lit(0)))

@@ -78,7 +78,9 @@ def _frames(run: Run, topics: Sequence[str], messages: DataFrame, window_ms: int
                 rows = rows.where(f"{moment} {sign} timestamp_millis({bound})")
         return rows
 
-    steps = measuring.steps(chosen(run.table("traces"), "started_at"), messages).cache()
+    only = {"topic": topics[0]} if len(topics) == 1 else {}  # that of others need not be asked for
+    told = measuring.steps(chosen(run.table("steps", **only)), messages)
+    steps = measuring.began_between(told, given.start, given.stop).cache()
     return {
         "throughput": measuring.throughput(messages, window_ms),
         "latency": measuring.latencies(measuring.deliveries(steps)),

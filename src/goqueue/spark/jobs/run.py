@@ -10,17 +10,16 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import InvalidName
 from goqueue.spark.jobs.backfill import message_columns
-from goqueue.spark.jobs.queries import Start, Stopping, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.queries import Start, Stopping, observed, seen, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
 from goqueue.spark.jobs.table import RUN
@@ -47,10 +46,18 @@ def run_file(run: Run) -> int:
     work(pipeline, path)
     with told_to_stop() as stopping:
         pipeline.to_the_end(stopping)
-    totals.add(sum(pipeline.counts().values()), 0)
+    for written in pipeline.written():
+        totals.add(*written)
     names = ", ".join(str(query.name) for query in pipeline.queries) or "no query"
     run.tell.facts(f"ran {path.name} ({names}): {totals}", totals.facts() | {"queries": pipeline.counts()})
     return stopping.exit_code
+
+
+class Written(NamedTuple):
+    """In one micro-batch of a query."""
+
+    records: int
+    bytes: int | None
 
 
 class Pipeline:
@@ -61,7 +68,8 @@ class Pipeline:
         self._checkpoint = checkpoint
         self._starts: dict[str, Start] = {}
         self.queries: list[StreamingQuery] = []
-        self._written: dict[tuple[str, int], int] = {}
+        self._written: dict[tuple[str, int], Written] = {}
+        self._once: list[tuple[str, Observation]] = []
         self._shown = 0
 
     def stream(self, topic: str, **options: Any) -> DataFrame:
@@ -84,17 +92,23 @@ class Pipeline:
         check_topics(self.run.kafka, [topic])
         sent = rows.select(*message_columns(rows))
         if not rows.isStreaming:
-            sent.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
+            whole = self._counted_once(sent, name or topic)
+            whole.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
             return
-        writer = _counted(sent).writeStream.format("goqueue").option("topic", topic)
+        writer = observed(sent, COUNTED).writeStream.format("goqueue").option("topic", topic)
         self._start(writer.option("kafka.bootstrap.servers", self.run.kafka), name or topic)
 
     def write_files(self, rows: DataFrame, path: str, format: str = "parquet", name: str | None = None) -> None:
         """Into a directory of files, exactly once for those who read it with Spark."""
         if not rows.isStreaming:
-            rows.write.format(format).mode("append").save(path)
+            self._counted_once(rows, name or Path(path).name).write.format(format).mode("append").save(path)
             return
-        self._start(_counted(rows).writeStream.format(format).option("path", path), name or Path(path).name)
+        self._start(observed(rows, COUNTED).writeStream.format(format).option("path", path), name or Path(path).name)
+
+    def _counted_once(self, rows: DataFrame, name: str) -> DataFrame:
+        """What is no stream is written at once."""
+        self._once.append((name, Observation()))
+        return observed(rows, self._once[-1][1])
 
     def _start(self, writer: Any, name: str) -> None:
         if name in self._starts:
@@ -129,9 +143,15 @@ class Pipeline:
     def counts(self) -> dict[str, int]:
         """Messages that each query has written."""
         found = dict.fromkeys(self._starts, 0)
-        for (name, _), records in self._written.items():
-            found[name] += records
+        for (name, _), written in self._written.items():
+            found[name] += written.records
+        for name, observation in self._once:
+            found[name] = found.get(name, 0) + seen(observation)[0]
         return found
+
+    def written(self) -> list[tuple[int, int | None]]:
+        """Records and bytes, if they are known, of all that was written."""
+        return [*self._written.values(), *(seen(observation) for _, observation in self._once)]
 
     def shown(self) -> str:
         """A query remembers its last batches only, so they are counted as it goes."""
@@ -141,9 +161,9 @@ class Pipeline:
 
     def _count(self, query: StreamingQuery) -> None:
         for batch in query.recentProgress if query.name in self._starts else ():
-            seen = batch.observedMetrics.get(COUNTED)
-            if seen is not None:
-                self._written[str(query.name), batch.batchId] = seen["records"]
+            counted = batch.observedMetrics.get(COUNTED)
+            if counted is not None:
+                self._written[str(query.name), batch.batchId] = Written(counted["records"], counted["bytes"])
 
     def to_the_end(self, stopping: Stopping) -> None:
         """All queries side by side, none before the file was read to its end without an error; and those that the
@@ -153,10 +173,6 @@ class Pipeline:
         self.queries = to_the_end([*self._starts.values(), *started], self.run.tell, self.shown, stopping)
         for query in self.queries:
             self._count(query)
-
-
-def _counted(rows: DataFrame) -> DataFrame:
-    return rows.observe(COUNTED, f.count(f.lit(1)).alias("records"))
 
 
 def _itself(query: StreamingQuery) -> StreamingQuery:

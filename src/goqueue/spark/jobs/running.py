@@ -25,6 +25,7 @@ from goqueue.spark.source import GoQueueDataSource
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
 PYTHON = "Return Message: Traceback"
+OF_PYTHON = "An exception was thrown from the Python worker:"
 SILENCE = ("no broker answers", "does not answer")
 KAFKA_PORT = 9092
 OURS = re.compile(r"(?:SparkError|goqueue[\w.]*Error): (.*)")
@@ -147,4 +148,6 @@ def one_line(error: Exception) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if PYTHON in said:  # its last line is what was raised; what follows is Java
         return [line for line in lines if not line.startswith("at ")][-1]
+    if len(lines) > 1 and lines[0] == OF_PYTHON:
+        return lines[1]
     return lines[0] if lines else type(error).__name__

@@ -65,12 +65,16 @@ class Totals:
     """What has gone through, and how fast."""
 
     def __init__(self) -> None:
-        self.records = self.bytes = 0
+        self.records = 0
+        self.bytes: int | None = 0
+        """None: what some of them take is not known."""
         self._began_s = time.monotonic()
 
-    def add(self, records: int, size_bytes: int) -> None:
+    def add(self, records: int, size_bytes: int | None) -> None:
+        """Of no records nobody need know how many bytes they are."""
         self.records += records
-        self.bytes += size_bytes
+        if records:
+            self.bytes = None if self.bytes is None or size_bytes is None else self.bytes + size_bytes
 
     def facts(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began_s
@@ -79,10 +83,8 @@ class Totals:
 
     def __str__(self) -> str:
         facts = self.facts()
-        return (
-            f"{facts['records']:,} messages, {size(facts['bytes'])}, {facts['seconds']:.1f} s,"
-            f" {facts['rows_per_second']:,} a second"
-        )
+        how_large = "" if self.bytes is None else f" {size(self.bytes)},"
+        return f"{self.records:,} messages,{how_large} {facts['seconds']:.1f} s, {facts['rows_per_second']:,} a second"
 
 
 def size(size_bytes: float) -> str:

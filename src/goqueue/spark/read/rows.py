@@ -7,6 +7,7 @@ enough: Spark is slow with small ones.
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ ROWS = 20_000
 BYTES = 64 * 1024 * 1024
 """Or when its values take so much: they may be large."""
 
+TYPES_KEPT = 32
 _MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 _LANE_NAMES = [lane.name.lower() for lane in Lane]
 
@@ -216,7 +218,12 @@ def _no_collection() -> Iterator[None]:
 
 
 def _timestamp_type(batch: Batch, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(int(batch.is_append_time), pa.int32()), count)
+    return _timestamp_types(batch.is_append_time, 1 << count.bit_length()).slice(0, count)
+
+
+@lru_cache(TYPES_KEPT)
+def _timestamp_types(is_append_time: bool, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(int(is_append_time), pa.int32()), count)
 
 
 def _as_structs(headers: Headers) -> list[dict[str, Any]]:

@@ -5,8 +5,9 @@ A batch falls into a few runs, because the numbers of later records take more by
 a run is compared, so what is not uniform is found out, and decoded one by one.
 """
 
+from array import array
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,11 @@ _SIZE_CHANGES = (64, 8192, 65536)
 """Offset deltas from each of these on take a byte more. Beyond the last, records are decoded one by one."""
 _WRITTEN = {1: pa.uint8(), 2: pa.uint16()}
 """Time deltas take a byte up to 64 ms and two up to 8 s. A batch that took longer to fill is rare."""
+ENDS_KEPT = 64
+ENDS_LIMIT = 1 << 31
+"""What Arrow can count in a column of bytes."""
 _US_PER_MS = 1000
+_EMPTY = pa.scalar(b"", pa.binary())
 _HIGH_BITS = bytes(octet & 0x80 for octet in range(256))
 _LOW_BITS = 0x7F
 
@@ -71,7 +76,10 @@ class Run:
             return pa.nulls(self.count, pa.binary())
         octets = pa.py_buffer(self.plain).slice(self.at, self.count * self.stride)
         whole = pa.Array.from_buffers(pa.binary(self.stride), self.count, [None, octets])
-        return pc.binary_slice(whole, place - self.at, place - self.at + size).cast(pa.binary())
+        if not size:
+            return pa.repeat(_EMPTY, self.count)
+        cut = pc.binary_slice(whole, place - self.at, place - self.at + size)  # all of one size, without ends between
+        return pa.Array.from_buffers(pa.binary(), self.count, [None, _ends(size, self.count), cut.buffers()[1]])
 
 
 def runs_of(plain: bytes, count: int) -> list[Run] | None:
@@ -129,6 +137,17 @@ def _same(column: bytes) -> int:
     if column.count(column[0]) == len(column):
         return len(column)
     return len(column) - len(column.lstrip(column[:1]))
+
+
+def _ends(size: int, count: int) -> pa.Buffer:
+    """Where each of `count` values of so many bytes begins, and the last one ends; perhaps of more of them."""
+    rounded = 1 << count.bit_length()
+    return _made_ends(size, rounded if rounded * size < ENDS_LIMIT else count)
+
+
+@lru_cache(ENDS_KEPT)
+def _made_ends(size: int, count: int) -> pa.Buffer:
+    return pa.py_buffer(array("i", range(0, (count + 1) * size, size)))
 
 
 @cache

@@ -69,9 +69,9 @@ def _head(data: memoryview, position: int, offset: int, expected: Expected) -> H
 
 
 @contextmanager
-def opened(segment: SegmentFile, *, is_active: bool) -> Iterator[memoryview]:
-    """The bytes of a segment as they were when it was planned. A sealed one is mapped; an active one is copied, since
-    its owner may cut it while we look at it. SparkError: another file has taken its place.
+def opened(segment: SegmentFile, *, is_active: bool, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bytes of a segment from `start` to `end`, as they were when it was planned. A sealed one is mapped; an active
+    one is copied, since its owner may cut it while we look at it. SparkError: another file has taken its place.
     """
     try:
         descriptor = os.open(segment.path, os.O_RDONLY)
@@ -82,19 +82,19 @@ def opened(segment: SegmentFile, *, is_active: bool) -> Iterator[memoryview]:
         is_same = found.st_size == segment.size and found.st_mtime_ns == segment.changed_ns
         if not is_same and not is_active:
             raise SparkError(_gone(segment.path, "was replaced"))
+        until = segment.size if end is None else min(end, segment.size)
         if is_active or not segment.size:
-            yield memoryview(_read(descriptor, segment.size))
+            yield memoryview(_read(descriptor, start, until))
         else:
             # Closed with the last view of it: whoever reads may still hold one.
-            yield memoryview(mmap.mmap(descriptor, segment.size, prot=mmap.PROT_READ))
+            yield memoryview(mmap.mmap(descriptor, segment.size, prot=mmap.PROT_READ))[start:until]
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, size: int) -> bytes:
+def _read(descriptor: int, position: int, end: int) -> bytes:
     pieces = []
-    position = 0
-    while position < size and (piece := os.pread(descriptor, size - position, position)):
+    while position < end and (piece := os.pread(descriptor, end - position, position)):
         pieces.append(piece)
         position += len(piece)
     return b"".join(pieces)

@@ -29,9 +29,8 @@ def batches_of(piece: Piece) -> Iterator[Batch | Damage]:
 def _walked(piece: Piece) -> Iterator[Batch | Damage]:
     expected = piece.segment.expected
     due = piece.first_offset
-    with opened(piece.segment, is_active=piece.is_active) as data:
-        end = min(piece.end, len(data))
-        for item in walk(data[piece.position : end], due, expected, piece.next_offset):
+    with opened(piece.segment, is_active=piece.is_active, start=piece.position, end=piece.end) as data:
+        for item in walk(data, due, expected, piece.next_offset):
             if not isinstance(item, Damage):
                 due = item.batch.next_offset
                 yield item.batch

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from goqueue.model.errors import GoQueueError
-from goqueue.model.moments import parse_duration_ms
+from goqueue.model.errors import InvalidMoment
+from goqueue.model.moments import DURATION_FORMS, MOMENT_MS_MAX, format_moment, parse_duration_ms, shown
 from goqueue.records.wishes import parse_lane
 from goqueue.spark.errors import SparkError
 
@@ -55,9 +55,11 @@ def check_schema(schema: StructType, *, has_topic: bool) -> None:
         for name, (types, meaning) in COLUMNS.items()
         if name in found and not _fits(name, found[name], types)
     ]
+    names = [field.name.lower() for field in schema.fields]
+    problems += [f"column {name!r} is there {names.count(name)} times" for name in found if names.count(name) > 1]
     if "value" not in found:
         problems.append("column 'value' is missing: a message needs one, which may be NULL")
-    if not has_topic and "topic" not in found:
+    if not has_topic and isinstance(found.get("topic", NullType()), NullType):
         problems.append("no topic is given: say .option(\"topic\", ...), or have a column 'topic'")
     if problems:
         raise SparkError("; ".join(sorted(problems)))
@@ -102,8 +104,16 @@ class Rows(NamedTuple):
         return Rows(len(places), *columns)
 
 
-def rows_of(batch: pa.RecordBatch) -> Rows:
-    """SparkError: a value that is none of what its column may hold."""
+class Unfit(Exception):
+    """Of the row at this place: what its column holds, and why that cannot be."""
+
+    def __init__(self, place: int, words: str) -> None:
+        super().__init__(words)
+        self.place = place
+
+
+def rows_of(batch: pa.RecordBatch, topic: str | None = None) -> Rows:
+    """SparkError: a value that is none of what its column may hold. `topic`: of all rows, if they do not say it."""
     columns = {
         name.lower(): column
         for name, column in zip(batch.schema.names, batch.columns)
@@ -111,19 +121,25 @@ def rows_of(batch: pa.RecordBatch) -> Rows:
     }
 
     def get(name: str, make: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
-        return make(columns[name]) if name in columns else None
+        if name not in columns:
+            return None
+        try:
+            return make(columns[name])
+        except Unfit as unfit:
+            where = columns["topic"][unfit.place].as_py() if topic is None and "topic" in columns else topic
+            raise SparkError(f"column {name!r} holds {unfit}; the row is for topic {where!r}") from None
 
     return Rows(
         batch.num_rows,
         get("value", _octets),
         get("key", _octets),
-        get("headers", lambda column: column),
+        get("headers", _headers),
         get("topic", lambda column: column),
         get("partition", _whole),
         get("priority", _lanes),
-        get("delay", lambda column: _durations("delay", column)),
-        get("deliver_at", _moments),
-        get("ttl", lambda column: _durations("ttl", column)),
+        get("delay", _durations),
+        get("deliver_at", lambda column: _alone(_moments(column), columns.get("delay"))),
+        get("ttl", _durations),
     )
 
 
@@ -135,31 +151,48 @@ def _whole(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64())
 
 
+def _headers(column: pa.Array) -> pa.Array:
+    flat = column.flatten()
+    nameless = pc.or_(pc.is_null(flat), pc.is_null(pc.struct_field(flat, 0)))
+    found = pc.index(nameless, True).as_py()
+    if found >= 0:
+        raise Unfit(pc.list_parent_indices(column)[found].as_py(), "a header without a name")
+    return column
+
+
 def _moments(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
-    return _from_zero("deliver_at", _whole(column))
+    return _in_time(_whole(column), format_moment)
 
 
-def _durations(name: str, column: pa.Array) -> pa.Array:
+def _alone(moments: pa.Array, delays: pa.Array | None) -> pa.Array:
+    if delays is not None:
+        found = pc.index(pc.and_(pc.is_valid(moments), pc.is_valid(delays)), True).as_py()
+        if found >= 0:
+            raise Unfit(found, f"{format_moment(moments[found].as_py())} beside 'delay': say either")
+    return moments
+
+
+def _durations(column: pa.Array) -> pa.Array:
     def parse(text: str) -> int:
         try:
             return parse_duration_ms(text)
-        except GoQueueError as error:
-            raise SparkError(f"column {name!r}: {error}") from None
+        except InvalidMoment:
+            raise ValueError(f"{shown(text)}, which is no duration: possible are {DURATION_FORMS}") from None
 
     if _is_text(column.type):
         return _mapped(column, parse)
     if pa.types.is_duration(column.type):
         column = column.cast(pa.duration("ms"), safe=False)
-    return _from_zero(name, _whole(column))
+    return _in_time(_whole(column), str)
 
 
 def _lanes(column: pa.Array) -> pa.Array:
     def parse(text: str) -> int:
         lane = parse_lane(text)
         if lane is None:
-            raise SparkError(f"column 'priority' holds {text!r}, but must be {COLUMNS['priority'][1]}")
+            raise ValueError(f"{shown(text)}, but must be {COLUMNS['priority'][1]}")
         return lane
 
     return _mapped(column if _is_text(column.type) else column.cast(pa.string()), parse)
@@ -168,16 +201,25 @@ def _lanes(column: pa.Array) -> pa.Array:
 def _mapped(column: pa.Array, parse: Callable[[str], int]) -> pa.Array:
     """There are many rows and few different texts."""
     encoded = column.dictionary_encode()
-    numbers = pa.array([parse(text) for text in encoded.dictionary.to_pylist()], pa.int64())
-    return numbers.take(encoded.indices)
+    numbers = []
+    for place, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            numbers.append(parse(text))
+        except ValueError as error:
+            raise Unfit(pc.index(encoded.indices, place).as_py(), str(error)) from None
+    return pa.array(numbers, pa.int64()).take(encoded.indices)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _from_zero(name: str, numbers: pa.Array) -> pa.Array:
-    least = pc.min(numbers).as_py()
-    if least is not None and least < 0:
-        raise SparkError(f"column {name!r} holds {least}, which is below 0")
+def _in_time(numbers: pa.Array, written: Callable[[int], str]) -> pa.Array:
+    bounds = pc.min_max(numbers).as_py()
+    for bound, is_wrong, why in (
+        (bounds["min"], bounds["min"] < 0, "which is below 0"),
+        (bounds["max"], bounds["max"] > MOMENT_MS_MAX, "which is more than there is until the year 9999"),
+    ):
+        if is_wrong:
+            raise Unfit(pc.index(numbers, bound).as_py(), f"{written(bound)}, {why}")
     return numbers

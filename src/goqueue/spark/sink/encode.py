@@ -9,7 +9,6 @@ from goqueue.model.lanes import Lane
 from goqueue.records.batch import TRANSACTIONAL_BIT, Codec
 from goqueue.records.encode import Head, assemble
 from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PREFIX, PRIORITY, lane_bits
-from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows
 from goqueue.spark.sink.varints import TABLE_NUMBERS, counted, varint, varints
 
@@ -103,10 +102,6 @@ def headers_of(rows: Rows, now_ms: int) -> Wished | None:
         )
         names = pa.array([name.name.lower() for name in sorted(Lane)], pa.string())
         found.append(_wish(PRIORITY, names.take(lane)))
-    if rows.delay_ms is not None and rows.deliver_at_ms is not None:
-        both = pc.and_(pc.is_valid(rows.delay_ms), pc.is_valid(rows.deliver_at_ms))
-        if pc.any(both).as_py():
-            raise SparkError("a row has both delay and deliver_at: say either")
     for name, numbers in (
         (DELAY_MS, rows.delay_ms),
         (DELIVER_AT, rows.deliver_at_ms),
@@ -134,8 +129,6 @@ def _given_headers(headers: pa.ListArray) -> Wished:
     flat = headers.flatten()
     names = pc.struct_field(flat, 0).cast(pa.binary())
     values = pc.struct_field(flat, 1).cast(pa.binary())
-    if names.null_count or flat.null_count:
-        raise SparkError("a header has no name: column 'headers' holds a NULL")
     lengths = pc.fill_null(pc.binary_length(values), -1)
     each = _join(varints(pc.binary_length(names)), names, varints(lengths), pc.fill_null(values, _EMPTY))
     counts = pc.fill_null(pc.list_value_length(headers), 0).cast(pa.int64())

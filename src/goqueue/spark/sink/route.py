@@ -39,7 +39,7 @@ class Router:
         if self._topic is not None:
             return self._route(self._topic, rows)
         if rows.topic is None or rows.topic.null_count:
-            raise SparkError("a row has no topic: column 'topic' is NULL, and there is no .option(\"topic\", ...)")
+            raise SparkError("column 'topic' holds NULL, and there is no .option(\"topic\", ...)")
         encoded = rows.topic.dictionary_encode()
         topics = encoded.dictionary.to_pylist()
         if len(topics) == 1:
@@ -70,7 +70,9 @@ class Router:
             found = pc.min_max(rows.partition).as_py()
             for number in (found["min"], found["max"]):
                 if not 0 <= number < count:
-                    raise SparkError(f"topic {topic!r} has no partition {number}, only 0 to {count - 1}")
+                    raise SparkError(
+                        f"column 'partition' holds {number}, but topic {topic!r} has only 0 to {count - 1}"
+                    )
             if not rows.partition.null_count:
                 return rows.partition
         kind = self._partitioner

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from goqueue.client.errors import BrokerRefused
+from goqueue.client.errors import BrokerRefused, MessageTooLarge, UnknownTopic
 from goqueue.client.open_writer import OpenWriter
 from goqueue.client.options import CODECS, MIB
 from goqueue.client.together import LeftOpen, family
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, InvalidName
+from goqueue.model.moments import shown
 from goqueue.records.partitioners import Partitioner
 from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError
@@ -62,14 +63,17 @@ class Written(NamedTuple):
 
 def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) -> Written:
     """`task` tells this task, and this attempt at it, from all others of the writer `key`."""
-    rows = (rows_of(piece) for batch in batches for piece in _pieces(batch))
+    rows = (rows_of(piece, plan.topic) for batch in batches for piece in _pieces(batch))
     first = next(rows, None)
     if first is None:
         return Written(0, None)
     with Brokers(plan.servers) as brokers:
 
         def partitions(topic: str) -> int:
-            return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+            try:
+                return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+            except (UnknownTopic, InvalidName) as error:  # of a column: the driver has looked at that of the option
+                raise SparkError(f"column 'topic' holds {shown(topic)}: {error}") from None
 
         async def opened() -> OpenWriter:
             writer = OpenWriter(brokers.cluster, family(key) + task, plan.timeout_ms)
@@ -79,15 +83,24 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
         router = Router(plan.topic, Partitioner(plan.partitioner), partitions)
         writer = brokers.run(opened())
         count = 0
+        topics: set[str] = set()
         try:
             for chunk in _chunks(first, rows):
                 count += chunk.length
-                brokers.run(_send(writer, _encoded(plan, router, chunk)))
+                made = _encoded(plan, router, chunk)
+                topics.update(topic for (topic, _), _ in made)
+                brokers.run(_send(writer, made))
             return Written(count, brokers.run(writer.leave_open()))
         except BaseException as error:
             brokers.run(writer.abort())
             if isinstance(error, BrokerRefused):
                 raise plan.explained(error) from None
+            if isinstance(error, MessageTooLarge):
+                names = " or ".join(map(repr, sorted(topics)))
+                raise SparkError(
+                    f"a batch for topic {names} is too large: {error}. Raise the topic's max.message.bytes,"
+                    f" or, if it is not one row alone, lower kafka.batch.size ({plan.batch_bytes})"
+                ) from None
             raise
         finally:
             brokers.run(writer.close())

@@ -17,6 +17,9 @@ from goqueue.spark.tables.rows import Row
 from goqueue.spark.tables.schemas import SCHEMAS
 
 PAGE = 1000
+SPLITS_MAX = 16
+SPLIT_PAGES_MIN = 256
+"""A page is what a node had to store after a second, at most."""
 
 
 class Chosen(NamedTuple):
@@ -30,12 +33,15 @@ class Chosen(NamedTuple):
 
 
 class Split(InputPartition):
-    """One Spark partition of a table. `topic` and `partition`: empty and -1 where it is not split so far."""
+    """One Spark partition of a table. `topic` and `partition`: empty and -1 where it is not split so far. `pages`: from
+    and up to which, where it is split by those.
+    """
 
-    def __init__(self, topic: str = "", partition: int = -1) -> None:
-        super().__init__((topic, partition))
+    def __init__(self, topic: str = "", partition: int = -1, pages: tuple[int, int] = (0, 0)) -> None:
+        super().__init__((topic, partition, pages))
         self.topic = topic
         self.partition = partition
+        self.pages = pages
 
 
 class Splits(InputPartition):
@@ -73,7 +79,8 @@ class TableReader(DataSourceReader):
         splits = partition.splits if isinstance(partition, Splits) else [partition]
         with told_in_one_line(), administration(self._server) as admin:
             read = READS[self._table]
-            found = (row for split in splits for row in read(admin, split, self._chosen))  # type: ignore[arg-type]
+            # Spark makes a split of its own where there is none.
+            found = (row for split in splits if isinstance(split, Split) for row in read(admin, split, self._chosen))
             yield from found if self._limit is None else islice(found, self._limit)
 
 
@@ -94,6 +101,12 @@ def _topics(admin: Admin, chosen: Chosen) -> list[str]:
 
 def _by_topic(admin: Admin, chosen: Chosen) -> list[Split]:
     return [Split(name) for name in _topics(admin, chosen)]
+
+
+def _by_partition(admin: Admin, chosen: Chosen) -> list[Split]:
+    return [
+        Split(name, partition) for name in _topics(admin, chosen) for partition in range(admin.topic(name).partitions)
+    ]
 
 
 def _schedules(admin: Admin, chosen: Chosen) -> list[Split]:
@@ -121,9 +134,18 @@ def _dead_letters(admin: Admin, chosen: Chosen) -> list[Split]:
     ]
 
 
+def _by_pages(admin: Admin, _chosen: Chosen) -> list[Split]:
+    """What is stored is not by topics: so many pages each."""
+    stored = admin.stored_steps(until=0)
+    pages = max(SPLIT_PAGES_MIN, -(-(stored.end - stored.first) // SPLITS_MAX))
+    starts = range(stored.first, stored.end, pages)
+    return [Split(pages=(start, min(start + pages, stored.end))) for start in starts]
+
+
 PLANS: dict[str, Callable[[Admin, Chosen], list[Split]]] = {
     "dlq": _dead_letters,
-    "traces": _by_topic,
+    "traces": _by_partition,
+    "steps": _by_pages,
     "schedules": _schedules,
 }
 
@@ -140,9 +162,16 @@ def _read_dead_letters(admin: Admin, split: Split, chosen: Chosen) -> Iterator[R
 
 
 def _read_traces(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
-    for partition in range(admin.topic(split.topic).partitions):
-        found = admin.search_traces(topic=split.topic, partition=partition, group=chosen.group, limit=PAGE, spans=True)
-        yield from map(rows.trace, found)
+    return map(rows.trace, admin.all_traces(split.topic, split.partition, group=chosen.group))
+
+
+def _read_steps(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
+    first, until = split.pages
+    cursor: int | None = first
+    while cursor is not None:
+        page = admin.stored_steps(topic=chosen.topic, cursor=cursor, until=until)
+        yield from (rows.step(each) for each in page.steps if chosen.group in (None, each.consumer_group))
+        cursor = page.next
 
 
 def _read_schedules(admin: Admin, split: Split, chosen: Chosen) -> Iterator[Row]:
@@ -175,10 +204,11 @@ def _read_topics(admin: Admin, _split: Split, chosen: Chosen) -> Iterator[Row]:
 READS: dict[str, Callable[[Admin, Split, Chosen], Iterator[Row]]] = {
     "dlq": _read_dead_letters,
     "traces": _read_traces,
+    "steps": _read_steps,
     "schedules": _read_schedules,
     "leases": _read_leases,
     "groups": _read_groups,
     "lag": _read_lag,
     "topics": _read_topics,
 }
-GROUPED = frozenset({"dlq", "traces", "leases", "groups", "lag"})
+GROUPED = frozenset({"dlq", "traces", "steps", "leases", "groups", "lag"})

@@ -13,7 +13,7 @@ from goqueue.wire.rest.delays import DelayedMessage, Schedule
 from goqueue.wire.rest.groups import GroupLag, GroupSummary, PartitionLag
 from goqueue.wire.rest.leases import HeldLease
 from goqueue.wire.rest.topics import TopicDetails
-from goqueue.wire.rest.traces import TraceSpan, TraceSummary
+from goqueue.wire.rest.traces import StoredStep, TraceSpan, TraceSummary
 
 Row = tuple[Any, ...]
 DELAYED, RECURRING = "delayed", "recurring"
@@ -91,6 +91,22 @@ def _span(span: TraceSpan) -> Row:
         span.duration_ns // MS_NS if isinstance(span.duration_ns, int) else None,
         known(span.error),
         attributes.get("detail"),
+    )
+
+
+def step(found: StoredStep) -> Row:
+    return (
+        found.event_type,
+        moment(found.timestamp),
+        found.topic,
+        found.partition,
+        found.first_offset,
+        found.last_offset,
+        found.every,
+        known(found.consumer_group),
+        known(found.consumer_id),
+        known(found.detail),
+        known(found.moved_to),
     )
 
 

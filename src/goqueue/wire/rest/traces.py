@@ -24,6 +24,17 @@ class TraceSearchQuery(Query):
     key: Annotated[str, Meta(description="Of the message; only together with a topic")] | None = None
     limit: TraceLimit = 100
     spans: Annotated[bool, Meta(description="With all that happened to each")] | None = None
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern="^[0-9]{1,18}$",
+                description="All journeys of one partition, by offset: 0, then `next` of the page before",
+                examples=["0"],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class TraceSummary(Reply):
@@ -48,6 +59,38 @@ class TraceSearchResult(Reply):
     traces: list[TraceSummary]
     total: Annotated[int, Meta(ge=0, description="Among the latest that were looked at")]
     query: dict[str, Any]
+    next: Annotated[str | None, Meta(description="With a cursor: that of the next page; null: this was the last")]
+
+
+class StepsQuery(Query):
+    topic: TopicName | None = None
+    cursor: Annotated[int, Meta(ge=0, description="`next` of the page before")] = 0
+    until: Annotated[int, Meta(ge=0, description="Not beyond this cursor")] | None = None
+
+
+class StoredStep(Reply):
+    """What happened to the messages from the first to the last offset."""
+
+    timestamp: str
+    event_type: Annotated[str, Meta(examples=["consume.acked"])]
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    every: Annotated[int, Meta(ge=1, description="Only the offsets that are multiples of it are meant: a sample")]
+    consumer_group: str | UnsetType = UNSET
+    consumer_id: str | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+    moved_to: Annotated[int, Meta(description="Of delayed messages that are due: the offset of the first, since")] | (
+        UnsetType
+    ) = UNSET
+
+
+class StoredSteps(Reply):
+    steps: list[StoredStep]
+    next: Annotated[int | None, Meta(description="`cursor` of the next page; null: this was the last")]
+    first: Annotated[int, Meta(ge=0, description="The lowest cursor that there is")]
+    end: Annotated[int, Meta(ge=0, description="The cursor behind all that is stored now")]
 
 
 class TracePath(Query):

@@ -118,6 +118,43 @@ async def test_traces_are_searched(client: Client) -> None:
 
 
 @served
+async def test_all_journeys_of_a_partition_are_listed_in_pages(client: Client) -> None:
+    await client.b.create_topic("orders", 2)
+    for number in range(7):
+        await client.b.publish("orders", b"v", partition=0, delay="1s" if number == 2 else None)
+    await client.b.publish("orders", b"v", partition=1)
+    await client.b.advance("2s")
+    messages = await client.b.receive("orders", max_messages=10, partition=0)
+    await messages[0].reject("no")
+
+    async def pages(**query: Any) -> list[list[tuple[int, str]]]:
+        found: list[list[tuple[int, str]]] = []
+        cursor: str | None = "0"
+        while cursor is not None:
+            asked = {"topic": "orders", "partition": 0, "cursor": cursor, "limit": 3, "spans": "true", **query}
+            reply = await client.ask("GET", "/traces/search", params=asked)
+            found.append([(each["offset"], each["spans"][-1]["event_type"]) for each in reply["traces"]])
+            cursor = reply["next"]
+        return found
+
+    leased = "consume.leased"
+    delayed = (2, leased)  # once, with its second place, under its first
+    rejected = (0, "dead_letter.written")
+    assert await pages() == [
+        [rejected, (1, leased), (3, leased)],
+        [(4, leased), (5, leased), (6, leased)],
+        [delayed],
+    ]
+    assert await pages(consumer_group="workers", limit=1000) == [
+        [rejected, *((offset, leased) for offset in (1, 3, 4, 5, 6)), delayed]
+    ]
+    assert await pages(status="error") == [[rejected], [], []]
+    assert await pages(consumer_group="nobody") == [[]]
+    assert await pages(topic="nowhere") == [[]]
+    assert (await client.get("/traces/search"))["next"] is None
+
+
+@served
 async def test_filters_that_cannot_be_are_refused(client: Client) -> None:
     for query in (
         {"status": "done"},
@@ -128,6 +165,10 @@ async def test_filters_that_cannot_be_are_refused(client: Client) -> None:
         {"limit": 0},
         {"key": "k"},
         {"topic": "a b"},
+        {"topic": "orders", "cursor": "0"},
+        {"partition": 0, "cursor": "0"},
+        {"topic": "orders", "partition": 0, "key": "k", "cursor": "0"},
+        {"topic": "orders", "partition": 0, "cursor": "-1"},
     ):
         assert (await client.ask("GET", "/traces/search", status=400, params=query))["error"]
     await client.get("/traces/search", topic="nowhere", key="k", status=404)

@@ -21,6 +21,7 @@ from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.schema_config import schema_config
 from goqueue.doors.http.routes.schemas import schemas
 from goqueue.doors.http.routes.topics import topics
+from goqueue.doors.http.routes.trace_steps import trace_steps
 from goqueue.doors.http.routes.traces import traces
 from goqueue.doors.http.routes.transactions import transactions
 
@@ -42,6 +43,7 @@ RESOURCES = (
     lag,
     leases,
     acks,
+    trace_steps,
     traces,
     schemas,
     schema_config,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from goqueue.broker.traces import Journey, TraceFilter
+from goqueue.broker.traces import ALL_PARTITIONS, Journey, TraceFilter
 from goqueue.broker.tracing import KeySearch
 from goqueue.broker.why import Answer, GroupAnswer
 from goqueue.doors.http.call import Call
@@ -51,7 +51,8 @@ async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResul
     """Journeys by topic, partition, group, time, status or key.
 
     `start` and `end` choose messages to which something happened then. With `key` the latest messages of that key are
-    meant, and `topic` is needed.
+    meant, and `topic` is needed. They are the latest; with `cursor` all journeys of one partition can be listed, by
+    offset, which needs `topic` and `partition`. A page may have fewer than `limit`: it was the last if `next` is null.
     """
     now_ms = call.now_ms
     wanted = TraceFilter(
@@ -62,28 +63,45 @@ async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResul
         None if query.end is None else parse_moment_ms(query.end, now_ms),
         query.status,
     )
-    if query.key is not None:
-        if query.topic is None:
-            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
-        spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
-        wanted = wanted._replace(spots=spots)
-    found, total = await _search(call, wanted, query.limit, with_spans=query.spans is True)
+    following = None
+    with_spans = query.spans is True
+    if query.cursor is not None:
+        if query.topic is None or query.partition == ALL_PARTITIONS or query.key is not None:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a cursor needs one topic, one partition and no key")
+        page = call.broker.tracing.traces.page
+        journeys, following = await asyncio.to_thread(page, wanted, int(query.cursor), query.limit, _notes(call))
+        found, total = _summaries(call, journeys, with_spans=with_spans), len(journeys)
+    else:
+        if query.key is not None:
+            if query.topic is None:
+                raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
+            spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
+            wanted = wanted._replace(spots=spots)
+        found, total = await _search(call, wanted, query.limit, with_spans=with_spans)
     said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
-    return TraceSearchResult(traces=found, total=total, query=said)
+    cursor = None if following is None else str(following)
+    return TraceSearchResult(traces=found, total=total, query=said, next=cursor)
 
 
 async def _search(
     call: Call, wanted: TraceFilter, limit: int, *, with_spans: bool = False
 ) -> tuple[list[TraceSummary], int]:
+    found, total = await asyncio.to_thread(call.broker.tracing.traces.search, wanted, limit, _notes(call))
+    return _summaries(call, found, with_spans=with_spans), total
+
+
+def _notes(call: Call) -> list[Note]:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
-    notes = tracing.journeys.kept()
-    found, total = await asyncio.to_thread(tracing.traces.search, wanted, limit, notes)
-    summaries = [_summary(each) for each in found]
+    return tracing.journeys.kept()
+
+
+def _summaries(call: Call, journeys: list[Journey], *, with_spans: bool) -> list[TraceSummary]:
+    summaries = [_summary(each) for each in journeys]
     if with_spans:
-        for journey, summary in zip(found, summaries):
+        for journey, summary in zip(journeys, summaries):
             summary.spans = _spans(call, journey)
-    return summaries, total
+    return summaries
 
 
 @traces.get("/traces/stats")
@@ -221,7 +239,7 @@ def _summary(journey: Journey) -> TraceSummary:
 def _events(journey: Journey) -> Iterator[TraceEvent]:
     for spot, note in journey.steps:
         details: dict[str, object] = {"topic": spot.topic, "partition": spot.partition, "offset": spot.offset}
-        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": _detail(note, spot)}
+        about = {"consumer_group": note.group, "consumer_id": note.consumer, "detail": detail_of(note, spot)}
         details |= {name: value for name, value in about.items() if value}
         yield TraceEvent(timestamp=format_moment(note.at_ms), event_type=NAMES[note.step], details=details)
 
@@ -260,7 +278,7 @@ def _spans(call: Call, journey: Journey) -> list[TraceSpan]:
     return found
 
 
-def _detail(note: Note, spot: Spot) -> str:
+def detail_of(note: Note, spot: Spot) -> str:
     """For a person; in notes some are bare numbers."""
     if note.step is Step.SCHEDULED:
         return f"due at {format_moment(int(note.detail))}"
@@ -280,5 +298,5 @@ def _describe(span: TraceSpan, note: Note, spot: Spot) -> None:
         span.consumer_id = note.consumer
     if error := error_of(note):
         span.error = error
-    elif detail := _detail(note, spot):
+    elif detail := detail_of(note, spot):
         span.attributes = {"detail": detail}

@@ -1,0 +1,59 @@
+"""All that happened to messages and is stored, for programs that read all of it."""
+
+import asyncio
+
+from goqueue.broker.journal import Chapter
+from goqueue.broker.tracing import Tracing
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.routes.traces import detail_of
+from goqueue.model.moments import format_moment
+from goqueue.telemetry.journeys import Step
+from goqueue.telemetry.spans import NAMES
+from goqueue.telemetry.trace_ids import Spot
+from goqueue.wire.rest.traces import StepsQuery, StoredStep, StoredSteps
+
+FOR_EVER = 2**63 - 1
+
+trace_steps = Operations("Traces")
+
+
+@trace_steps.get("/traces/steps")
+async def stored_steps(call: Call, query: StepsQuery) -> StoredSteps:
+    """All that happened to messages and is stored, oldest first, as runs of messages to which the same happened.
+
+    It is more than what is remembered, which searches look at, and meant for programs that read all of it. Pages have
+    no fixed size, and may be empty: go on until `next` is null.
+    """
+    until = FOR_EVER if query.until is None else query.until
+    chapter = call.broker.tracing.journal.read(query.cursor, until)
+    steps = await asyncio.to_thread(_stored_steps, call.broker.tracing, chapter, query.topic)
+    following = chapter.next if chapter.next < min(chapter.end, until) else None
+    return StoredSteps(steps=steps, next=following, first=chapter.first, end=chapter.end)
+
+
+def _stored_steps(tracing: Tracing, chapter: Chapter, topic: str | None) -> list[StoredStep]:
+    steps = []
+    for note in tracing.journal.notes_of(chapter):
+        every = tracing.journeys.stride(note.step)
+        if not every or not 0 <= note.first <= note.last or topic not in (None, note.topic):
+            continue
+        step = StoredStep(
+            timestamp=format_moment(note.at_ms),
+            event_type=NAMES[note.step],
+            topic=note.topic,
+            partition=note.partition,
+            first_offset=note.first,
+            last_offset=note.last,
+            every=every,
+        )
+        if note.group:
+            step.consumer_group = note.group
+        if note.consumer:
+            step.consumer_id = note.consumer
+        if note.step is Step.DUE:
+            step.moved_to = int(note.detail)
+        elif detail := detail_of(note, Spot(note.topic, note.partition, note.first)):
+            step.detail = detail
+        steps.append(step)
+    return steps
