@@ -150,7 +150,7 @@ REPORT = Job(
         flag("--out", metavar="DIR", help="write every table as Parquet"),
     ),
     ("goqueue pipeline report --from -1h --page report.html", "goqueue pipeline report orders --out report -o json"),
-    about="Latencies come from the journeys of messages, as far as the server remembers them.",
+    about="Latencies come from the journeys of messages, as far as they are stored.",
 )
 
 DLQ = Job(
