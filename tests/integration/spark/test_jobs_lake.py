@@ -213,5 +213,23 @@ def test_values_are_archived_by_their_schema(
     said = jobs(restore, topic, "--lake", lake, "--into", topic, code=2)
     assert "typed values" in said["error"]
     assert jobs(reconcile, f"topic:{topic}", f"lake:{lake}")["arrived"] == 2
-    said = jobs(archive, topic, "--lake", lake, "--format", "delta", code=2)
-    assert "this Spark has no Delta" in said["error"]
+
+
+def test_a_lake_keeps_its_format_and_one_that_spark_lacks_is_told_with_its_package(
+    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    topic, lake = make_topic(1), tmp_path / "lake"
+    publish(node, topic, [b"%d" % number for number in range(10)])
+    for format, name in (("delta", "Delta"), ("iceberg", "Iceberg")):
+        said = jobs(archive, topic, "--lake", str(lake), "--format", format, code=2)
+        assert f"this Spark has no {name}" in said["error"]
+        assert "--conf spark.jars.packages=" in said["error"]
+    assert not lake.exists()
+    assert jobs(archive, topic, "--lake", str(lake))["records"] == 10
+    for format in ("delta", "iceberg"):
+        said = jobs(archive, topic, "--lake", str(lake), "--format", format, code=2)
+        assert f"the archive of {topic} in {lake} is parquet, not {format}" in said["error"]
+    for log, name in (("_delta_log", "Delta"), ("metadata", "Iceberg")):  # what others have written is seen, too
+        (tmp_path / name / f"topic={topic}" / log).mkdir(parents=True)
+        said = jobs(restore, topic, "--lake", str(tmp_path / name), code=2)
+        assert f"this Spark has no {name}" in said["error"]

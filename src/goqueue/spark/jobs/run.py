@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import InvalidName
 from goqueue.spark.jobs.backfill import message_columns
-from goqueue.spark.jobs.queries import Start, Stopping, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.queries import Start, Stopping, limits_of, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
 from goqueue.spark.jobs.table import RUN
@@ -71,7 +71,7 @@ class Pipeline:
             "startingOffsets": "earliest",
             "includeHeaders": "true",
             "valueFormat": given.values,
-            "maxOffsetsPerTrigger": given.batch,
+            **limits_of(given),
         }
         return self.run.stream(topic, **(usual | options))
 
