@@ -1,10 +1,14 @@
 """Whether the lake holds on a Spark that the tests do not run on: archived, killed, repeated, read back by every job.
 
-VENV/bin/python -m tools.other_sparks delta     # VENV has that pyspark; `iceberg`, `parquet`: the same
-VENV/bin/python -m tools.other_sparks kafka     # reads a topic by Spark's own source for Kafka and by ours
+    VENV/bin/python -m tools.other_sparks delta    # VENV has that pyspark; `iceberg`, `parquet`: the same
+    VENV/bin/python -m tools.other_sparks table    # what this Spark gives and refuses, for the table in docs/spark.md
+    VENV/bin/python -m tools.other_sparks kafka    # reads a topic by Spark's own source for Kafka and by ours
+
+What follows, as NAME=VALUE, are settings of Spark instead of those that fetch packages: spark.jars=...
 """
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -13,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,10 +27,13 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from goqueue.client.sync import Admin
 from goqueue.spark import session
 from goqueue.spark.jobs import archive, backfill, reconcile, restore
 from goqueue.spark.jobs.lake import Lake
 from goqueue.spark.jobs.lake_tables import settings_of
+from goqueue.spark.jobs.running import one_line
+from goqueue.spark.jobs.words import setting
 from goqueue.spark.read.limits import IS_KNOWN_TO_SPARK
 from tests.integration.process import GOQUEUE, Node
 from tests.integration.spark.jobs import publish
@@ -35,12 +42,10 @@ from tests.integration.topics import create_topic
 MESSAGES = 60_000
 COMMITS = {"delta": "_delta_log/*.json", "iceberg": "metadata/v*.metadata.json", "parquet": "date=*/batch=*"}
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-KAFKA_VERSIONS = {"4.0": "4.0.4", "4.1": "4.1.3", "4.2": "4.2.0"}
 NOW_MS = 1_700_000_000_000
 
 
-def lake(node: Node, directory: Path, format: str) -> None:
-    conf = {} if format == "parquet" else settings_of(format, pyspark.__version__)
+def lake(node: Node, directory: Path, format: str, conf: dict[str, str]) -> None:
     root = directory / "lake"
     create_topic(node.address, "orders", 3)
     create_topic(node.address, "again", 3)
@@ -115,6 +120,63 @@ def same(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
     print(f"{what}: {len(found)} rows, the same", flush=True)
 
 
+# -- what this Spark gives
+
+
+def table(node: Node, directory: Path, conf: dict[str, str]) -> None:
+    create_topic(node.address, "orders", 1)
+    create_topic(node.address, "copies", 1)
+    publish(node, "orders", [b'{"id": %d}' % number for number in range(1000)])
+    with Admin(node.url) as admin:
+        admin.register_schema("orders-value", '{"type": "object", "properties": {"id": {"type": "integer"}}}', "JSON")
+    spark = session("other sparks", "local[2]", conf)
+    servers = {"kafka.bootstrap.servers": node.address}
+
+    def batch(topic: str = "orders", **options: str) -> DataFrame:
+        return spark.read.format("goqueue").options(**servers, **options).load(topic)
+
+    def write() -> str:
+        for _ in range(2):
+            writer = batch().select("key", "value").write.format("goqueue").mode("append").options(**servers)
+            writer.option("txnAppId", "table").option("txnVersion", "1").save("copies")
+        return f"{batch('copies').count()} rows, written twice"
+
+    def stream(sink: str, **options: str) -> str:
+        rows = spark.readStream.format("goqueue").options(**servers, **options).load("orders").select("key", "value")
+        own = directory / f"stream-{next(numbers)}"
+        writer = rows.writeStream.option("checkpointLocation", str(own / "checkpoint")).trigger(availableNow=True)
+        path = "copies" if sink == "goqueue" else str(own / "out")
+        query = writer.format(sink).options(**(servers if sink == "goqueue" else {})).start(path)
+        query.awaitTermination()
+        found = "" if sink == "goqueue" else f", {spark.read.parquet(path).count()} rows"
+        return f"{len([one for one in query.recentProgress if one.numInputRows])} micro-batches{found}"
+
+    numbers = itertools.count()
+    earliest, queue = {"startingOffsets": "earliest"}, {"mode": "queue", "kafka.group.id": "workers"}
+    tries: dict[str, Callable[[], Any]] = {
+        "batch": lambda: batch().count(),
+        "typed": lambda: batch(valueFormat="json").agg({"id": "sum"}).collect()[0][0],
+        "table": lambda: spark.read.format("goqueue").options(**servers, table="topics").load().count(),
+        "segments": lambda: segments(spark, node).count(),
+        "stream": lambda: stream("parquet", **earliest),
+        "limits": lambda: stream("parquet", maxOffsetsPerTrigger="300", **earliest),
+        "queue": lambda: stream("parquet", **queue),
+        "write": write,
+        "stream write": lambda: stream("goqueue", **earliest),
+    }
+    for name, attempt in tries.items():
+        try:
+            print(f"{name}: {attempt()}", flush=True)
+        except PySparkException as error:
+            print(f"{name}: REFUSED: {one_line(error)}", flush=True)
+    spark.stop()
+
+
+def segments(spark: SparkSession, node: Node) -> DataFrame:
+    reader = spark.read.format("goqueue").option("read", "segments").option("activeSegments", "true")
+    return reader.option("subscribe", "orders").load(str(node.data_dir))
+
+
 # -- Spark's own source for Kafka
 
 
@@ -124,7 +186,7 @@ async def produce(address: str) -> None:
             await producer.send(
                 "orders",
                 None if number % 11 == 0 else b"value %d" % number,
-                None if number % 7 == 0 else b"key %d" % number,
+                b"key %d" % number if number % 7 or number % 11 == 0 else None,  # one of both is needed
                 partition=number % 3,
                 timestamp_ms=NOW_MS + 10 * number,
                 headers=[("a", b"%d" % number), ("a", b"")] if number % 5 == 0 else [],
@@ -144,8 +206,6 @@ def by_partition(*values: int) -> str:
 READS: tuple[dict[str, str], ...] = (
     {},
     {"includeHeaders": "true"},
-    {"kafka.isolation.level": "read_uncommitted"},
-    {"kafka.isolation.level": "read_committed"},
     {"startingOffsets": by_partition(10, -2, -1)},
     {"startingOffsets": by_partition(10, -2, 500), "endingOffsets": by_partition(20, 400, -1)},
     {"startingTimestamp": str(NOW_MS + 5005)},
@@ -168,11 +228,10 @@ WHOM: tuple[dict[str, str], ...] = (
 )
 
 
-def kafka(node: Node, directory: Path, _format: str) -> None:
+def kafka(node: Node, directory: Path, conf: dict[str, str]) -> None:
     create_topic(node.address, "orders", 3)
     asyncio.run(produce(node.address))
-    line = ".".join(pyspark.__version__.split(".")[:2])
-    spark = session("other sparks", "local[2]", {"spark.jars.packages": f"{KAFKA_PACKAGE}:{KAFKA_VERSIONS[line]}"})
+    spark = session("other sparks", "local[2]", conf)
     for options in (*(WHOM[0] | each for each in READS), *WHOM[1:]):
         theirs, ours = (read(spark, format, node, options) for format in ("kafka", "goqueue"))
         print("same" if theirs == ours else "DIFFERENT", options, told(ours), flush=True)
@@ -191,9 +250,8 @@ def told(found: Any) -> str:
 
 
 def read(spark: SparkSession, format: str, node: Node, options: dict[str, str]) -> Any:
-    given = dict(options)
-    if format == "goqueue" and "kafka.isolation.level" in given:
-        given["isolation.level"] = given.pop("kafka.isolation.level")
+    isolation = "kafka.isolation.level" if format == "kafka" else "isolation.level"  # theirs is read_uncommitted
+    given = {isolation: "read_committed"} | options
     reader = spark.read.format(format).option("kafka.bootstrap.servers", node.address).options(**given)
     try:
         return rows_of(reader.load())
@@ -202,11 +260,14 @@ def read(spark: SparkSession, format: str, node: Node, options: dict[str, str]) 
 
 
 def rows_of(rows: DataFrame) -> list[str]:
-    return [repr(row) for row in rows.orderBy("topic", "partition", "offset").collect()]
+    """Theirs have null for no headers."""
+    found = sorted(rows.collect(), key=lambda row: (row.topic, row.partition, row.offset))
+    return [repr(row).replace("headers=None", "headers=[]") for row in found]
 
 
 def stream(spark: SparkSession, format: str, node: Node, directory: Path) -> tuple[list[str], str]:
     reader = spark.readStream.format(format).option("kafka.bootstrap.servers", node.address)
+    reader = reader.option("kafka.isolation.level" if format == "kafka" else "isolation.level", "read_committed")
     rows = reader.option("subscribe", "orders").option("startingOffsets", "earliest").load()
     writer = rows.writeStream.option("checkpointLocation", str(directory / format))
     query = writer.trigger(availableNow=True).format("memory").queryName(f"read_by_{format}").start()
@@ -216,12 +277,20 @@ def stream(spark: SparkSession, format: str, node: Node, directory: Path) -> tup
 
 def main() -> None:
     what = sys.argv[1] if len(sys.argv) > 1 else ""
-    if what not in ("kafka", *COMMITS):
+    if what not in ("table", "kafka", *COMMITS):
         sys.exit(__doc__)
+    given = dict(map(setting, sys.argv[2:]))
     with tempfile.TemporaryDirectory() as directory:
         node = Node(Path(directory)).start()
         try:
-            (kafka if what == "kafka" else lake)(node, Path(directory), what)
+            if what == "table":
+                table(node, Path(directory), given)
+            elif what == "kafka":
+                usual = {"spark.jars.packages": f"{KAFKA_PACKAGE}:{pyspark.__version__}"}
+                kafka(node, Path(directory), given or usual)
+            else:
+                usual = {} if what == "parquet" else settings_of(what, pyspark.__version__)
+                lake(node, Path(directory), what, given or usual)
         finally:
             node.clean_up()
     print(f"{what} holds on Spark {pyspark.__version__}")
