@@ -234,8 +234,9 @@ def kafka(node: Node, directory: Path, conf: dict[str, str]) -> None:
     spark = session("other sparks", "local[2]", conf)
     for options in (*(WHOM[0] | each for each in READS), *WHOM[1:]):
         theirs, ours = (read(spark, format, node, options) for format in ("kafka", "goqueue"))
-        print("same" if theirs == ours else "DIFFERENT", options, told(ours), flush=True)
-        if theirs != ours:
+        is_same = theirs == ours or (isinstance(theirs, str) and isinstance(ours, str))  # both refuse
+        print("same" if is_same else "DIFFERENT", options, told(ours), flush=True)
+        if not is_same:
             print("    theirs:", told(theirs), "\n    ours:  ", told(ours), flush=True)
             if isinstance(theirs, list) and isinstance(ours, list):
                 print("    for one:", next((pair for pair in zip(theirs, ours) if pair[0] != pair[1]), "lengths"))

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -169,6 +170,22 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     assert (said["is_right"], said["arrived"]) == (True, 6000)
     assert list(lake.rglob(".spark-staging-*")) == []
     assert read(spark.read.parquet(str(lake / f"topic={topic}"))) == sorted(published.items())
+
+
+def test_an_archive_that_is_killed_in_its_first_batch_begins_where_it_began(
+    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    """Spark has noted that the batch is planned, and not that it is done: whether or not it was written."""
+    topic, lake = make_topic(1), tmp_path / "lake"
+    published = publish(node, topic, [b"%d" % number for number in range(100)])
+    for is_written in (True, False):
+        jobs(archive, topic, "--lake", str(lake))
+        for commit in (lake / "_goqueue" / "checkpoints" / topic / "commits").iterdir():
+            commit.unlink()
+        if not is_written:
+            shutil.rmtree(lake / f"topic={topic}")
+        assert jobs(archive, topic, "--lake", str(lake))["records"] == 100
+        assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from goqueue.spark.jobs.running import Run, check_topics, submitted
 from goqueue.spark.jobs.table import ARCHIVE
 from goqueue.spark.jobs.telling import Totals
 
+START = "goqueue-start.json"
 AT_ONCE_MAX = 4
 """Queries side by side, when each ends by itself."""
 
@@ -47,8 +48,7 @@ def _started(
     checkpoint = lake.own_path("checkpoints", topic)
     lake.sweep(topic)
     options = {"includeHeaders": "true", "valueFormat": given.values} | limits
-    if not lake.exists(checkpoint):
-        options["startingOffsets"] = starting_offsets(topic, partitions, lake.positions(topic))
+    options["startingOffsets"] = _start(lake, topic, partitions, f"{checkpoint}/{START}")
 
     def write(batch: DataFrame, number: int) -> bool:
         return lake.write(batch, topic, query_id_of(batch.sparkSession), number)
@@ -59,6 +59,17 @@ def _started(
     writer = rows.writeStream.foreachBatch(counted(write, totals))
     named = writer.queryName(f"archive {topic}").option("checkpointLocation", checkpoint)
     return triggered(named, given).start()
+
+
+def _start(lake: Lake, topic: str, partitions: int, path: str) -> str:
+    """Where its first batch begins. One that was killed in that batch is asked again, and what it has written by then
+    must not change the answer; later, Spark knows by itself.
+    """
+    noted = lake.read_text(path)
+    if noted is None:
+        noted = starting_offsets(topic, partitions, lake.positions(topic))
+        lake.write_text(path, noted)
+    return noted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

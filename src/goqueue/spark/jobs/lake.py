@@ -93,10 +93,18 @@ class Lake:
         return "\n".join(row.value for row in self.spark.read.text(path, wholetext=True).collect())
 
     def write_text(self, path: str, text: str) -> None:
+        """Whole or not at all: whoever is killed meanwhile finds what was there before."""
         files, place = self._place(path)
-        stream = files.create(place, True)
+        _, new = self._place(f"{path}.new")
+        stream = files.create(new, True)
         stream.write(bytearray(text.encode()))
         stream.close()
+        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001
+        how = gateway.new_array(rename, 1)
+        how[0] = rename.OVERWRITE
+        settings = self.spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(files.getUri(), settings).rename(new, place, how)
 
     def delete(self, path: str) -> None:
         files, place = self._place(path)

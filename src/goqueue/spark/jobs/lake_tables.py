@@ -148,8 +148,11 @@ class IcebergTable:
         if not self.exists():
             empty = _none_of(rows).writeTo(self._name).partitionedBy(f.col(DATE))
             empty.tableProperty("write.spark.accept-any-schema", "true").create()
-        if self._last_number(query) >= number:
+        last = self._last_number(query)
+        if last is not None and last >= number:
             return False
+        if last is None and number > 0:
+            rows = self._missing(rows)
         writer = rows.writeTo(self._name).option("mergeSchema", "true")
         noted = writer.option(f"snapshot-property.{_QUERY}", query).option(f"snapshot-property.{_NUMBER}", str(number))
         noted.append()
@@ -171,10 +174,17 @@ class IcebergTable:
     def _snapshots(self) -> DataFrame:
         return self._spark.table(f"{self._name}.snapshots")
 
-    def _last_number(self, query: str) -> int:
+    def _last_number(self, query: str) -> int | None:
+        """None: it has written nothing, or its snapshots were expired."""
         numbers = self._snapshots().where(f.col("summary")[_QUERY] == query)
         last = numbers.agg(f.max(f.col("summary")[_NUMBER].cast("bigint"))).first()
-        return -1 if last is None or last[0] is None else int(last[0])
+        return None if last is None else last[0]
+
+    def _missing(self, rows: DataFrame) -> DataFrame:
+        """Those that lie behind what the table has of their partition: batches come in the order of offsets."""
+        ends = self.read().groupBy("partition").agg(f.max("offset").alias("last_offset"))
+        known = rows.join(f.broadcast(ends), "partition", "left")
+        return known.where("last_offset IS NULL OR offset > last_offset").select(*rows.columns)
 
 
 TABLES: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
