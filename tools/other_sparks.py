@@ -24,6 +24,7 @@ from typing import Any
 
 import pyspark
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -256,7 +257,7 @@ def read(spark: SparkSession, format: str, node: Node, options: dict[str, str]) 
     reader = spark.read.format(format).option("kafka.bootstrap.servers", node.address).options(**given)
     try:
         return rows_of(reader.load())
-    except PySparkException as error:  # what the two say is compared by eye
+    except (PySparkException, Py4JJavaError) as error:  # what the two say is compared by eye
         return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
 
 
