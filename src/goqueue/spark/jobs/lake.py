@@ -49,7 +49,7 @@ class Lake:
             return "delta"
         if self.exists(f"{path}/metadata"):
             return "iceberg"
-        files, place = self._place(f"{path}/{DATE}=*/{BATCH}=*")
+        files, place = self._place(f"{path}/{DATE}=*")  # the others make their log before they write
         return PARQUET if files.globStatus(place) else None
 
     # -- places
