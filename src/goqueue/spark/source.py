@@ -3,8 +3,6 @@
 Spark starts several Python processes for every read, so each imports only the piece that it needs.
 """
 
-import pyspark
-from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -31,8 +29,6 @@ class GoQueueDataSource(DataSource):
         return Options(given, part_of(given, is_stream=is_stream))
 
     def _write_options(self) -> Options:
-        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
-            raise SparkError(f"writing needs pyspark 4.1 or newer, and this is {pyspark.__version__}")
         given = dict(self.options)
         return Options(given, part_of_write(given))
 
@@ -116,7 +112,10 @@ class GoQueueDataSource(DataSource):
             return batch_writer(options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
+        from goqueue.spark.versions import check_stream_writes
+
         with told_in_one_line():
+            check_stream_writes()
             options = self._write_options()
             if options.part is Part.SETTLE:
                 from goqueue.spark.queue.writer import SettleStreamWriter

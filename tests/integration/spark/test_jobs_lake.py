@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -170,6 +171,22 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     assert read(spark.read.parquet(str(lake / f"topic={topic}"))) == sorted(published.items())
 
 
+def test_an_archive_that_is_killed_in_its_first_batch_begins_where_it_began(
+    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    """Spark has noted that the batch is planned, and not that it is done: whether or not it was written."""
+    topic, lake = make_topic(1), tmp_path / "lake"
+    published = publish(node, topic, [b"%d" % number for number in range(100)])
+    for is_written in (True, False):
+        jobs(archive, topic, "--lake", str(lake))
+        for commit in (lake / "_goqueue" / "checkpoints" / topic / "commits").iterdir():
+            commit.unlink()
+        if not is_written:
+            shutil.rmtree(lake / f"topic={topic}")
+        assert jobs(archive, topic, "--lake", str(lake))["records"] == 100
+        assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
+
+
 @pytest.mark.long
 def test_consumed_records_in_a_file_are_compared_with_the_topic(
     jobs: Jobs, node: Node, make_topic: CreateTopic, tmp_path: Path
@@ -212,5 +229,23 @@ def test_values_are_archived_by_their_schema(
     said = jobs(restore, topic, "--lake", lake, "--into", topic, code=2)
     assert "typed values" in said["error"]
     assert jobs(reconcile, f"topic:{topic}", f"lake:{lake}")["arrived"] == 2
-    said = jobs(archive, topic, "--lake", lake, "--format", "delta", code=2)
-    assert "this Spark has no Delta" in said["error"]
+
+
+def test_a_lake_keeps_its_format_and_one_that_spark_lacks_is_told_with_its_package(
+    jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    topic, lake = make_topic(1), tmp_path / "lake"
+    publish(node, topic, [b"%d" % number for number in range(10)])
+    for format, name in (("delta", "Delta"), ("iceberg", "Iceberg")):
+        said = jobs(archive, topic, "--lake", str(lake), "--format", format, code=2)
+        assert f"this Spark has no {name}" in said["error"]
+        assert "--conf spark.jars.packages=" in said["error"]
+    assert not lake.exists()
+    assert jobs(archive, topic, "--lake", str(lake))["records"] == 10
+    for format in ("delta", "iceberg"):
+        said = jobs(archive, topic, "--lake", str(lake), "--format", format, code=2)
+        assert f"the archive of {topic} in {lake} is parquet, not {format}" in said["error"]
+    for log, name in (("_delta_log", "Delta"), ("metadata", "Iceberg")):  # what others have written is seen, too
+        (tmp_path / name / f"topic={topic}" / log).mkdir(parents=True)
+        said = jobs(restore, topic, "--lake", str(tmp_path / name), code=2)
+        assert f"this Spark has no {name}" in said["error"]

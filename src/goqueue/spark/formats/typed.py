@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from goqueue.records.schema_framing import LATEST, PREFIX_BYTES, named_schema
@@ -24,6 +23,7 @@ from goqueue.spark.formats.plan import (
 from goqueue.spark.formats.registry import Registry, SchemaText
 from goqueue.spark.formats.shapes import Misfit
 from goqueue.spark.read.columns import known_columns
+from goqueue.spark.versions import arrow_schema
 
 NEEDED = ("value", "headers", "topic", "partition", "offset")
 FOR_LETTERS = ("key", "timestamp")
@@ -50,8 +50,8 @@ class Typing:
         self._decoding = decoding
         self._columns = columns
         schema = StructType([StructField(column.name, column.type) for column in columns])
-        self._schema = to_arrow_schema(schema, timezone="UTC")
-        self._fields = pa.struct(list(to_arrow_schema(decoding.fields, timezone="UTC")))
+        self._schema = arrow_schema(schema)
+        self._fields = pa.struct(list(arrow_schema(decoding.fields)))
         self._formats: dict[str, _Latest] = {}
         self._registry = Registry(decoding.server)
 

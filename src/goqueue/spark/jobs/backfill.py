@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from goqueue.spark.errors import SparkError
-from goqueue.spark.jobs.lake import Lake, has_typed_values, query_id_of, starting_offsets
-from goqueue.spark.jobs.queries import WriteBatch, counted, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.lake import Lake, query_id_of, starting_offsets
+from goqueue.spark.jobs.lake_tables import has_typed_values
+from goqueue.spark.jobs.queries import WriteBatch, counted, limits_of, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.table import BACKFILL
 from goqueue.spark.jobs.telling import Totals
@@ -103,8 +104,7 @@ def backfill(run: Run) -> int:
     into = given.out or f"topic:{given.into}"
     name = f"{given.topic}-{sha256(f'{into}{given.select}'.encode()).hexdigest()[:12]}"
     checkpoint = given.checkpoint or store.own_path("backfills", name)
-    options = {"maxOffsetsPerTrigger": given.batch}
-    archived, tail = lake_and_tail(run.spark, store, given.topic, run.kafka, True, checkpoint, options)
+    archived, tail = lake_and_tail(run.spark, store, given.topic, run.kafka, True, checkpoint, limits_of(given))
     write = counted(_write(given, run.kafka), totals)
     with told_to_stop() as stopping:
         for part, rows in (("lake", archived), ("tail", tail)):
@@ -120,7 +120,7 @@ def backfill(run: Run) -> int:
 def _write(given: Namespace, kafka: str) -> WriteBatch:
     """A batch that comes again replaces itself in files, and is dropped by the broker."""
 
-    def write(batch: DataFrame, number: int) -> None:
+    def write(batch: DataFrame, number: int) -> bool:
         query = query_id_of(batch.sparkSession)
         rows = batch.repartition("partition").sortWithinPartitions("partition", "offset")
         if given.select:
@@ -133,6 +133,7 @@ def _write(given: Namespace, kafka: str) -> WriteBatch:
             sent = rows.select(*message_columns(rows)).write.format("goqueue").mode("append")
             numbered = sent.option("txnAppId", query).option("txnVersion", number)
             numbered.option("kafka.bootstrap.servers", kafka).save(given.into)
+        return True
 
     return write
 

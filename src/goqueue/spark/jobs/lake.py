@@ -1,25 +1,23 @@
-"""The lake: `topic=NAME/date=DAY/batch=QUERY-NUMBER/*.parquet`, where a batch that comes again replaces itself.
+"""The lake: a directory `topic=NAME` for each topic, which is Parquet or a table, and beside them what jobs remember.
 
-A batch of a streaming query has the same rows whenever it is repeated, and a directory of its own for every day that it
-touches. So a run that was killed in the middle of a batch leaves at most a part of it behind, which the next run
-overwrites. No reader needs a log of ours to see the right files: any tool that reads Parquet does.
+A batch of a streaming query has the same rows whenever it is repeated, and each kind of table sees to it that it has
+them once.
 """
 
 import json
 import re
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from goqueue.spark.errors import SparkError
+from goqueue.spark.jobs.lake_tables import BATCH, DATE, TABLES, Table
 from goqueue.spark.jobs.running import EXIT_NOT_FOUND, EXIT_USAGE, JobFailed
 
+PARQUET = "parquet"
 OWN = "_goqueue"
 """What begins with an underscore is no data to any reader of Parquet."""
-BATCH, DATE = "batch", "date"
-QUERY_CHARS = 12
 STAGING = ".spark-staging-"
 EARLIEST = -2
 OWN_COLUMNS = (
@@ -27,27 +25,32 @@ OWN_COLUMNS = (
 )  # fmt: skip
 """Of a read whose values are decoded: all but the fields of the value."""
 
-_DELTA = "io.delta.sql.DeltaSparkSessionExtension"
-
 
 class Lake:
-    def __init__(self, spark: SparkSession, root: str, format: str = "parquet") -> None:
+    def __init__(self, spark: SparkSession, root: str, format: str | None = None) -> None:
+        """`format`: of what is written anew; None: as it is, or Parquet."""
         self.spark = spark
         self.root = root.rstrip("/") or root
         self.format = format
 
-    def check_format(self) -> None:
-        """Before anything is read: the words of Spark about a missing package help nobody."""
-        if self.format == "parquet":
-            return
-        try:
-            self._jvm.java.lang.Class.forName(_DELTA, False, self._jvm.Thread.currentThread().getContextClassLoader())
-        except Py4JJavaError:
-            raise JobFailed(
-                "this Spark has no Delta: add it with --conf spark.jars.packages=io.delta:delta-spark_2.13:VERSION"
-                f" --conf spark.sql.extensions={_DELTA}, or use --format parquet",
-                EXIT_USAGE,
-            ) from None
+    def table(self, topic: str, spark: SparkSession | None = None) -> Table:
+        """JobFailed: this Spark cannot read such a table, or it has another format than was asked for."""
+        found = self._found(topic)
+        if found and self.format and found != self.format:
+            raise JobFailed(f"the archive of {topic} in {self.root} is {found}, not {self.format}", EXIT_USAGE)
+        files, place = self._place(self.topic_path(topic))
+        table = TABLES[found or self.format or PARQUET](spark or self.spark, files.makeQualified(place).toString())
+        table.check()
+        return table
+
+    def _found(self, topic: str) -> str | None:
+        path = self.topic_path(topic)
+        if self.exists(f"{path}/_delta_log"):
+            return "delta"
+        if self.exists(f"{path}/metadata"):
+            return "iceberg"
+        files, place = self._place(f"{path}/{DATE}=*")  # the others make their log before they write
+        return PARQUET if files.globStatus(place) else None
 
     # -- places
 
@@ -90,10 +93,18 @@ class Lake:
         return "\n".join(row.value for row in self.spark.read.text(path, wholetext=True).collect())
 
     def write_text(self, path: str, text: str) -> None:
+        """Whole or not at all: whoever is killed meanwhile finds what was there before."""
         files, place = self._place(path)
-        stream = files.create(place, True)
+        _, new = self._place(f"{path}.new")
+        stream = files.create(new, True)
         stream.write(bytearray(text.encode()))
         stream.close()
+        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001
+        how = gateway.new_array(rename, 1)
+        how[0] = rename.OVERWRITE
+        settings = self.spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(files.getUri(), settings).rename(new, place, how)
 
     def delete(self, path: str) -> None:
         files, place = self._place(path)
@@ -101,38 +112,25 @@ class Lake:
 
     # -- writing
 
-    def write(self, batch: DataFrame, topic: str, query: str, number: int) -> None:
-        rows = batch.withColumn(DATE, f.to_date("timestamp"))
-        if self.format == "delta":
-            # Delta remembers the last number of each application itself, and drops what comes again.
-            writer = rows.write.format("delta").mode("append").option("txnAppId", query).option("txnVersion", number)
-            writer.partitionBy("topic", DATE).save(self.root)
-            return
-        name = f"{query[:QUERY_CHARS]}-{number:09d}"
-        writer = rows.drop("topic").withColumn(BATCH, f.lit(name)).write.mode("overwrite")
-        writer.option("partitionOverwriteMode", "dynamic").partitionBy(DATE, BATCH).parquet(self.topic_path(topic))
+    def write(self, batch: DataFrame, topic: str, query: str, number: int) -> bool:
+        """False: this batch is there already."""
+        rows = batch.drop("topic").withColumn(DATE, f.to_date("timestamp"))
+        return self.table(topic, batch.sparkSession).write(rows, query, number)
 
     # -- reading
 
     def read(self, topic: str) -> DataFrame:
         """All that is archived of a topic, with the columns of a read of the topic itself."""
-        if self.format != "parquet":
-            return self.spark.read.format(self.format).load(self.root).where(f.col("topic") == topic).drop(DATE)
         self.need(topic)
-        rows = self.spark.read.parquet(self.topic_path(topic))
-        if has_typed_values(rows):  # whose fields may have become more from one day to the next
-            rows = self.spark.read.option("mergeSchema", "true").parquet(self.topic_path(topic))
-        return self._whole(rows, topic)
+        return self._whole(self.table(topic).read(), topic)
 
     def stream(self, topic: str, files_per_trigger: int) -> DataFrame:
         """The same as a stream of what is there and what will come, the oldest files first."""
         self.need(topic)
-        found = self.spark.read.parquet(self.topic_path(topic)).schema
-        reader = self.spark.readStream.schema(found).option("maxFilesPerTrigger", files_per_trigger)
-        return self._whole(reader.parquet(self.topic_path(topic)), topic)
+        return self._whole(self.table(topic).stream(files_per_trigger), topic)
 
     def need(self, topic: str) -> None:
-        if not self.exists(self.topic_path(topic)):
+        if self._found(topic) is None:
             has = ", ".join(self.topics()) or "nothing"
             raise JobFailed(f"there is no topic {topic!r} in {self.root}, which has {has}", EXIT_NOT_FOUND)
 
@@ -144,14 +142,10 @@ class Lake:
 
     def positions(self, topic: str) -> dict[int, int]:
         """The first offset of each partition that is not archived."""
-        if not self.exists(self.topic_path(topic) if self.format == "parquet" else f"{self.root}/_delta_log"):
+        if self._found(topic) is None or not self.table(topic).exists():
             return {}
         ends = self.read(topic).groupBy("partition").agg((f.max("offset") + 1).alias("next"))
         return {row["partition"]: row["next"] for row in ends.collect()}
-
-
-def has_typed_values(rows: DataFrame) -> bool:
-    return dict(rows.dtypes)["value"] != "binary"
 
 
 def as_archived(rows: DataFrame) -> DataFrame:

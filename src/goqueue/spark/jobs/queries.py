@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, Observation
@@ -13,9 +14,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed
 from goqueue.spark.jobs.telling import Teller, Totals
+from goqueue.spark.read.limits import IS_KNOWN_TO_SPARK
 
 POLL_S = 0.2
+BATCH_RECORDS = 1_000_000
 SIGNAL_EXIT = 128
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,7 +27,8 @@ SLOW_START = "Python worker failed to connect back"
 RESTARTS_MAX = 5
 
 Start = Callable[[], StreamingQuery]
-WriteBatch = Callable[[DataFrame, int], None]
+WriteBatch = Callable[[DataFrame, int], bool]
+"""False: there was nothing to do, and nothing was read."""
 
 
 class Stopping:
@@ -92,13 +97,25 @@ def triggered(writer: DataStreamWriter, given: Namespace) -> DataStreamWriter:
     return writer.trigger(processingTime=f"{given.every} milliseconds") if given.every else writer
 
 
-def counted(write: WriteBatch, totals: Totals) -> WriteBatch:
+def limits_of(given: Namespace) -> dict[str, int]:
+    """How much of a topic a batch takes, as options of the read."""
+    if IS_KNOWN_TO_SPARK:
+        return {"maxOffsetsPerTrigger": given.batch or BATCH_RECORDS}
+    if given.batch:
+        raise JobFailed(
+            f"--batch needs pyspark 4.2 or newer, and this is {pyspark.__version__}: without it, all is one batch",
+            EXIT_USAGE,
+        )
+    return {}
+
+
+def counted(write: WriteBatch, totals: Totals) -> Callable[[DataFrame, int], None]:
     """Counts what `write` reads, in the same pass."""
 
     def write_and_count(batch: DataFrame, number: int) -> None:
         observation = Observation()
-        write(observed(batch, observation), number)
-        totals.add(*seen(observation))
+        # What was not read is not counted either: its observation would be waited for without end.
+        totals.add(*(seen(observation) if write(observed(batch, observation), number) else (0, 0)))
 
     return write_and_count
 

@@ -17,7 +17,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
-from goqueue.spark.jobs.lake import Lake, has_typed_values
+from goqueue.spark.jobs.lake import Lake
+from goqueue.spark.jobs.lake_tables import has_typed_values
 from goqueue.spark.jobs.queries import Stopping, told_to_stop
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.table import RESTORE

@@ -19,12 +19,20 @@ from pyspark.sql.streaming.query import StreamingQuery
 from goqueue.client.errors import UnknownTopic
 from goqueue.model.errors import InvalidName
 from goqueue.spark.jobs.backfill import message_columns
-from goqueue.spark.jobs.queries import Start, Stopping, observed, seen, to_the_end, told_to_stop, triggered
-from goqueue.spark.jobs.running import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, JobFailed, Run, check_topics, submitted
+from goqueue.spark.jobs.queries import Start, Stopping, limits_of, observed, seen, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.running import (
+    EXIT_FAILED,
+    EXIT_NOT_FOUND,
+    EXIT_USAGE,
+    JobFailed,
+    Run,
+    check_topics,
+    register,
+    submitted,
+)
 from goqueue.spark.jobs.statements import insert_of, statements, unquoted
 from goqueue.spark.jobs.table import RUN
 from goqueue.spark.jobs.telling import Totals
-from goqueue.spark.source import GoQueueDataSource
 
 SHOWN_ROWS = 100
 COUNTED = "goqueue"
@@ -41,7 +49,7 @@ def run_file(run: Run) -> int:
     if work is None:
         raise JobFailed(f"{given.file}: a pipeline is a file .sql or .py", EXIT_USAGE)
     own = run.spark.newSession()  # whose views and settings are gone with it
-    own.dataSource.register(GoQueueDataSource)
+    register(own)
     pipeline = Pipeline(Run(own, given, run.tell), given.checkpoint or f"{path.with_suffix('')}.checkpoint")
     work(pipeline, path)
     with told_to_stop() as stopping:
@@ -79,7 +87,7 @@ class Pipeline:
             "startingOffsets": "earliest",
             "includeHeaders": "true",
             "valueFormat": given.values,
-            "maxOffsetsPerTrigger": given.batch,
+            **limits_of(given),
         }
         return self.run.stream(topic, **(usual | options))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -105,7 +105,7 @@ def carry_out(job: Job, work: Work, given: Namespace) -> int:
             check_topics(kafka_of(given), topics_of(given))
         tell.progress("starting Spark ...")
         spark = running or session(f"goqueue {job.name}", given.master, dict(given.conf))
-        spark.dataSource.register(GoQueueDataSource)
+        register(spark)
         code = work(Run(spark, given, tell))
         tell.end()
         return code
@@ -116,6 +116,15 @@ def carry_out(job: Job, work: Work, given: Namespace) -> int:
     finally:
         if running is None and (started := SparkSession.getActiveSession()) is not None:
             started.stop()
+
+
+def register(spark: SparkSession) -> None:
+    """Where Spark finds the source by itself, it is there already, and 4.0 says so by an error."""
+    try:
+        spark.dataSource.register(GoQueueDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 def told(error: Exception) -> tuple[str, int]:

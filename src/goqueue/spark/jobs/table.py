@@ -11,7 +11,6 @@ _PER_TRIGGER = flag(
     "--batch",
     metavar="N",
     kind=count,
-    default=1_000_000,
     help="messages in a batch at most (default 1000000); more are faster and need more memory",
 )
 _VALUES = flag(
@@ -27,16 +26,15 @@ _DRY_RUN = flag("--dry-run", help="only count them")
 
 ARCHIVE = Job(
     "archive",
-    "copy topics into a lake of Parquet files, each message exactly once",
+    "copy topics into a lake of Parquet, Delta or Iceberg, each message exactly once",
     (
         place("topic", "names of the topics", is_repeated=True),
         _LAKE,
         flag(
             "--format",
-            metavar="parquet|delta",
-            choices=("parquet", "delta"),
-            default="parquet",
-            help="of the lake (default parquet); Delta needs its package on Spark",
+            metavar="parquet|delta|iceberg",
+            choices=("parquet", "delta", "iceberg"),
+            help="of the lake (default: as it is, a new one parquet); Delta and Iceberg need their package on Spark",
         ),
         _VALUES,
         _FOLLOW,

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from goqueue.client.cluster import Topic
@@ -15,6 +14,7 @@ from goqueue.spark.queue.offsets import Lease, Run
 from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
 from goqueue.spark.read.splits import Range
+from goqueue.spark.versions import arrow_schema
 
 GAP_OFFSETS_MAX = 1000
 """Runs that are closer are fetched as one: a request costs more than so many records between them."""
@@ -23,7 +23,7 @@ COUNT, RECEIPT, OFFSET = "delivery_count", "receipt", "offset"
 
 def read_lease(servers: str, lease: Lease, schema: StructType) -> Iterator[pa.RecordBatch]:
     """In the order of offsets. What retention has removed meanwhile is left out."""
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = arrow_schema(schema)
     stored = [field for field in wanted if field.name not in (COUNT, RECEIPT)]
     if OFFSET not in wanted.names:
         stored.append(pa.field(OFFSET, pa.int64()))

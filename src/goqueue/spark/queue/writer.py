@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from goqueue.spark.connect import http_server
 from goqueue.spark.errors import told_in_one_line
 from goqueue.spark.options import Options
 from goqueue.spark.queue.settle import columns_of, settle_all
+from goqueue.spark.versions import StreamArrowWriter
 
 
 class _Settling:
@@ -29,5 +30,5 @@ class SettleWriter(_Settling, DataSourceArrowWriter):
     pass
 
 
-class SettleStreamWriter(_Settling, DataSourceStreamArrowWriter):
+class SettleStreamWriter(_Settling, StreamArrowWriter):
     pass

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from goqueue.client.cluster import Topic
@@ -11,6 +10,7 @@ from goqueue.spark.connect import PATIENCE_S, Brokers
 from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
 from goqueue.spark.read.splits import Range
+from goqueue.spark.versions import arrow_schema
 
 
 def read_range(servers: str, wanted: Range, schema: StructType, options: FetchOptions) -> Iterator[pa.RecordBatch]:
@@ -18,7 +18,7 @@ def read_range(servers: str, wanted: Range, schema: StructType, options: FetchOp
     # A broker that restarts just now is no reason to fail a task: the driver has reached it a moment ago.
     with Brokers(servers, first_s_max=PATIENCE_S) as brokers:
         topic: Topic = brokers.run(brokers.cluster.topic(wanted.topic))
-        rows = Rows(to_arrow_schema(schema, timezone="UTC"), Home(topic.name, topic.id, wanted.partition))
+        rows = Rows(arrow_schema(schema), Home(topic.name, topic.id, wanted.partition))
         fetcher = RangeFetcher(brokers, wanted, options)
         for batch in fetcher:
             rows.add(batch, fetcher.first_offset, wanted.end)

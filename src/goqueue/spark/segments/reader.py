@@ -5,7 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from goqueue.client.offsets import EARLIEST, LATEST
@@ -20,6 +19,7 @@ from goqueue.spark.read.rows import Home, Rows
 from goqueue.spark.segments.directory import LogFiles, find_logs
 from goqueue.spark.segments.plan import Piece, Wanted, pieces_of
 from goqueue.spark.segments.scan import batches_of
+from goqueue.spark.versions import arrow_schema
 from goqueue.telemetry.logs import get_logger
 
 ERROR_COLUMN = "_error"
@@ -52,7 +52,7 @@ class SegmentsReader(DataSourceReader):
         check_schema(StructType(plain))
         if "trace_id" in schema.names:
             raise SparkError("trace_id is made of the topic's id, which only the broker knows: segments have none")
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema: pa.Schema = arrow_schema(schema)
         self._options = options
         self._skips_damage = skips_damage(options)
 

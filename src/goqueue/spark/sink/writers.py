@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from goqueue.client.errors import BrokerRefused
@@ -19,6 +19,7 @@ from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options
 from goqueue.spark.sink.columns import check_schema
 from goqueue.spark.sink.task import Plan, write
+from goqueue.spark.versions import StreamArrowWriter
 
 KEY_PREFIX = "gq-spark-"
 QUERY_ID = "sql.streaming.queryId"
@@ -55,7 +56,7 @@ class BatchWriter(DataSourceArrowWriter):
             _abort(self._plan, self._key, is_last=self._is_last)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(StreamArrowWriter):
     """The query's id and the number of the micro-batch tell a repetition: both outlive a restart."""
 
     def __init__(self, plan: Plan) -> None:
