@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from goqueue.spark.errors import SparkError
 from goqueue.spark.read import stream
+from goqueue.spark.read.positions import BEGAN
 from goqueue.spark.read.splits import Range
 from tests.integration.conftest import CreateTopic
 from tests.integration.goqueue_command import Command
@@ -39,12 +40,37 @@ def test_a_stream_starts_where_it_is_told_to_and_goes_to_the_end(node: Node, mak
     assert start == {topic: {"0": 4, "1": 0}}
     publish(node, topic, values(3), partition=1)
     end = reader.latestOffset(start, ALL)
-    assert end == reader.reportLatestOffset() == {topic: {"0": 10, "1": 3}}
+    assert end == {topic: {"0": 10, "1": 3}, BEGAN: start}
+    assert reader.reportLatestOffset() == {topic: {"0": 10, "1": 3}}
     splits = reader.partitions(start, end)
     assert ranges(splits) == [Range(topic, 0, 4, 10), Range(topic, 1, 0, 3)]
     assert [row.value for row in rows(reader, splits)] == values(10)[4:] + values(3)
     assert reader.latestOffset(end, ALL) == end
     assert reader.partitions(end, end) == []
+    reader.stop()
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_who_is_killed_in_the_first_micro_batch_begins_it_where_it_began(
+    node: Node, make_topic: CreateTopic, count: int
+) -> None:
+    """Spark keeps its end, and asks the next driver for its start."""
+    topic = make_topic(partitions=1)
+    publish(node, topic, values(10))
+    killed = stream_reader(node, subscribe=topic)  # from now on
+    start = killed.initialOffset()
+    publish(node, topic, values(count))
+    end = json.loads(json.dumps(killed.latestOffset(start, ALL)))  # as the checkpoint has it
+    killed.stop()
+    publish(node, topic, values(7))
+    reader = stream_reader(node, subscribe=topic)
+    other_start = reader.initialOffset()
+    assert other_start == {topic: {"0": 17 + count}}
+    first = [Range(topic, 0, 10, 10 + count)] if count else []
+    assert ranges(reader.partitions(other_start, end)) == first
+    after = reader.latestOffset(end, ALL)
+    assert after == {topic: {"0": 17 + count}}
+    assert ranges(reader.partitions(end, after)) == [Range(topic, 0, 10 + count, 17 + count)]
     reader.stop()
 
 
@@ -98,7 +124,7 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(node: N
     admin_client(node.address).create_partitions([NewPartitions(first, 2)])[first].result(DEADLINE_S)
     publish(node, first, values(3), partition=1)
     end = reader.latestOffset(start, ALL)
-    assert end == {first: {"0": 5, "1": 3}, second: {"0": 2}}
+    assert end == {first: {"0": 5, "1": 3}, second: {"0": 2}, BEGAN: start}
     assert ranges(reader.partitions(start, end)) == [Range(first, 1, 0, 3), Range(second, 0, 0, 2)]
     reader.stop()
 

@@ -23,7 +23,7 @@ from goqueue.spark.read.columns import check_schema
 from goqueue.spark.read.fetch import FetchOptions
 from goqueue.spark.read.limits import Limits, admission, spread, spread_bytes, wants_all
 from goqueue.spark.read.loss import planned, still_there
-from goqueue.spark.read.positions import Document, read, written
+from goqueue.spark.read.positions import Document, read, start_of, written
 from goqueue.spark.read.reader import read_range
 from goqueue.spark.read.report import PositionReport
 from goqueue.spark.read.sample import record_bytes
@@ -59,6 +59,8 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         self._target: dict[Place, int] | None = None
         """Where a query ends that shall read what is there now, and no more."""
         self._last_batch_s = time.monotonic()
+        self._began: Document | None = None
+        """Where the query begins, until its first micro-batch is planned."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_brokers": None, "_places": {}, "_looked_s": -LOOK_S}
@@ -67,14 +69,17 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
 
     def initialOffset(self) -> Document:  # noqa: N802  Spark's name
         with told_in_one_line():
-            return written(self._run(self._initial))
+            self._began = written(self._run(self._initial))
+            return self._began
 
     def latestOffset(self, start: Document | None = None, limit: Any = None) -> Document:  # noqa: N802  Spark's name
         """Before 4.2, Spark tells neither."""
         with told_in_one_line():
             at = None if start is None else read(start)
             end = self._run(lambda brokers: self._latest(brokers, at, limit))
-            return written(end)
+            if start is not None and at == end and self._began is None:
+                return start  # word for word, or Spark takes it for news
+            return written(end, self._began)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
         return self._limits.for_spark()
@@ -90,7 +95,9 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         with told_in_one_line():
-            ranges = self._run(lambda brokers: self._plan(brokers, read(start), read(end)))
+            self._began = None
+            begin = read(start_of(start, end))
+            ranges = self._run(lambda brokers: self._plan(brokers, begin, read(end)))
             return [Split(one) for one in cut(ranges, self._parts_min, self._offsets_max)]
 
     def commit(self, end: Document) -> None:
