@@ -72,7 +72,6 @@ def read(spark: SparkSession, node: Node, topic: str, name: str, **given: str) -
     return spark.read.format("goqueue").options(**options, **given).load()
 
 
-@pytest.mark.long
 def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

@@ -115,7 +115,6 @@ def test_rows_carry_what_settling_needs_and_a_sink_settles_them(
     assert row.receipt.endswith(".6")
 
 
-@pytest.mark.long
 def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     """Each message is handled once, by whoever gets it."""
     values = [f"{number}" for number in range(2000)]
