@@ -75,6 +75,7 @@ def test_a_topic_goes_to_the_lake_and_its_tail_is_read_after_it(
     assert read(spark.read.parquet(out)) == sorted(everything.items())
 
 
+@pytest.mark.long
 def test_what_was_archived_comes_back_in_order_and_once(
     jobs: Jobs,
     spark: SparkSession,
@@ -148,6 +149,7 @@ def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_i
     assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
+@pytest.mark.long
 def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

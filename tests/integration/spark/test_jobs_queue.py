@@ -45,6 +45,7 @@ async def work(node: Node, topic: str, group: str, messages: int) -> None:
     await worker.run()
 
 
+@pytest.mark.long
 def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path, group: str
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_no
     )
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def running(kind: str, node: Node, topic: str, directory: Path) -> Iterator[Driv
             shutil.rmtree(SPARK_HOME / "work" / driver.started.read_text(), ignore_errors=True)
 
 
+@pytest.mark.long
 def test_a_stream_is_exact_over_kills_of_its_driver_and_of_the_node(
     spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
