@@ -15,6 +15,7 @@ from goqueue.wire.kafka.messages.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
 )
 from goqueue.wire.kafka.notation import Message as WireMessage
@@ -201,3 +202,14 @@ def test_a_closed_connection_is_noticed_by_the_bare_one(node: Node) -> None:
         with pytest.raises(Closed):
             wire.receive_frame()
     assert check_batch(memoryview(plain_batch(b"x"))).record_count == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(10, Code.UNKNOWN_TOPIC_OR_PARTITION), (11, Code.UNKNOWN_TOPIC_OR_PARTITION), (12, Code.UNKNOWN_TOPIC_ID)],
+)
+def test_a_topic_asked_for_by_its_id_alone(wire: Wire, version: int, code: Code) -> None:
+    """Before version 12, requests can say it, and answers cannot."""
+    asked = MetadataRequest([MetadataRequestTopic(b"no such topic id", None)], allow_auto_topic_creation=False)
+    (found,) = wire.call(asked, version, MetadataResponse).topics or []
+    assert found.error_code == code

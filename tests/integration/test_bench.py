@@ -134,7 +134,7 @@ def test_the_table_is_for_people(node: Node) -> None:
 
 
 def test_every_figure_is_explained_in_the_docs() -> None:
-    first_cells = re.findall(r"^\| (`[^|]*) \|", PAGE, re.MULTILINE)
+    first_cells = re.findall(r"^\| (`[^|]*) \|", PAGE.partition("## make bench")[0], re.MULTILINE)
     explained = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
     latencies = {f"{name}_{each}" for name in ("publish", "delivery", "raw_echo", "raw_sync") for each in QUANTILES}
     assert SEEN_BY_A_CLIENT | SEEN_BESIDE_THE_BROKER | latencies == explained

@@ -23,6 +23,8 @@ from goqueue.wire.kafka.messages.metadata import (
 from goqueue.wire.kafka.notation import NO_UUID
 
 COORDINATORS_FROM_VERSION = 4
+IDS_FROM_VERSION = 12
+"""Two versions earlier requests have room for ids, but answers still need a name."""
 GROUP, TRANSACTION = 0, 1
 
 
@@ -97,7 +99,7 @@ def _found(request: Request, failed: dict[str, Code] | None = None) -> list[Meta
     image = request.broker.topics.image
     found = []
     for one in request.message.topics:
-        by_id = one.topic_id != NO_UUID
+        by_id = one.topic_id != NO_UUID and request.version >= IDS_FROM_VERSION
         topic = image.by_id(one.topic_id) if by_id else image.topics.get(one.name or "")
         if topic is not None:
             found.append(_describe(request, topic))
@@ -105,7 +107,7 @@ def _found(request: Request, failed: dict[str, Code] | None = None) -> list[Meta
             found.append(MetadataResponseTopic(Code.UNKNOWN_TOPIC_ID, None, one.topic_id))
         else:
             code = (failed or {}).get(one.name, Code.UNKNOWN_TOPIC_OR_PARTITION)
-            found.append(MetadataResponseTopic(code, one.name))
+            found.append(MetadataResponseTopic(code, one.name or ""))
     return found
 
 
