@@ -3,17 +3,22 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import SystemRandom
 
 GOQUEUE = Path(sys.executable).with_name("goqueue")
 DEADLINE_S = 60.0
 """Far away: a slow machine is not a failure."""
 SHOWN_LINES = 80
+PORTS = range(20_000, 32_000)
+"""Below those that the system gives to connections: while its node is down, nobody must be given a node's port."""
+_dice = SystemRandom()  # others are seeded alike in all workers
 
 
 class Late(AssertionError):
@@ -30,15 +35,24 @@ def wait_until(is_done: Callable[[], bool], what: str) -> None:
         pause.wait(0.01)
 
 
+def own_address() -> str:
+    while True:
+        port = _dice.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return f"127.0.0.1:{port}"
+
+
 class Node:
     """A running `goqueue serve`, its data directory and its log."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._directory = directory
         self._arguments = arguments
-        self._address = "127.0.0.1:0"
-        self._http_address = "127.0.0.1:0"
-        self._grpc_address = "127.0.0.1:0"
+        self._address, self._http_address, self._grpc_address = own_address(), own_address(), own_address()
         self._process: subprocess.Popen[bytes] | None = None
         self.log_file = directory / "log"
         self.data_dir = directory / "data"
@@ -77,7 +91,7 @@ class Node:
         return "\n".join(lines[-SHOWN_LINES:])
 
     def start(self) -> "Node":
-        """On a free port the first time, on the same port ever after."""
+        """On its own ports, each time the same."""
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
@@ -90,7 +104,7 @@ class Node:
         wait_until(lambda: ready_file.exists() or process.poll() is not None, "the start of the node")
         assert process.poll() is None, f"the node ended with {process.returncode}:\n{self.log_tail}"
         ready = json.loads(ready_file.read_text("utf-8"))
-        self._address, self._http_address, self._grpc_address = ready["kafka"], ready["http"], ready["grpc"]
+        assert (ready["kafka"], ready["http"], ready["grpc"]) == (self._address, self._http_address, self._grpc_address)
         return self
 
     def kill(self) -> None:
