@@ -65,7 +65,7 @@ async def measure_all() -> list[Row]:
     for batch in BATCHES:
         with tempfile.TemporaryDirectory(prefix="goqueue-journeys-", dir=BUILD) as directory:
             free = Address("127.0.0.1", 0)
-            settings = Settings(data_dir=Path(directory), kafka=free, http=free)
+            settings = Settings(data_dir=Path(directory), kafka=free, http=free, grpc=free)
             compact = partial(compact_in_process, settings.data_dir)
             node = Node(settings, RealDisk(settings.data_dir), compact=compact)
             await node.open()

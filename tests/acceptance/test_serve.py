@@ -25,6 +25,7 @@ from tests.directories import open_directory
 from tests.logs import append, batch, numbered, stored
 
 ROOT = Path(__file__).parents[2]
+ANY_PORT = Address("127.0.0.1", 0)
 NOW_MS = 4_000_000_000_000  # far ahead, so that retention finds nothing to do
 MESSAGES = [b"message %d" % number for number in range(500)]
 
@@ -45,7 +46,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 def make_topic(path: Path) -> None:
     async def make() -> None:
-        settings = Settings(data_dir=path, kafka=Address("127.0.0.1", 0), http=Address("127.0.0.1", 0))
+        settings = Settings(data_dir=path, kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
         node = Node(settings, RealDisk(path), compact=never)
         await node.open()
         assert node._assembly is not None
@@ -151,6 +152,25 @@ def test_a_first_start_on_a_full_disk_is_refused_and_says_why(serve: Serve, tmp_
     (line,) = server.errors.splitlines()
     assert line.startswith("goqueue: cannot open data directory new: this node is new and cannot store the id")
     assert line.endswith("no room to append: less free space is left than is held in reserve")
+
+
+@pytest.mark.parametrize("door", ["kafka", "http", "grpc"])
+def test_a_door_whose_address_is_taken_is_named_with_the_way_out(serve: Serve, tmp_path: Path, door: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        server = serve("--data-dir", "data", f"--{door}", address, "--log-level", "error")
+        assert server.wait_exit() == 1
+    assert server.errors == (
+        f"goqueue: cannot open the {door} door at {address}: Address already in use; "
+        f"choose another address with --{door} HOST:PORT\n"
+    )
+
+
+@pytest.mark.parametrize("door", ["kafka", "http", "grpc"])
+def test_a_door_at_nobodys_address_is_named_too(serve: Serve, tmp_path: Path, door: str) -> None:
+    server = serve("--data-dir", "data", f"--{door}", "192.0.2.1:9", "--log-level", "error")
+    assert server.wait_exit() == 1
+    assert server.errors.startswith(f"goqueue: cannot open the {door} door at 192.0.2.1:9: Cannot assign requested")
 
 
 def test_a_ready_file_that_cannot_be_written_stops_the_start_cleanly(serve: Serve, data_dir: Path) -> None:

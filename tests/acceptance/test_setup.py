@@ -75,7 +75,9 @@ def test_a_missing_venv_is_installed_with_apt(machine: Machine) -> None:
     machine.add_command("apt-get", f'echo "$@" >> {machine.root}/apt; case "$*" in *install*) touch {marker};; esac')
     result = machine.setup()
     assert result.returncode == 0, result.stderr
-    assert (machine.root / "apt").read_text() == f"-qq update\n-qq -y install python{VERSION}-venv\n"
+    assert (
+        machine.root / "apt"
+    ).read_text() == f"-qq update\n-qq -y --no-install-recommends install python{VERSION}-venv\n"
     assert (machine.root / ".venv" / ".ready-run").exists()
 
 
@@ -103,6 +105,21 @@ def test_what_cannot_be_installed_is_named(machine: Machine, has_apt: bool) -> N
 
 def test_the_tools_include_what_a_node_needs(machine: Machine) -> None:
     machine.add_python()
+    machine.add_command("kcat", "")
     result = machine.setup("dev")
     assert result.returncode == 0, result.stderr
     assert {path.name for path in (machine.root / ".venv").glob(".ready-*")} == {".ready-run", ".ready-dev"}
+
+
+@pytest.mark.parametrize(
+    ("user", "asked"), [(0, ["-qq update", "-qq -y --no-install-recommends install kcat"]), (1, [])]
+)
+def test_kcat_is_installed_for_the_tests_if_nobody_need_be_asked(machine: Machine, user: int, asked: list[str]) -> None:
+    machine.add_python()
+    machine.add_command("id", f"echo {user}")
+    machine.add_command("apt-get", f'echo "$@" >> {machine.root}/apt')
+    result = machine.setup("dev")
+    assert result.returncode == 0, result.stderr
+    log = machine.root / "apt"
+    assert (log.read_text().splitlines() if log.exists() else []) == asked
+    assert ("install the package kcat" in result.stderr) is not bool(asked)

@@ -16,10 +16,6 @@ from tests.integration.process import Node
 
 PARTITIONS = 5
 """Three and two: when a third member comes, one of the two gives up one, and the other keeps all it has."""
-REBALANCE_S_MAX = 5.0
-"""Generous: the promise is a second, and `test_consumer_group_pace` keeps to it in virtual time. librdkafka joins a
-classic group once a second unless new metadata comes in between, and a cooperative rebalance takes two joins: one to
-two seconds."""
 CONSUMER = "consumer"
 WAYS: list[tuple[type[Client], str]] = [
     (Confluent, "cooperative-sticky"),
@@ -42,7 +38,9 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
     assignor: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong.
+    """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong. `test_consumer_group_pace`
+    keeps the promise of a second in virtual time; librdkafka joins a classic group once a second unless new metadata
+    comes in between, and a cooperative rebalance takes two joins.
 
     Who gives up a partition is paused by its own client: librdkafka stops fetching for that moment, and may notice only
     up to a second later that it may go on. In the classic protocol that goes for all, since all join again.
@@ -87,4 +85,3 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
         }
         record_property("figures", json.dumps(figures))
         print(client.name, assignor, figures)
-        assert complete_s - began_s < REBALANCE_S_MAX

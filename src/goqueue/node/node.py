@@ -6,7 +6,9 @@ aside: snapshots are written, and new partitions made.
 """
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -37,6 +39,10 @@ DRAIN_TURNS = 3
 """Of the event loop: a sync is told to those who wait, their replies are gathered, and are written."""
 
 events = get_logger("node")
+
+
+class DoorStaysShut(Exception):
+    """A door's address cannot be listened on; the message is for the person who chose it."""
 
 
 class Opened(NamedTuple):
@@ -79,8 +85,8 @@ class Node:
         self._metrics_export: MetricsExport | None = None
 
     async def open(self) -> Opened:
-        """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked or OSError if that
-        cannot be.
+        """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked, OSError or DoorStaysShut
+        if that cannot be.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -122,10 +128,14 @@ class Node:
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
         self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
         watch_doors(broker, self._kafka, self._http, self._grpc)
-        kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
-        http = await self._http.open(*settings.http)
+        with _opening("kafka", settings.kafka):
+            kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
+        with _opening("http", settings.http):
+            http = await self._http.open(*settings.http)
         self._kafka.tell_http(*http)
-        return Address(*kafka), Address(*http), Address(*await self._grpc.open(*settings.grpc))
+        with _opening("grpc", settings.grpc):
+            grpc = await self._grpc.open(*settings.grpc)
+        return Address(*kafka), Address(*http), Address(*grpc)
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
         def deliver(finish: Callable[[], None]) -> None:
@@ -217,6 +227,18 @@ class Node:
             self._replicas.maintain(self._clock.now_ms())
             for log in list(self._directory.logs.values()):
                 await self._compactions.keep_up(log)
+
+
+@contextmanager
+def _opening(name: str, address: Address) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # asyncio repeats the address in its words; a name that nobody knows has no number of the system's.
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
+        raise DoorStaysShut(
+            f"cannot open the {name} door at {address}: {why}; choose another address with --{name} HOST:PORT"
+        ) from error
 
 
 def _tell(report: RecoveryReport) -> None:

@@ -1,7 +1,6 @@
 """Where a batch read starts and ends, and what is said when it cannot: on a real node, without a JVM."""
 
 import json
-import time
 from typing import Any
 
 import confluent_kafka as ck
@@ -146,12 +145,10 @@ def test_what_cannot_be_read_is_said_before_anything_is(
         batch_reader(node, **given).partitions()
 
 
-def test_a_wrong_address_is_said_soon(node: Node) -> None:
+def test_a_wrong_address_is_said(node: Node) -> None:
     reader = batch_reader(node, subscribe="x", kafka_bootstrap_servers="127.0.0.1:1")
-    started = time.monotonic()
     with pytest.raises(SparkError, match=r"no broker answers at kafka.bootstrap.servers='127.0.0.1:1'.*127.0.0.1:1"):
         reader.partitions()
-    assert time.monotonic() - started < DEADLINE_S
 
 
 def test_splits_are_cut_and_read_exactly(node: Node, topic: str) -> None:

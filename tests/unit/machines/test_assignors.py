@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from itertools import product
 from random import Random
-from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +17,7 @@ from goqueue.machines.assignors import (
     round_robin,
     uniform,
 )
+from tests.steps import Steps
 
 Partition = tuple[str, int]
 Members = dict[str, Subscriber[str]]
@@ -238,7 +238,7 @@ def test_f268_diff_applied_to_the_old_gives_the_new(
 
 
 def test_a_thousand_members_and_ten_thousand_partitions_are_assigned_at_once() -> None:
-    """Well under 200 ms each on an idle machine; ten times that here, because tests share theirs."""
+    """In well under 200 ms: of the two million pairs of a member and a partition, hardly any is looked at."""
     random = Random(848)
     topics = {f"t{number:03}": 100 for number in range(100)}
     same = equals(1000, topics)
@@ -246,9 +246,10 @@ def test_a_thousand_members_and_ten_thousand_partitions_are_assigned_at_once() -
     for members in (same, mixed):
         assigned = uniform(members, topics)
         members["newcomer"] = Subscriber(frozenset(topics))
-        began = process_time()
-        after = uniform(again(members, assigned), topics)
-        assert process_time() - began < 2
+        before = again(members, assigned)
+        with Steps() as steps:
+            after = uniform(before, topics)
+        assert steps.count < 400_000
         assert moves(assigned, after) == len(after["newcomer"])
 
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from goqueue.broker.topics import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.compactions import RunPlan
-from goqueue.node.node import Node
+from goqueue.node.node import DoorStaysShut, Node
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.storage import compaction
@@ -94,7 +94,7 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
         first = Node(QUIET, MemoryDisk(), compact=never)
         opened = await first.open()
         disk = MemoryDisk()
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(DoorStaysShut, match=r"kafka door at .*: Address already in use"):
             await Node(Settings(kafka=opened.kafka, http=ANY_PORT, grpc=ANY_PORT), disk, compact=never).open()
         disk.lock("lock").release()
         await first.close()

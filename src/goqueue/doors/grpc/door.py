@@ -1,7 +1,9 @@
 """The listener: grpc's own server on our event loop, with limits."""
 
+import asyncio
 import errno
 import os
+import socket
 from dataclasses import dataclass
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -106,12 +108,11 @@ class GrpcDoor:
             names = [service.full_name for service, _ in services]
             reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
         shown = f"[{host}]" if ":" in host else host
+        await _try_address(host, port)
         try:
             real = server.add_insecure_port(f"{shown}:{port}")
-        except RuntimeError:
-            raise OSError(
-                errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}, or no address here", f"{shown}:{port}"
-            ) from None
+        except RuntimeError as error:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)) from error
         await server.start()
         return host, real
 
@@ -126,3 +127,21 @@ class GrpcDoor:
             self.stop_reading()
             await self._server.stop(self.limits.drain_s_max)
             self._server = None
+
+
+async def _try_address(host: str, port: int) -> None:
+    """OSError that says why nobody can listen there: grpc itself says only that, and writes to stderr on its own."""
+    failure: OSError | None = None
+    for family, kind, protocol, _, address in await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                failure = failure or error
+            else:
+                return
+    if failure:
+        raise failure
