@@ -7,6 +7,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+WRITING = ("test_jobs_", "test_sink")
+
 settings.register_profile("goqueue", deadline=None, print_blob=True)
 settings.load_profile("goqueue")
 
@@ -25,11 +27,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Each worker takes the next test when it is done with one. Those on Spark are taken as a whole, and first: they
-    share a session, and take longest."""
+    """Each worker takes the next test when it is done with one. Those on Spark are taken as two wholes, and first: the
+    tests of a worker share a session, and take longest. Each of the two leaves half a core idle."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/integration/spark/") else nodeid
+        name = nodeid.partition("integration/spark/")[2]
+        if not name:
+            return nodeid
+        return "writing to Spark" if name.startswith(WRITING) else "reading from Spark"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneAtATime:

@@ -3,7 +3,6 @@
 import threading
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.integration.sqs_door import (
@@ -302,13 +301,3 @@ def test_a_long_poll_is_answered_when_a_message_comes(sqs: Any, sqs_door: SqsDoo
 
 def _poll(sqs_door: SqsDoor, url: str) -> list[Any]:
     return list(client_of(sqs_door.url).receive_message(QueueUrl=url).get("Messages", []))
-
-
-def test_whoever_hangs_up_takes_no_message_with_him(sqs: Any, sqs_door: SqsDoor) -> None:
-    url = make_queue(sqs)
-    headers = {"X-Amz-Target": "AmazonSQS.ReceiveMessage", "Content-Type": "application/x-amz-json-1.0"}
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(sqs_door.url, headers=headers, json={"QueueUrl": url, "WaitTimeSeconds": 20}, timeout=0.3)
-    sqs_door.wait_until(lambda b: not b.broker.receiver._parked)
-    sqs.send_message(QueueUrl=url, MessageBody="for the next one")
-    assert len(receive(sqs, url, wait=5)) == 1

@@ -100,8 +100,11 @@ class Cluster:
             self._clock = LoopClock()
         return self._clock
 
-    async def start(self) -> None:
-        """Until one of the servers has answered."""
+    async def start(self, absent_s_max: float | None = None) -> None:
+        """Until one of the servers has answered. `absent_s_max`: for how long there may be none, if not for as long as
+        a request may take. One that is there and slow is waited for.
+        """
+        await self.retry(self._any_connection, None if absent_s_max is None else self.clock.time_s() + absent_s_max)
         await self.refresh(())
 
     async def close(self) -> None:

@@ -29,19 +29,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FIRST_ANSWER_S_MAX = 10.0
-"""A wrong address should be told soon."""
+ABSENT_S_MAX = 3.0
+"""At the start: a wrong address is told soon."""
 PATIENCE_S = 60.0
-"""A broker that restarts is waited for."""
+"""In the middle: a broker that restarts is waited for."""
 
 
 class Brokers:
     """`with Brokers(servers) as brokers: brokers.run(offsets_at(brokers.cluster, ...))`"""
 
-    def __init__(self, servers: str, client_id: str = "goqueue-spark", first_s_max: float = FIRST_ANSWER_S_MAX) -> None:
-        """`first_s_max`: how long there may be no broker at the start. Later on, one is waited for PATIENCE_S."""
+    def __init__(self, servers: str, client_id: str = "goqueue-spark", absent_s_max: float = ABSENT_S_MAX) -> None:
+        """`absent_s_max`: how long there may be no broker at first. Later on, one is waited for PATIENCE_S."""
         self.servers = servers
-        self.cluster = Cluster(servers, client_id=client_id, limits=Limits(first_s_max, first_s_max))
+        self.cluster = Cluster(servers, client_id=client_id, limits=Limits(request_s_max=PATIENCE_S))
+        self._absent_s_max = absent_s_max
         self._portal = Portal("goqueue spark")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -71,14 +72,13 @@ class Brokers:
     def __enter__(self) -> "Brokers":
         self._portal.start()
         try:
-            self.run(self.cluster.start())
+            self.run(self.cluster.start(self._absent_s_max))
         except (ConnectionLost, TimedOut) as error:
             self._portal.stop()
             raise SparkError(f"no broker answers at kafka.bootstrap.servers={self.servers!r}: {error}") from None
         except BaseException:
             self._portal.stop()
             raise
-        self.cluster.limits = Limits(request_s_max=PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
-from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
@@ -223,7 +223,8 @@ class BrokerLife:
             broker = running.node.broker
             door: KafkaDoor | HttpDoor | GrpcDoor
             if name == "kafka":
-                door = KafkaDoor(broker)
+                # Requests gather for no time: a virtual clock would let nobody read them any more.
+                door = KafkaDoor(broker, KafkaLimits(gather_ms=0))
             elif name == "grpc":
                 door = _grpc_door(broker)
             else:

@@ -7,6 +7,8 @@ from typing import Any
 from goqueue.model.schemas import InvalidSchema
 
 NAMED = frozenset(("record", "error", "enum", "fixed"))
+KINDS = NAMED | {"array", "map"}
+PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 FIXED_BYTES_MAX = 1 << 30
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,7 +31,7 @@ class Names:
         if isinstance(schema, str):
             return schema, {"type": schema}
         kind = schema["type"]
-        if kind in self._named:
+        if kind in self._named and kind not in KINDS:  # a record may be called "record"
             return self.look_up(kind)
         return ("record" if kind == "error" else kind), schema
 
@@ -59,6 +61,8 @@ def check_types(names: Names) -> None:
             continue
         if kind in NAMED:
             _check_names(kind, str(said["name"]).split("."))
+            if short_name(said) in PRIMITIVES:
+                raise InvalidSchema(f"not an Avro schema: a {kind} cannot be called {short_name(said)!r}")
         if kind == "record":
             _check_names("field", [field["name"] for field in said["fields"]], unique=True)
             left += [field["type"] for field in said["fields"]]

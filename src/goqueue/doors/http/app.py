@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from starlette.middleware.cors import CORSMiddleware
 
 from goqueue.broker.broker import Broker
-from goqueue.doors.http.asgi import App, Message, Receive, Scope, Send, answer_error, header
+from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
@@ -17,6 +17,7 @@ from goqueue.doors.http.operation import SLASH_SIGN, Operation
 from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.asgi import App, Message, Receive, Scope, Send
 
 PREFIX = "/v1"
 NOT_LIMITED = frozenset({"health", "healthz", "readyz", "livez", "metrics", "version"})

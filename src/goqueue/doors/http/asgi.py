@@ -2,26 +2,19 @@
 half of the requests.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from goqueue.doors.http.errors import TOO_LARGE, HttpError
+from goqueue.wire.asgi import Receive, Scope, Send
 from goqueue.wire.rest.common import ErrorReply
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
 JSON = b"application/json"
 PARKED = "goqueue.parked"
 """In the state of a scope, if the listener is ours: the tasks of requests that wait for something to happen."""
-ENDS_WITH_CLIENT = "goqueue.ends_with_client"
-"""In a scope: the request is of no use to a client that is gone, or that may be."""
 LENGTH_DIGITS_MAX = 18
 
 _encode = msgspec.json.Encoder().encode

@@ -9,9 +9,10 @@ from typing import cast
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from goqueue.doors.http.asgi import PARKED, App
+from goqueue.doors.http.asgi import PARKED
 from goqueue.doors.http.listener import HttpConnection, HttpLimits
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.asgi import App
 
 BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10

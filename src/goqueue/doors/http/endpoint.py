@@ -8,24 +8,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from goqueue.doors.http.asgi import (
-    ENDS_WITH_CLIENT,
-    PARKED,
-    ClientGone,
-    Receive,
-    Scope,
-    Send,
-    answer,
-    answer_error,
-    answer_json,
-    header,
-    read_body,
-)
+from goqueue.doors.http.asgi import PARKED, ClientGone, answer, answer_error, answer_json, header, read_body
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, UNAVAILABLE, HttpError, status_and_code
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30

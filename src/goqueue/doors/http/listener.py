@@ -15,8 +15,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from goqueue.doors.http.asgi import ENDS_WITH_CLIENT
 from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_SLOW, UNAVAILABLE
+from goqueue.wire.asgi import ENDS_WITH_CLIENT
 from goqueue.wire.rest.common import ErrorReply
 
 HEADER_OVERHEAD_BYTES = 4

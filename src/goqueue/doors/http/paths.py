@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from goqueue.doors.http.asgi import App
+from goqueue.wire.asgi import App
 
 
 class Node:

@@ -23,9 +23,6 @@ JOIN_BYTES_MAX = 64 * 1024
 
 REQUESTS_AHEAD = 5
 """Clients that care for the order of their requests have at most so many unanswered."""
-GATHER_MS = 1
-"""A client that has more does not wait for its replies: its requests may gather for so long, since to wake up for a few
-costs more than to serve them."""
 
 FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
@@ -55,6 +52,9 @@ class Limits(Protocol):
     """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
     pending_max: int
     """Requests of one connection that may wait for their replies; more are not read."""
+    gather_ms: int
+    """A client that has more than REQUESTS_AHEAD unanswered does not wait for its replies: its requests may gather for
+    so long, since to wake up for a few costs more than to serve them."""
     frame_ms_max: int
     """How long a frame may take to arrive once it has begun."""
     write_ms_max: int
@@ -248,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
     def _gather(self, nbytes: int) -> None:
         """Not where much comes at once anyway."""
         if self._gather_timer is None and self._frame is None and nbytes < len(self._shared) // 2:
-            self._gather_timer = self._clock.call_after(GATHER_MS, self._gathered)
+            self._gather_timer = self._clock.call_after(self._limits.gather_ms, self._gathered)
             self._update_reading()
 
     def _gathered(self) -> None:

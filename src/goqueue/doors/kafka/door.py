@@ -32,6 +32,7 @@ class KafkaLimits:
     frame_bytes_max: int = 8 * 1024 * 1024
     produce_bytes_max: int = 100 * 1024 * 1024
     pending_max: int = 200
+    gather_ms: int = 1
     frame_ms_max: int = 60_000
     write_ms_max: int = 60_000
     drain_ms_max: int = 2_000

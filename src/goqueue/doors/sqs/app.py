@@ -4,7 +4,6 @@ It has no listener of its own: the HTTP door gives it what is for it. Signatures
 there are no keys to check them with.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +15,8 @@ from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import AllQueues
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.sqs.errors import SqsError
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 ACCOUNT_ID = "000000000000"
 REGION = "goqueue"
@@ -51,7 +47,7 @@ class SqsApp:
             if not future.done():
                 future.set_result([])
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise ValueError(f"only http is spoken here, not {scope['type']}")
         try:
@@ -62,7 +58,7 @@ class SqsApp:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, scope: Message, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         content_type = (b"content-type", CONTENT_TYPE)
         try:
             answer = await self._handle(scope, receive)
@@ -79,7 +75,7 @@ class SqsApp:
         headers = [content_type, (b"x-amzn-query-error", f"{kind.code};{whose}".encode())]
         return kind.status, headers, _encode({"__type": f"{kind.shape}#{failed.name}", "message": str(failed)})
 
-    async def _handle(self, scope: Message, receive: Receive) -> dict[str, Any]:
+    async def _handle(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         headers = dict(scope["headers"])
         target = headers.get(TARGET, b"").decode("latin-1")
         action = ACTIONS.get(target.removeprefix(SERVICE)) if target.startswith(SERVICE) else None
@@ -91,10 +87,11 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        call = Call(self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(receive))
+        call = Call(self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         return await action.handle(call, request)
 
-    async def _gone(self, receive: Receive) -> None:
+    async def _gone(self, scope: Scope, receive: Receive) -> None:
+        scope[ENDS_WITH_CLIENT] = True
         while not self._has_stopped and (await receive())["type"] != "http.disconnect":
             pass
 

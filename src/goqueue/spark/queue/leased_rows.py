@@ -27,7 +27,7 @@ def read_lease(servers: str, lease: Lease, schema: StructType) -> Iterator[pa.Re
     stored = [field for field in wanted if field.name not in (COUNT, RECEIPT)]
     if OFFSET not in wanted.names:
         stored.append(pa.field(OFFSET, pa.int64()))
-    with Brokers(servers, first_s_max=PATIENCE_S) as brokers:
+    with Brokers(servers, absent_s_max=PATIENCE_S) as brokers:
         topic: Topic = brokers.run(brokers.cluster.topic(lease.topic))
         rows = Rows(pa.schema(stored), Home(topic.name, topic.id, lease.partition))
         for runs in close_together(lease.runs):

@@ -16,7 +16,7 @@ from goqueue.spark.versions import arrow_schema
 def read_range(servers: str, wanted: Range, schema: StructType, options: FetchOptions) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in batches of a size that Spark likes."""
     # A broker that restarts just now is no reason to fail a task: the driver has reached it a moment ago.
-    with Brokers(servers, first_s_max=PATIENCE_S) as brokers:
+    with Brokers(servers, absent_s_max=PATIENCE_S) as brokers:
         topic: Topic = brokers.run(brokers.cluster.topic(wanted.topic))
         rows = Rows(arrow_schema(schema), Home(topic.name, topic.id, wanted.partition))
         fetcher = RangeFetcher(brokers, wanted, options)

@@ -14,7 +14,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidName
 from goqueue.model.moments import shown
 from goqueue.records.partitioners import Partitioner
-from goqueue.spark.connect import Brokers
+from goqueue.spark.connect import PATIENCE_S, Brokers
 from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows, rows_of
 from goqueue.spark.sink.encode import Encoded, encode
@@ -67,7 +67,7 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
     first = next(rows, None)
     if first is None:
         return Written(0, None)
-    with Brokers(plan.servers) as brokers:
+    with Brokers(plan.servers, absent_s_max=PATIENCE_S) as brokers:
 
         def partitions(topic: str) -> int:
             try:

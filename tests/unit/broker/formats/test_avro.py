@@ -152,6 +152,7 @@ BAD_SCHEMAS = [
     '{"type": "fixed", "name": "F", "size": -1}',
     '{"type": "fixed", "name": "F", "size": "many"}',
     '{"type": "array"}',
+    '{"type": "enum", "name": "a.string", "symbols": []}',
     '["null", "null"]',
     '[["null"]]',
     "[" * 100 + "]" * 100,
@@ -163,6 +164,14 @@ BAD_SCHEMAS = [
 def test_what_is_no_schema_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(InvalidSchema, match=r".{10}"):
         AvroSchema(text)
+
+
+@pytest.mark.parametrize("name", ["record", "array"])
+def test_a_record_may_be_called_as_a_kind_of_types_is(name: str) -> None:
+    schema = avro(record(field("next", ["null", name]), field("list", {"type": "array", "items": "int"}), name=name))
+    assert schema.fault(b"\x00\x00", True) is None
+    assert schema.fault(b"\x02\x00\x00\x00", True) is None
+    assert schema.cannot_read(schema) == []
 
 
 def test_a_schema_may_use_what_others_define() -> None:

@@ -11,12 +11,13 @@ import uvloop
 from msgspec import Struct
 
 from goqueue.doors.http.app import HttpApp
-from goqueue.doors.http.asgi import App, Receive, Scope, Send, answer
+from goqueue.doors.http.asgi import answer
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.http.endpoint import Methods
 from goqueue.doors.http.listener import HttpLimits
 from goqueue.doors.http.operation import Events, Operations
 from goqueue.testing import broker
+from goqueue.wire.asgi import App, Receive, Scope, Send
 
 GET = b"GET /health HTTP/1.1\r\nHost: goqueue\r\n\r\n"
 SOON_S = 0.05

@@ -1,7 +1,7 @@
 """Who sends without waiting for replies is read in larger pieces; nobody else notices."""
 
-from goqueue.doors.kafka.connection import GATHER_MS, RECEIVE_BYTES, REQUESTS_AHEAD
-from tests.unit.doors.kafka.test_connection import Line, framed
+from goqueue.doors.kafka.connection import RECEIVE_BYTES, REQUESTS_AHEAD
+from tests.unit.doors.kafka.test_connection import Line, SmallLimits, framed
 from tests.unit.doors.kafka.transports import feed
 
 
@@ -10,7 +10,7 @@ def test_requests_of_a_client_that_does_not_wait_for_replies_gather_for_a_moment
     feed(line.connection, framed(*[b"x"] * (REQUESTS_AHEAD + 1)))
     assert bytes(line.transport.written) == b"<x>" * (REQUESTS_AHEAD + 1)
     assert not line.is_reading()
-    line.clock.advance(GATHER_MS)
+    line.clock.advance(SmallLimits.gather_ms)
     assert line.is_reading()
 
 
@@ -39,7 +39,7 @@ def test_requests_of_earlier_reads_count_until_they_are_answered() -> None:
     assert line.is_reading()
     feed(line.connection, framed(b"x"))
     assert not line.is_reading()
-    line.clock.advance(GATHER_MS)
+    line.clock.advance(SmallLimits.gather_ms)
     assert line.is_reading()
 
 

@@ -14,6 +14,7 @@ from goqueue.doors.sqs.app import SqsApp
 from goqueue.doors.sqs.handlers import table
 from goqueue.machines.controller import PartitionLimits
 from goqueue.testing import MemoryBroker, broker
+from tests.unit.testing.loops import in_loop, turn
 
 
 class Client:
@@ -175,3 +176,20 @@ async def test_a_queue_that_the_node_has_no_partitions_for_is_refused(client: Cl
     store._controller._limits = PartitionLimits(in_all=5)
     assert (await client.ask("CreateQueue", QueueName="second", status=400)).startswith("InvalidParameterValue")
     assert await client.b.topics() == ["first"]
+
+
+@in_loop
+async def test_whoever_hangs_up_takes_no_message_with_him() -> None:
+    """In virtual time: nobody waits for the end of the poll."""
+    async with broker(http=True) as b:
+        await b.create_topic("orders", partitions=1)
+        host, port = b.http.removeprefix("http://").split(":")
+        _, client = await asyncio.open_connection(host, int(port))
+        body = json.dumps({"QueueUrl": f"{b.http}/000000000000/orders", "WaitTimeSeconds": 20})
+        head = "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\n"
+        client.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        while not b.broker.receiver._parked:
+            await turn()
+        client.close()
+        while b.broker.receiver._parked:
+            await turn()

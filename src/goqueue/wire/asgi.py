@@ -1,0 +1,13 @@
+"""What a listener and the applications behind it say to each other."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+ENDS_WITH_CLIENT = "goqueue.ends_with_client"
+"""In a scope: the request is of no use to a client that is gone, or that may be."""
