@@ -25,7 +25,7 @@ test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
 	@$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8 $(ARGS)
 
 test-spark: .venv/.ready-dev  ## run all tests on Spark, also those that take it long
-	@$(BIN)/python -m pytest -m "long or not long" tests/integration/spark $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "long or not long" tests/integration/spark $(ARGS)
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check

@@ -197,8 +197,9 @@ def serve_hello() -> None:
 
     import uvloop
 
-    from goqueue.doors.http.asgi import Receive, Scope, Send, answer
+    from goqueue.doors.http.asgi import answer
     from goqueue.doors.http.door import HttpDoor
+    from goqueue.wire.asgi import Receive, Scope, Send
 
     async def hello(_scope: Scope, receive: Receive, send: Send) -> None:
         await receive()

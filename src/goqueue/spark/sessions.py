@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from goqueue.spark.errors import SparkError
@@ -30,6 +31,23 @@ for argument do
     esac
 done
 exec {java} "$@"
+"""
+
+# Spark puts its own zip of pyspark before everything else. What is imported from there is compiled anew by every
+# process, which takes each a second or more; the installed package is the same, and compiled.
+_PYTHON = """#!/bin/sh
+path=
+set -f
+IFS=:
+for part in $PYTHONPATH; do
+    case $part in
+    {spark}/*) ;;
+    *) path=${{path:+$path:}}$part ;;
+    esac
+done
+unset IFS
+export PYTHONPATH="$path"
+exec {python} "$@"
 """
 
 _LOG_SETTINGS = """
@@ -75,7 +93,6 @@ def session(name: str = "goqueue", master: str | None = None, options: Mapping[s
 
     `options` are Spark's own, by name: {"spark.sql.shuffle.partitions": "8"}.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(name)
     settings = dict(_QUIET_AND_LOCAL)
@@ -84,9 +101,11 @@ def session(name: str = "goqueue", master: str | None = None, options: Mapping[s
         builder = builder.master(where)
         if where.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            os.environ.setdefault("PYSPARK_PYTHON", _python())
             settings |= _LOOPBACK
         os.environ["JAVA_HOME"] = java_home()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_log_settings()}"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in (settings | dict(options or {})).items():
         builder = builder.config(key, value)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -130,6 +149,17 @@ def _wrapped(java: Path) -> str:
     (home / "bin").mkdir(exist_ok=True)
     _write_once(home / "bin" / "java", text, 0o700)
     return str(home)
+
+
+def _python() -> str:
+    """This one, for Spark's processes on this machine; they start faster if they need not compile pyspark."""
+    spark = str(Path(pyspark.__file__).parent)
+    if os.environ.get("SPARK_HOME", spark) != spark:
+        return sys.executable  # another Spark has another pyspark
+    text = _PYTHON.format(spark=shlex.quote(spark), python=shlex.quote(sys.executable))
+    path = _own_directory(f"python-{sha256(text.encode()).hexdigest()[:12]}") / "python"
+    _write_once(path, text, 0o700)
+    return str(path)
 
 
 def _log_settings() -> Path:
