@@ -24,8 +24,8 @@ run: .venv/.ready-run  ## start a node on ./data
 test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
 	@$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8 $(ARGS)
 
-test-spark: .venv/.ready-dev  ## run all tests on Spark, also those that take it long
-	@$(BIN)/python -m pytest -n 2 -m "long or not long" tests/integration/spark $(ARGS)
+test-spark: .venv/.ready-dev  ## run the tests on Spark alone
+	@$(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check

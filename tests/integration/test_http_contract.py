@@ -15,8 +15,8 @@ from tests.integration.process import DEADLINE_S, Node
 HOOKS = Path(__file__).with_name("contract_hooks.py")
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 SEED = 20261116
-BUDGET_S = 60
-EXAMPLES_MAX = 8
+EXAMPLES_MAX = 3
+"""Of each operation, beside those that cover its schema: some fifty."""
 NEVER_ENDS = "follow"
 """Its events go on until the client leaves: it has tests of its own."""
 NOT_PROMISED = "positive_data_acceptance"
@@ -43,7 +43,7 @@ def test_the_node_keeps_to_its_document(own_node: Node, tmp_path: Path) -> None:
         operations = sum(map(len, client.get("/openapi.json").json()["paths"].values()))
     command = [str(SCHEMATHESIS), "run", f"{own_node.url}/openapi.json", "--url", own_node.url, "--no-color"]
     command += ["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", str(EXAMPLES_MAX)]
-    command += ["--max-time", str(BUDGET_S), "--seed", str(SEED), "--generation-database", "none"]
+    command += ["--seed", str(SEED), "--generation-database", "none"]
     command += ["--exclude-path-regex", NEVER_ENDS, "--exclude-checks", NOT_PROMISED]
     command += ["--request-timeout", str(DEADLINE_S), "--warnings", "off", "--continue-on-failure"]
     command += ["--report", "json", "--report-json-path", str(tmp_path / "report.json")]
@@ -61,6 +61,6 @@ def test_the_node_keeps_to_its_document(own_node: Node, tmp_path: Path) -> None:
     (tested,) = re.findall(r"^ +Tested: (\d+)$", result.stdout, re.MULTILINE)
     assert int(tested) == operations - len((NEVER_ENDS, "the document itself"))
     (generated,) = re.findall(r"(\d+) generated", result.stdout)
-    assert int(generated) > 3 * operations  # on a busy machine; usually ten times as many
+    assert int(generated) > 40 * operations
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert '"stack"' not in own_node.log_file.read_text("utf-8")

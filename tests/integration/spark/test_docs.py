@@ -13,7 +13,6 @@ from tests.integration.topics import create_topic
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 
 
-@pytest.mark.long
 def test_the_examples_of_the_spark_page_run(
     spark: SparkSession,
     own_node: Node,

@@ -151,7 +151,6 @@ def count_in_a_stream(spark: SparkSession, node: Node, topic: str, tmp_path: Pat
     return spark.table("typed").count()
 
 
-@pytest.mark.long
 def test_json_and_protobuf_become_columns(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     plain, proto = make_topic(partitions=1), make_topic(partitions=1)
     schema = {

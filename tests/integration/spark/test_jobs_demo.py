@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 DEMO = Path(__file__).parents[3] / "examples" / "orders" / "demo.py"
 
 
-@pytest.mark.long
 def test_the_worked_example_runs_to_its_end(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

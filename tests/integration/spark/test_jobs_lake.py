@@ -35,7 +35,6 @@ def read(rows: DataFrame) -> list[tuple[bytes, Place]]:
     return sorted((bytes(row.value), (row.partition, row.offset)) for row in found)
 
 
-@pytest.mark.long
 def test_a_topic_goes_to_the_lake_and_its_tail_is_read_after_it(
     jobs: Jobs,
     spark: SparkSession,
@@ -75,7 +74,6 @@ def test_a_topic_goes_to_the_lake_and_its_tail_is_read_after_it(
     assert read(spark.read.parquet(out)) == sorted(everything.items())
 
 
-@pytest.mark.long
 def test_what_was_archived_comes_back_in_order_and_once(
     jobs: Jobs,
     spark: SparkSession,
@@ -132,7 +130,6 @@ def _stop_after_commit(checkpoints: Path) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.long
 def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_it_is_told_to_stop(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -149,7 +146,6 @@ def test_an_archive_whose_checkpoint_is_lost_goes_on_where_the_lake_ends_until_i
     assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
-@pytest.mark.long
 def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -187,7 +183,6 @@ def test_an_archive_that_is_killed_in_its_first_batch_begins_where_it_began(
         assert read(Lake(spark, str(lake)).read(topic)) == sorted(published.items())
 
 
-@pytest.mark.long
 def test_consumed_records_in_a_file_are_compared_with_the_topic(
     jobs: Jobs, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -206,7 +201,6 @@ def test_consumed_records_in_a_file_are_compared_with_the_topic(
     assert "there is no 'nowhere.parquet'" in said["error"]
 
 
-@pytest.mark.long
 def test_values_are_archived_by_their_schema(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

@@ -45,7 +45,6 @@ async def work(node: Node, topic: str, group: str, messages: int) -> None:
     await worker.run()
 
 
-@pytest.mark.long
 def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     jobs: Jobs, spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path, group: str
 ) -> None:
@@ -122,7 +121,6 @@ def test_runs_are_taken_apart_and_a_delayed_message_is_one_with_its_second_place
     assert measuring.began_between(steps, noon_ms, noon_ms + 1).count() == len(found)
 
 
-@pytest.mark.long
 def test_the_pipelines_of_the_page_run(
     jobs: Jobs, spark: SparkSession, node: Node, tmp_path: Path, make_topic: CreateTopic
 ) -> None:

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.spark.reading import publish
@@ -24,7 +22,6 @@ print(spark._jvm.System.getProperty("java.home"), spark.read.parquet(lake).count
 """
 
 
-@pytest.mark.long
 def test_the_packaged_java_runs_a_query(node: Node, make_topic: CreateTopic, tmp_path: Path) -> None:
     topic = make_topic(1)
     publish(node, topic, [b"one", b"two", b"three"])

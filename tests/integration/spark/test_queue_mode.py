@@ -83,7 +83,6 @@ def test_poison_ends_in_the_dead_letters_and_the_stream_goes_on(
     assert [sum(each) for each in zip(*counts)] == [0, 10, 5, 0]
 
 
-@pytest.mark.long
 def test_rows_carry_what_settling_needs_and_a_sink_settles_them(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
@@ -146,7 +145,6 @@ def test_other_workers_share_the_group(spark: SparkSession, node: Node, tmp_path
     assert len(by_spark) >= 500
 
 
-@pytest.mark.long
 def test_a_driver_that_is_killed_goes_on_with_the_same_rows(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     publish(node, "killed", [f"{number}" for number in range(100)])
     sink = tmp_path / "sink"
@@ -173,7 +171,6 @@ def test_a_driver_that_is_killed_goes_on_with_the_same_rows(spark: SparkSession,
         assert list(admin.leases("killed-group")) == []
 
 
-@pytest.mark.long
 def test_what_a_queue_cannot_be_is_told_in_one_line(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     publish(node, "told", ["a"])
     asked = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).option("mode", "queue")
@@ -217,7 +214,6 @@ def test_typed_rows_are_leased_and_a_bad_one_is_kept_ends_the_query_or_is_buried
             assert [each.value for each in admin.dead_letters(topic)] == ([bad] if bad_rows == "deadletter" else [])
 
 
-@pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -61,7 +60,6 @@ def end_of(query: StreamingQuery) -> object:
     return progress and json.loads(progress.json)["sources"][0]["endOffset"]
 
 
-@pytest.mark.long
 def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_node: Node, tmp_path: Path) -> None:
     one, two = "orders-1", "orders-2"
     create_topic(own_node.address, one, 1)
@@ -101,7 +99,6 @@ def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_no
     )
 
 
-@pytest.mark.long
 def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:

@@ -57,7 +57,6 @@ def numbers(frame: DataFrame) -> list[tuple[int, int]]:
     return [(row.partition, int(bytes(row.value)[:6])) for row in rows]
 
 
-@pytest.mark.long
 def test_segments_are_what_the_topic_holds(
     spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -113,7 +112,6 @@ def damage(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "why"),
     [

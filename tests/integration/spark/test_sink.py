@@ -94,7 +94,6 @@ def test_many_rows_arrive_once_and_a_task_that_fails_takes_all_with_it(
     )
 
 
-@pytest.mark.long
 def test_the_examples_of_the_page_run(
     spark: SparkSession, own_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +129,6 @@ BAD = {
 }
 
 
-@pytest.mark.long
 def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(PARTITIONS)
     fine = spark.sql("SELECT 'x' AS value")

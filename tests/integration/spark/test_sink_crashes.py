@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-import pytest
 from pyspark.sql import SparkSession
 
 from goqueue.spark.sink.task import CHUNK_ROWS
@@ -75,7 +74,6 @@ def running(kind: str, node: Node, topic: str, directory: Path) -> Iterator[Driv
             shutil.rmtree(SPARK_HOME / "work" / driver.started.read_text(), ignore_errors=True)
 
 
-@pytest.mark.long
 def test_a_stream_is_exact_over_kills_of_its_driver_and_of_the_node(
     spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
@@ -108,7 +106,6 @@ def test_a_stream_is_exact_over_kills_of_its_driver_and_of_the_node(
     assert found == Counter(f"{number}-{line}".encode() for number in range(FILES) for line in range(LINES))
 
 
-@pytest.mark.long
 def test_a_job_is_exact_over_the_kill_of_an_executor(own_node: Node, make_topic: CreateTopic, tmp_path: Path) -> None:
     topic = make_topic(PARTITIONS)
     with running("job", own_node, topic, tmp_path) as driver:

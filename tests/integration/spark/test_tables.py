@@ -143,7 +143,6 @@ def test_a_table_without_splits_is_empty(own_node: Node) -> None:
         assert list(reader.read(InputPartition(None))) == []
 
 
-@pytest.mark.long
 def test_what_cannot_be_read_is_told_in_one_line(spark: SparkSession, node: Node) -> None:
     server = {"goqueue.server": node.url}
     wrong = {
