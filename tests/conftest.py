@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-WRITING = ("test_jobs_", "test_sink")
+JOBS_AND_SINK = ("test_jobs_", "test_sink")
 
 settings.register_profile("goqueue", deadline=None, print_blob=True)
 settings.load_profile("goqueue")
@@ -34,7 +34,7 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
         name = nodeid.partition("integration/spark/")[2]
         if not name:
             return nodeid
-        return "writing to Spark" if name.startswith(WRITING) else "reading from Spark"
+        return "Spark: jobs and sink" if name.startswith(JOBS_AND_SINK) else "Spark: the rest"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneAtATime:
