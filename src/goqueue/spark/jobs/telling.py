@@ -84,7 +84,8 @@ class Totals:
     def __str__(self) -> str:
         facts = self.facts()
         how_large = "" if self.bytes is None else f" {size(self.bytes)},"
-        return f"{self.records:,} messages,{how_large} {facts['seconds']:.1f} s, {facts['rows_per_second']:,} a second"
+        what = "message" if self.records == 1 else "messages"
+        return f"{self.records:,} {what},{how_large} {facts['seconds']:.1f} s, {facts['rows_per_second']:,} a second"
 
 
 def size(size_bytes: float) -> str:
