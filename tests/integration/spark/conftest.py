@@ -1,5 +1,5 @@
-"""One Spark session for all of these tests: it costs more to start than most tests take. They run in one worker:
-`tests/conftest.py` sees to it."""
+"""One Spark session for all of these tests in a worker: it costs more to start than most tests take. They run in two
+workers at most: `tests/conftest.py` sees to it."""
 
 import os
 from collections.abc import Iterator

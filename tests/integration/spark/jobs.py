@@ -30,7 +30,6 @@ class Jobs:
     def __call__(self, job: ModuleType, *words: str, code: int = 0) -> dict[str, Any]:
         """What it said, as JSON."""
         asked = ["--kafka", self._node.address, "--server", self._node.url, "-o", "json"]
-        self._capsys.readouterr()  # what was said before, by whomever
         self._capsys.readouterr()  # what was said before is not the job's
         found = job.main([*words, *asked])
         said = self._capsys.readouterr()
