@@ -95,15 +95,17 @@ class Fetcher:
     def gather(self, wants: Sequence[Want], limits: Limits, known: Sequence[Got | None] = ()) -> list[Got]:
         """`known`: what was got before, where it would be the same again."""
         room = limits.max_bytes
+        has_some = False
         found = []
         for number, want in enumerate(wants):
             got = known[number] if known else None
             if got is None:
                 got = self._read(want, limits, room)
             if got.size:
-                if got.size > room < limits.max_bytes:  # only the first batch of all may be larger than asked for
+                if has_some and (got.size > room or got.size > want.max_bytes):
+                    # Only the first batch of all may be larger than asked for.
                     got = msgspec.structs.replace(got, piece=None, size=0, aborted=())
-                    room = 0
+                has_some = True
                 room = max(0, room - got.size)
             found.append(got)
         return found

@@ -27,29 +27,32 @@ class LeasedSlices(NamedTuple):
     """What is not: it did not fit."""
 
 
-def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int) -> LeasedSlices:
-    """At least one batch, whatever its size: a consumer must get past it."""
+def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, is_first: bool = True) -> LeasedSlices:
+    """Whole batches of `bytes_max` together. `is_first`: nothing else is in the answer, so the first batch comes
+    whatever its size, because a consumer must get past it.
+    """
     slices: list[Slice] = []
     taken: list[LeasedRun] = []
     left_out: list[LeasedRun] = []
     room = bytes_max
     reached = -1
     """Everything below it that was asked for is in `slices`, or gone."""
+    is_full = False
     for run in sorted(runs):
-        if run.last >= reached:
-            if room <= 0 and slices:
-                left_out.append(run)
-                continue
+        if not is_full and run.last >= reached:
             for piece in _pieces(replica, max(run.first, reached), run.last, max(room, ONE_BATCH)):
+                if piece.length > room and (slices or not is_first):
+                    is_full = True
+                    break
                 slices.append(piece)
                 room -= piece.length
                 reached = piece.next_offset
-                if room <= 0:
-                    break
             else:
                 reached = max(reached, run.last + 1)
         if reached > run.last:
             taken.append(run)
+        elif reached <= run.first:
+            left_out.append(run)
         else:
             taken.append(run._replace(last=reached - 1))
             left_out.append(run._replace(first=reached))
@@ -66,7 +69,7 @@ def _pieces(replica: Replica, offset: int, last: int, bytes_max: int) -> Iterato
             return
         yield piece
         offset = piece.next_offset
-        bytes_max -= piece.length
+        bytes_max = max(ONE_BATCH, bytes_max - piece.length)
 
 
 class LeasedRecords:

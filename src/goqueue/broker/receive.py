@@ -210,17 +210,21 @@ class Receiving:
             if records <= 0 or size <= 0:
                 break
             try:
-                leased = self._take_from(place, records, size)
+                leased = self._take_from(place, records, size, is_first=size == self._request.bytes_max)
             except GoQueueError as error:
                 self._failed.append(LeasedPlace(place.topic, place.partition, error))
                 continue
-            if leased is not None and leased.slices is not None:
+            if leased is None or leased.slices is None:
+                continue
+            if leased.slices.runs:
                 found.append(leased)
                 records -= sum(run.last - run.first + 1 for run in leased.slices.runs)
                 size -= sum(piece.length for piece in leased.slices.slices)
+            if leased.slices.left_out:
+                break  # full: what is leased behind it would be given back as well
         return found
 
-    def _take_from(self, place: Place, records_max: int, bytes_max: int) -> LeasedPlace | None:
+    def _take_from(self, place: Place, records_max: int, bytes_max: int, *, is_first: bool) -> LeasedPlace | None:
         receiver, request = self._receiver, self._request
         replica = receiver.queues.observe(place)
         replies: list[LeaseReply | GoQueueError] = []
@@ -234,7 +238,7 @@ class Receiving:
         if not reply.runs:
             return None
         try:
-            slices = read_slices(replica, reply.runs, bytes_max)
+            slices = read_slices(replica, reply.runs, bytes_max, is_first=is_first)
         except GoQueueError:
             receiver.settle_runs(place, reply.runs, reply.lease, How.UNDO)  # it reached nobody
             raise

@@ -36,7 +36,7 @@ class Policy(msgspec.Struct, frozen=True):
     """What topic and group ask for. Not stored with deliveries: the broker tells it at every start and change."""
 
     lease_ms: int = 30_000
-    attempts_max: int = 4
+    attempts_max: int = 5
     """Deliveries that reached a consumer before a record is a dead letter; 0: however many."""
     unacked_max: int = 1000
     """Records that one consumer may hold in one place."""

@@ -36,7 +36,7 @@ class TopicOptions:
     """Whose schemas these are. Where nobody chose, and there is no such subject, it is the one called {topic}."""
     # What queue groups do with this topic.
     lease_ms: int = 30_000
-    attempts_max: int = 4
+    attempts_max: int = 5
     unacked_max: int = 1000
     retry_backoff_ms: int = 1000
     retry_backoff_max_ms: int = 60_000

@@ -185,6 +185,16 @@ def test_the_limits_of_a_partition_and_of_a_read_are_kept() -> None:
     assert [got.code for got in reader.answers[2]] == [Code.NONE, Code.NONE]
 
 
+def test_only_the_first_batch_of_a_read_may_be_larger_than_the_limit_of_its_partition() -> None:
+    reader = Reader()
+    for partition in (0, 1):
+        reader.publish("orders", b"x" * 5000, partition=partition)
+    reader.fetch(want(max_bytes=10), want(partition=1, max_bytes=10))
+    assert reader.values() == [[b"x" * 5000], []]
+    reader.fetch(want(1, max_bytes=10), want(partition=1, max_bytes=10))
+    assert reader.values(1) == [[], [b"x" * 5000]]
+
+
 def transaction(reader: Reader, value: bytes, kind: ControlKind | None, producer: int = 9) -> None:
     replica = reader.broker.topics.replica("orders", 0)
     fields: dict[str, Any] = {"producer_id": producer, "producer_epoch": 0, "transactional": True}

@@ -128,7 +128,7 @@ def test_what_did_not_reach_its_consumer_is_returned() -> None:
     node = queue_node()
     for _ in range(4):
         node.put("orders", b"x" * 1000)
-    assert len(node.receive(bytes_max=1500)) == 2
+    assert len(node.receive(bytes_max=2500)) == 2
     assert counted(node, group="workers") == {"LEASED": 4, "RETURNED": 2}
 
 

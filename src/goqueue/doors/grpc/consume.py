@@ -7,12 +7,11 @@ from goqueue.broker.filters import RecordFilter
 from goqueue.broker.follow import Follower, Piece
 from goqueue.broker.replay import Where
 from goqueue.doors.grpc.call import Call, named
-from goqueue.doors.grpc.convert import duration_ms_of, message_of, moment_ms_of, timestamp_of
+from goqueue.doors.grpc.convert import duration_ms_of, message_of, moment_ms_of, payload_bytes, timestamp_of
 from goqueue.doors.grpc.errors import GrpcError
 from goqueue.doors.grpc.serving import Writing
 from goqueue.doors.grpc.subscription import Subscription
 from goqueue.model.topics import Topic
-from goqueue.records.decode import DecodedRecord
 from goqueue.wire.grpc import consume_pb2 as pb
 
 MESSAGES_DEFAULT, MESSAGES_MAX = 100, 10_000
@@ -103,17 +102,14 @@ def _positions(call: Call, topic: Topic, request: pb.ConsumeRequest) -> dict[int
 def _batches(call: Call, topic: Topic, piece: Piece, messages_max: int, bytes_max: int) -> Iterator[pb.MessageBatch]:
     end = call.broker.topics.replica(topic.name, piece.partition).high_watermark
     missed = piece.missed
-    for records in portions(((each, weight_of(each)) for each in piece.records), messages_max, bytes_max):
+    for records in portions(
+        ((each, OVERHEAD_BYTES + payload_bytes(each)) for each in piece.records), messages_max, bytes_max
+    ):
         found = [message_of(topic.name, topic.id, piece.partition, each) for each in records]
         yield pb.MessageBatch(messages=found, high_watermark=end, missed=missed)
         missed = 0
     if missed:
         yield pb.MessageBatch(high_watermark=end, missed=missed)
-
-
-def weight_of(record: DecodedRecord) -> int:
-    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
-    return OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
 
 
 def portions(weighed: Iterable[tuple[T, int]], count_max: int, bytes_max: int) -> Iterator[list[T]]:

@@ -46,6 +46,11 @@ def duration_ms_of(name: str, given: Duration, at_least_ms: int = 0, at_most_ms:
     return duration_ms
 
 
+def payload_bytes(record: DecodedRecord) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
+
+
 def new_message(given: Publishing, now_ms: int) -> NewMessage:
     """InvalidWish or InvalidMoment: what it asks for cannot be."""
     if len(given.headers) + len(given.binary_headers) > HEADERS_MAX:

@@ -12,7 +12,7 @@ from goqueue.broker.queues import EARLIEST, Place
 from goqueue.broker.receive import LeasedPlace
 from goqueue.broker.replay import Where
 from goqueue.doors.grpc.call import Call, named
-from goqueue.doors.grpc.convert import duration_ms_of, message_of, timestamp_of, topic_partitions
+from goqueue.doors.grpc.convert import duration_ms_of, message_of, payload_bytes, timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import GrpcError, error_of
 from goqueue.doors.grpc.serving import Writing
 from goqueue.model.errors import GoQueueError
@@ -235,9 +235,10 @@ class Subscription:
             message.retry_count = run.attempt - 1
             message.receipt_handle = broker.settler.receipt(place, record.offset, leased.lease)
             message.lease_until.CopyFrom(until)
-            size += OVERHEAD_BYTES + len(record.value or b"") + len(record.key or b"")
+            weight = OVERHEAD_BYTES + payload_bytes(record)
+            size += weight
             if size > self._bytes_max and batches[-1].messages:
                 batches.append(pb.MessageBatch(high_watermark=end))
-                size = OVERHEAD_BYTES + len(record.value or b"") + len(record.key or b"")
+                size = weight
             batches[-1].messages.append(message)
         return [each for each in batches if each.messages]

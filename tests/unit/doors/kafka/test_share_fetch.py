@@ -153,6 +153,48 @@ def test_a_session_without_anything_to_read_does_not_spin() -> None:
     assert len(member.parked()) == 1
 
 
+def record_bytes(response: wire.ShareFetchResponse) -> int:
+    return sum(len(bytes(part.records)) for part in parts(response).values() if part.records)  # type: ignore[arg-type, misc]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_all_but_the_first_batch_fit_into_the_limit_of_bytes(partitions: int) -> None:
+    house = House(partitions)
+    for number in range(9):
+        house.publish(b"x" * 1000, partition=number % partitions)
+    member = Member(house, partitions=partitions)
+    one = record_bytes(Member(house, "other", partitions=partitions).fetch(max_records=1))
+    got: dict[tuple[int, int], int] = {}
+    for _ in range(4):
+        response = member.fetch(max_bytes=2 * one + one // 2)
+        assert record_bytes(response) == 2 * one
+        got |= acquired(response)
+    assert len(got) == 8
+    assert set(got.values()) == {1}, "what was left out counts as not delivered"
+
+
+def test_a_batch_larger_than_the_limit_comes_alone() -> None:
+    house = House(partitions=2)
+    for partition in (0, 1):
+        house.publish(b"x" * 1000, partition=partition)
+    member = Member(house, partitions=2)
+    first, second = member.fetch(max_bytes=10), member.fetch(max_bytes=10)
+    assert len(acquired(first)) == len(acquired(second)) == 1
+    assert acquired(first) | acquired(second) == {(0, 0): 1, (1, 0): 1}
+
+
+def test_a_record_dies_after_five_deliveries() -> None:
+    house = House()
+    house.publish(b"a")
+    member = Member(house)
+    for count in range(1, 6):
+        assert member.get() == offsets(0, count=count)
+        assert member.ack(0, 0, RELEASE) is Code.NONE
+    house.advance(10 * LEASE_MS)
+    assert member.get() == {}
+    assert house.broker.broker.topics.end_offset("orders.dlq", 0) == 1
+
+
 # -- acknowledging
 
 

@@ -141,7 +141,7 @@ def test_options_of_a_group_have_kafkas_names_and_defaults() -> None:
     assert found["share.record.lock.duration.ms"] == ("20000", SOURCE_GROUP)
     assert found["share.session.timeout.ms"] == ("45000", SOURCE_DEFAULT)
     assert found["share.heartbeat.interval.ms"] == ("3000", SOURCE_DEFAULT)
-    assert found["share.delivery.count.limit"] == ("4", SOURCE_DEFAULT)
+    assert found["share.delivery.count.limit"] == ("5", SOURCE_DEFAULT)
     assert found["share.isolation.level"] == ("read_committed", SOURCE_DEFAULT)
     assert found["unacked.max"] == ("1000", SOURCE_DEFAULT)
     assert options(house, keys=["share.auto.offset.reset"]) == {"share.auto.offset.reset": ("earliest", SOURCE_GROUP)}
@@ -188,7 +188,7 @@ def test_options_can_be_tried_taken_back_and_replaced() -> None:
     house = House(share_delivery_count_limit="9")
     config = IncrementalAlterableConfig("share.delivery.count.limit", 1, None)
     resources = [IncrementalAlterConfigsResource(GROUP_RESOURCE, GROUP, [config])]
-    for validate_only, left in ((True, ("9", SOURCE_GROUP)), (False, ("4", SOURCE_DEFAULT))):
+    for validate_only, left in ((True, ("9", SOURCE_GROUP)), (False, ("5", SOURCE_DEFAULT))):
         request = IncrementalAlterConfigsRequest(resources, validate_only)
         assert change(house, request, 1, IncrementalAlterConfigsResponse) is Code.NONE
         assert options(house)["share.delivery.count.limit"] == left
