@@ -57,6 +57,7 @@ class BareProducer:
 
         def is_answered() -> bool:
             request = wire_transactions.AddPartitionsToTxnRequest(
+                [],
                 self._transactional_id or "",
                 self.id,
                 self.epoch,

@@ -197,6 +197,10 @@ class Topics:
         if replica is not None:
             replica.unwatch(who)
 
+    def has(self, topic: str, partition: int) -> bool:
+        """Also one that is out of service."""
+        return self.find_replica(topic, partition) is not None
+
     def end_offset(self, topic: str, partition: int) -> int | None:
         """None: there is no such partition."""
         replica = self._replicas.get(topic, partition)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from goqueue.broker.topics import Topics
+from goqueue.broker.enlisting import Enlisting, Writer
+from goqueue.broker.topics import Topics, code_of
 from goqueue.machines.group_commands import EndTransactionOffsets
 from goqueue.machines.patterns import matcher, regex_problem
 from goqueue.machines.transaction import TransactionMachine
@@ -37,12 +38,14 @@ __all__ = [
     "EndTogether",
     "EndTransaction",
     "Ends",
+    "Hanging",
     "InitProducer",
     "ProducerReply",
     "State",
     "TogetherReply",
     "TransactionChanged",
     "Transactions",
+    "Writer",
 ]
 
 RETRY_MS = 1000
@@ -58,6 +61,15 @@ class Ends(NamedTuple):
     """of a group"""
     schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
     """partition, producer id and epoch, whether it was committed"""
+
+
+class Hanging(NamedTuple):
+    """A transaction that is open in a partition and that its coordinator does not know."""
+
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    commit: bool
 
 
 class Transactions:
@@ -83,6 +95,7 @@ class Transactions:
         """Who waits for the markers of a transactional id."""
         self.committed = self.aborted = 0
         """Since the start."""
+        self.enlisting = Enlisting(clock, coordinator.submit, self.when_settled)
         coordinator.after_apply = self._applied
 
     @property
@@ -146,7 +159,19 @@ class Transactions:
 
     def verify(self, batch: Batch, topic: str, partition: int) -> Code:
         """May a transactional batch go into this partition?"""
-        return self._machine.verify(batch.producer_id, batch.producer_epoch, (topic, partition))
+        return self._verify(batch.producer_id, batch.producer_epoch, (topic, partition))
+
+    def verify_writer(self, writer: Writer, place: Partition | str) -> Code:
+        """May `writer` write to this partition, or commit offsets of this group, without asking first?"""
+        return self._verify(writer.producer_id, writer.epoch, place)
+
+    def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        verdict = self._machine.verify(producer_id, epoch, place)
+        if verdict is Code.NONE and not self.enlisting.is_idle:
+            known = self._machine.of_producer(producer_id)
+            if known is not None and self.enlisting.is_waited_for(known.transactional_id):
+                return Code.CONCURRENT_TRANSACTIONS
+        return verdict
 
     def _applied(self, facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
@@ -192,7 +217,7 @@ class Transactions:
 
         def done(reply: Any = None) -> None:
             self._under_way.discard(key)
-            if isinstance(reply, GoQueueError):
+            if isinstance(reply, GoQueueError) and not _is_over(reply):
                 events.error(
                     "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
                 )
@@ -211,7 +236,8 @@ class Transactions:
             )
 
         if isinstance(place, str):
-            self._ends.offsets(place, EndTransactionOffsets(job.producer_id, job.epoch, job.commit), done)
+            end = EndTransactionOffsets(job.producer_id, job.epoch, job.commit, job.written_epoch)
+            self._ends.offsets(place, end, done)
             return
         # First what was delayed: once the marker stands in the log, nobody asks for this partition again.
         self._ends.schedules(
@@ -221,7 +247,35 @@ class Transactions:
             lambda reply: done(reply) if isinstance(reply, GoQueueError) else self._append_marker(job, place, done),
         )
 
-    def _append_marker(self, job: MarkerJob, place: Partition, done: OnReply) -> None:
+    def end_hanging(self, one: Hanging, place: Partition, on_code: Callable[[Code], None]) -> None:
+        """Write the marker that never came. Refused while the coordinator has the transaction: it may decide otherwise,
+        and half of what was written would be lost.
+        """
+        known = self._machine.of_producer(one.producer_id)
+        code = Code.NONE
+        if min(one.producer_id, one.epoch) < 0:
+            code = Code.INVALID_REQUEST
+        elif known is not None and place in known.partitions:
+            code = Code.INVALID_TXN_STATE
+        elif not self._topics.has(*place):
+            code = Code.UNKNOWN_TOPIC_OR_PARTITION
+        if code is not Code.NONE:
+            on_code(code)
+            return
+
+        def ended(reply: GoQueueError | None) -> None:
+            on_code(Code.NONE if reply is None else code_of(reply))
+
+        def settled(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                ended(reply)
+            else:
+                self._append_marker(one, place, ended)
+
+        self._ends.schedules(place, (one.producer_id, one.epoch), one.commit, settled)
+
+    def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
+        """`done` gets None, or why there is no marker."""
         try:
             replica = self._topics.replica(*place)
             kind = ControlKind.COMMIT if job.commit else ControlKind.ABORT
@@ -234,12 +288,12 @@ class Transactions:
                 timestamp=now_ms,
             )
             replica.append_marker(check_batch(memoryview(marker)), job.coordinator_epoch, now_ms)
-        except Refused as error:
-            # The topic is gone, or a newer producer has been there: there is nothing left to end.
-            is_over = error.code in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PRODUCER_EPOCH)
-            done(None if is_over else error)
-            return
         except GoQueueError as error:
             done(error)
             return
         replica.when_reached(replica.end_offset, lambda: done(replica.failure))
+
+
+def _is_over(error: GoQueueError) -> bool:
+    """The topic is gone, or a newer producer has been there: there is nothing left to end."""
+    return isinstance(error, Refused) and error.code in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PRODUCER_EPOCH)

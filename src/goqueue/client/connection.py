@@ -21,7 +21,7 @@ from goqueue.wire.kafka.messages.fetch import FetchRequest
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from goqueue.wire.kafka.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from goqueue.wire.kafka.messages.produce import ProduceRequest
-from goqueue.wire.kafka.messages.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from goqueue.wire.kafka.messages.transactions import AddPartitionsToTxnRequest, EndTxnRequest, TxnOffsetCommitRequest
 from goqueue.wire.kafka.notation import Message
 
 RECEIVE_BYTES = 64 * 1024
@@ -37,6 +37,7 @@ NEWEST_USED: Mapping[type[Message], int] = {
     FetchRequest: 12,
     OffsetCommitRequest: 9,
     OffsetFetchRequest: 9,
+    AddPartitionsToTxnRequest: 3,
     TxnOffsetCommitRequest: 4,
     EndTxnRequest: 4,
     FindCoordinatorRequest: 3,

@@ -115,7 +115,9 @@ class TransactionalIdentity(Identity):
             topics.setdefault(topic, AddPartitionsToTxnTopic(topic)).partitions.append(partition)
 
         def request() -> AddPartitionsToTxnRequest:
-            return AddPartitionsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, list(topics.values()))
+            return AddPartitionsToTxnRequest(
+                [], self.transactional_id, self.producer_id, self.epoch, [*topics.values()]
+            )
 
         def check(answer: AddPartitionsToTxnResponse) -> None:
             for topic in answer.results_by_topic_v3_and_below:

@@ -181,8 +181,10 @@ class EndTransactionOffsets(msgspec.Struct, frozen=True):
 
     producer_id: int
     producer_epoch: int
-    """The epoch under which the transaction's offsets were sent."""
+    """Of the decision: what was sent under this epoch or an older one is over."""
     committed: bool
+    written_epoch: int
+    """The epoch under which the transaction's offsets were sent; in version 2 the decision has the next one."""
 
 
 class FetchOffsets(msgspec.Struct, frozen=True):

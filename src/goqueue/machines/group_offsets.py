@@ -193,7 +193,7 @@ class GroupOffsets:
             commit = each.commit
             current = self._committed.get(commit.group_id, {}).get(TopicPartition(commit.topic, commit.partition))
             is_latest = current is None or current.order < commit.order
-            if command.committed and each.producer_epoch == command.producer_epoch and is_latest:
+            if command.committed and each.producer_epoch == command.written_epoch and is_latest:
                 facts.append(commit)
         facts += (_tombstone(each) for each in pending if each.producer_epoch <= command.producer_epoch)
         return facts

@@ -118,6 +118,7 @@ class TransactionMachine:
                     name,
                     of.producer_id,
                     of.epoch,
+                    of.written_epoch,
                     self._coordinator_epoch,
                     of.serial,
                     of.state is State.PREPARE_COMMIT,

@@ -109,6 +109,8 @@ class MarkerJob(NamedTuple):
     producer_id: int
     epoch: int
     """Of the markers: a higher one than the producer wrote with fences it wherever the marker lands."""
+    written_epoch: int
+    """The one that the producer wrote with."""
     coordinator_epoch: int
     serial: int
     commit: bool

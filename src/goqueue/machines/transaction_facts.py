@@ -113,6 +113,11 @@ class TransactionChanged(Fact, frozen=True):
             return self.next_producer_id, 0
         return self.producer_id, self.epoch
 
+    @property
+    def written_epoch(self) -> int:
+        """Prepared to commit: under which epoch the producer wrote. In version 2 the decision gave it the next one."""
+        return self.epoch if self.last == NOBODY else self.last[1]
+
 
 class TransactionExpired(Fact, frozen=True):
     is_tombstone = True

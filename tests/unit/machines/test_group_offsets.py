@@ -31,7 +31,7 @@ def pend(
 
 
 def end(driver: Driver, committed: bool, producer_id: int = PRODUCER, epoch: int = 0) -> None:
-    assert driver.ask(EndTransactionOffsets(producer_id, epoch, committed)).code is Code.NONE
+    assert driver.ask(EndTransactionOffsets(producer_id, epoch, committed, epoch)).code is Code.NONE
 
 
 @pytest.fixture

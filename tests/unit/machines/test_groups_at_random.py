@@ -201,7 +201,7 @@ class GroupsAtRandom(RuleBasedStateMachine):
     @rule(producer_id=st.integers(1, 2), committed=st.booleans(), epoch=st.integers(0, 1))
     def ends(self, producer_id: int, committed: bool, epoch: int) -> None:
         before = self.driver.offsets()
-        self.driver.ask(EndTransactionOffsets(producer_id, epoch, committed))
+        self.driver.ask(EndTransactionOffsets(producer_id, epoch, committed, epoch))
         assert committed or self.driver.offsets() == before
 
     @rule(partition=st.integers(0, 2))

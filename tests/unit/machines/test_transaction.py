@@ -139,7 +139,7 @@ def test_b18_every_partition_and_group_gets_one_marker_job(commit: bool) -> None
     bench.ask(AddGroup("tx", *who, "billing"))
     assert bench.machine.markers_due() == []
     assert bench.end(who, commit=commit) == ProducerReply(OK, *who)
-    job = MarkerJob("tx", *who, 0, 1, commit, (B, A, ("audit", 0)), ("billing",))
+    job = MarkerJob("tx", *who, who[1], 0, 1, commit, (B, A, ("audit", 0)), ("billing",))
     assert bench.machine.markers_due() == [job]
     assert bench.finish() == [job]
     assert bench.machine.markers_due() == []
@@ -177,7 +177,7 @@ def test_f214_a_transaction_over_its_timeout_is_aborted_and_its_producer_fenced(
     assert bench.known().state is State.ONGOING
     bench.now_ms += 1
     bench.ask(Tick())
-    assert bench.machine.markers_due() == [MarkerJob("tx", producer_id, epoch + 1, 0, 1, False, (A, B), ())]
+    assert bench.machine.markers_due() == [MarkerJob("tx", producer_id, epoch + 1, epoch + 1, 0, 1, False, (A, B), ())]
     assert bench.machine.next_deadline_ms() is None
     assert bench.end((producer_id, epoch), commit=True).code is FENCED
     assert bench.init(claimed=(producer_id, epoch)).code is FENCED

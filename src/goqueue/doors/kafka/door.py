@@ -123,7 +123,7 @@ class KafkaDoor:
         if header.api_key != API_VERSIONS:
             self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
             return
-        response = api_versions(Code.UNSUPPORTED_VERSION)
+        response = api_versions(0, Code.UNSUPPORTED_VERSION)
         connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]
 
     def complain(self, connection: Connection, why: str) -> None:

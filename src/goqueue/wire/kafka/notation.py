@@ -32,6 +32,7 @@ class Stretch(Protocol):
 
 Int8 = Annotated[int, "int8"]
 Int16 = Annotated[int, "int16"]
+Uint16 = Annotated[int, "uint16"]
 Int32 = Annotated[int, "int32"]
 Int64 = Annotated[int, "int64"]
 Bool = Annotated[bool, "bool"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from goqueue.broker.groups import consumer_commands, new_member_id
+from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import consumer_groups as wire
@@ -95,6 +96,7 @@ def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor,
+        authorized_operations=operations_on_group(request),
         members=[
             wire.DescribedConsumerGroupMember(
                 member_id=one.member_id,

@@ -4,6 +4,7 @@ from typing import Any
 
 from goqueue.broker.groups import commands, new_member_id
 from goqueue.doors.kafka.handlers.share_groups import is_kept, listed_without_members
+from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import classic_groups as wire
@@ -121,6 +122,7 @@ def handle_describe_groups(request: Request) -> None:
             group = wire_describe.DescribedGroup(error_code=code, group_id=name)
         else:
             group = _described(reply, request.version)
+            group.authorized_operations = operations_on_group(request)
         response.groups.append(group)
         if len(response.groups) == len(names):
             request.answer(response)

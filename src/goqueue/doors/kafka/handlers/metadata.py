@@ -4,6 +4,8 @@ import secrets
 from typing import Any
 
 from goqueue.broker.topics import CreateTopic
+from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
+from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -26,15 +28,23 @@ COORDINATORS_FROM_VERSION = 4
 IDS_FROM_VERSION = 12
 """Two versions earlier requests have room for ids, but answers still need a name."""
 GROUP, TRANSACTION = 0, 1
+LEVEL_ZERO_FROM_VERSION = 4
+"""Older clients fail on a feature whose lowest level is 0."""
 
 
-def api_versions(code: Code = Code.NONE) -> ApiVersionsResponse:
+def api_versions(version: int, code: Code = Code.NONE) -> ApiVersionsResponse:
     keys = [AdvertisedApi(api.key, api.advertised.first, api.advertised.last) for api in APIS.values()]
-    return ApiVersionsResponse(error_code=code, api_keys=keys)
+    return ApiVersionsResponse(
+        error_code=code,
+        api_keys=keys,
+        supported_features=supported_features() if version >= LEVEL_ZERO_FROM_VERSION else [],
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=finalized_features(),
+    )
 
 
 def handle_api_versions(request: Request) -> None:
-    request.answer(api_versions())
+    request.answer(api_versions(request.version))
 
 
 def handle_describe_cluster(request: Request) -> None:
@@ -46,8 +56,13 @@ def handle_describe_cluster(request: Request) -> None:
             cluster_id=node.cluster_id,
             controller_id=node.node_id,
             brokers=[broker],
+            cluster_authorized_operations=_on_cluster(request),
         )
     )
+
+
+def _on_cluster(request: Request) -> int:
+    return CLUSTER_OPERATIONS if request.message.include_cluster_authorized_operations else NOT_ASKED_FOR
 
 
 def handle_find_coordinator(request: Request) -> None:
@@ -118,7 +133,8 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
         epoch = request.broker.topics.leader_epoch(topic.name, number)
         code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
         partitions.append(MetadataResponsePartition(code, number, node_id, epoch, [node_id], [node_id]))
-    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, topic.is_internal, partitions)
+    allowed = TOPIC_OPERATIONS if request.message.include_topic_authorized_operations else NOT_ASKED_FOR
+    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, topic.is_internal, partitions, allowed)
 
 
 def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
@@ -129,5 +145,6 @@ def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
             cluster_id=node.cluster_id,
             controller_id=node.node_id,
             topics=topics,
+            cluster_authorized_operations=_on_cluster(request),
         )
     )

@@ -1,6 +1,7 @@
 """Committed offsets: commit (also within transactions), fetch, delete."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 from goqueue.broker.groups import commands
@@ -13,6 +14,7 @@ from goqueue.wire.kafka.notation import NO_UUID
 
 COMMIT_IDS_FROM, FETCH_IDS_FROM, TRANSACTION_IDS_FROM = 10, 10, 6
 COMMIT_NOT_FOUND_FROM = 9
+ABORTABLE_FROM = 4
 GROUPS_FROM = 8
 
 
@@ -55,24 +57,35 @@ def handle_txn_offset_commit(request: Request) -> None:
         message.group_instance_id,
     )
 
-    def answer(reply: Any) -> None:
-        codes = _codes(reply, len(command.offsets))
-        response = wire_transactions.TxnOffsetCommitResponse()
-        for topic, found in zip(message.topics, topics):
-            results = [
-                wire_transactions.TxnOffsetCommitResponsePartition(
-                    one.partition_index, _known(next(codes), found, topic.topic_id)
-                )
-                for one in topic.partitions
-            ]
-            response.topics.append(wire_transactions.TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, results))
-        request.answer(response)
-
     verdict = request.broker.transactions.machine.verify(message.producer_id, message.producer_epoch, message.group_id)
     if verdict is not Code.NONE:
-        answer(commands.CommitReply((verdict,) * len(command.offsets)))
-    else:
-        request.broker.groups.submit(command, answer)
+        is_abortable = verdict is Code.INVALID_TXN_STATE and request.version >= ABORTABLE_FROM
+        refuse_txn_offset_commit(request, Code.TRANSACTION_ABORTABLE if is_abortable else verdict)
+        return
+
+    def answer(reply: Any) -> None:
+        _answer_txn_offset_commit(request, topics, _codes(reply, len(command.offsets)))
+
+    request.broker.groups.submit(command, answer)
+
+
+def refuse_txn_offset_commit(request: Request, code: Code) -> None:
+    message: wire_transactions.TxnOffsetCommitRequest = request.message
+    topics = _find_all(request, message.topics, by_id=request.version >= TRANSACTION_IDS_FROM)
+    _answer_txn_offset_commit(request, topics, repeat(code))
+
+
+def _answer_txn_offset_commit(request: Request, topics: Iterable[Topic | None], codes: Iterator[Code]) -> None:
+    response = wire_transactions.TxnOffsetCommitResponse()
+    for topic, found in zip(request.message.topics, topics):
+        results = [
+            wire_transactions.TxnOffsetCommitResponsePartition(
+                one.partition_index, _known(next(codes), found, topic.topic_id)
+            )
+            for one in topic.partitions
+        ]
+        response.topics.append(wire_transactions.TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, results))
+    request.answer(response)
 
 
 def _find_all(request: Request, topics: Iterable[Any], *, by_id: bool) -> list[Topic | None]:

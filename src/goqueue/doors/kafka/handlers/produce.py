@@ -17,6 +17,7 @@ from goqueue.wire.kafka.messages.produce import (
 
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
+ABORTABLE_FROM_VERSION = 11
 ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes, which names the codec."""
 
@@ -97,6 +98,12 @@ def _unfit(records: memoryview | None, version: int) -> Code:
     return Code.UNSUPPORTED_COMPRESSION_TYPE if is_new else Code.NONE
 
 
+def _known_as(code: Code, version: int) -> Code:
+    """Newer clients know by this code that it is enough to abort."""
+    is_abortable = code is Code.INVALID_TXN_STATE and version >= ABORTABLE_FROM_VERSION
+    return Code.TRANSACTION_ABORTABLE if is_abortable else code
+
+
 def _append(
     request: Request,
     topic: str,
@@ -113,7 +120,7 @@ def _append(
     try:
         replica, appended = request.broker.publisher.publish(topic, data.index, records)
     except GoQueueError as error:
-        result.error_code = code_of(error)
+        result.error_code = _known_as(code_of(error), request.version)
         result.error_message = str(error)
         if isinstance(error, SchemaMismatch):
             result.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.faults.items()]

@@ -4,6 +4,7 @@ from typing import Any
 
 from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS
 from goqueue.broker.groups import share_commands
+from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import share_groups as wire
@@ -63,7 +64,9 @@ def handle_describe(request: Request) -> None:
         elif reply.epoch:
             group = _described(request, reply)
         elif is_kept(request, name):
-            group = wire.DescribedShareGroup(group_id=name, group_state=EMPTY)
+            group = wire.DescribedShareGroup(
+                group_id=name, group_state=EMPTY, authorized_operations=operations_on_group(request)
+            )
         else:
             group = wire.DescribedShareGroup(
                 Code.GROUP_ID_NOT_FOUND, f"there is no share group {name!r}", name, group_state="Dead"
@@ -88,6 +91,7 @@ def _described(request: Request, group: Any) -> wire.DescribedShareGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor,
+        authorized_operations=operations_on_group(request),
         members=[
             wire.DescribedShareGroupMember(
                 member_id=one.member_id,

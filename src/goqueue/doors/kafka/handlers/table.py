@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from goqueue.doors.kafka.handlers import (
+    cluster,
     consumer_groups,
     fetch,
     groups,
+    joining,
     list_offsets,
     metadata,
     offsets,
     placement,
-    produce,
     share_fetch,
     share_groups,
     share_offsets,
@@ -20,7 +21,7 @@ from goqueue.doors.kafka.handlers import (
 from goqueue.doors.kafka.request import Request
 
 HANDLERS: dict[int, Callable[[Request], None]] = {
-    0: produce.handle_produce,
+    0: joining.handle_produce,
     1: fetch.handle_fetch,
     2: list_offsets.handle_list_offsets,
     3: metadata.handle_metadata,
@@ -42,7 +43,8 @@ HANDLERS: dict[int, Callable[[Request], None]] = {
     24: transactions.handle_add_partitions,
     25: transactions.handle_add_offsets,
     26: transactions.handle_end_txn,
-    28: offsets.handle_txn_offset_commit,
+    27: transactions.handle_write_markers,
+    28: joining.handle_txn_offset_commit,
     32: topics.handle_describe_configs,
     33: topics.handle_alter_configs,
     35: placement.handle_describe_log_dirs,
@@ -53,12 +55,16 @@ HANDLERS: dict[int, Callable[[Request], None]] = {
     45: placement.handle_alter_reassignments,
     46: placement.handle_list_reassignments,
     47: offsets.handle_offset_delete,
+    55: cluster.handle_describe_quorum,
+    57: cluster.handle_update_features,
     60: metadata.handle_describe_cluster,
     61: transactions.handle_describe_producers,
     65: transactions.handle_describe_transactions,
     66: transactions.handle_list_transactions,
     68: consumer_groups.handle_heartbeat,
     69: consumer_groups.handle_describe,
+    74: cluster.handle_list_config_resources,
+    75: cluster.handle_describe_topic_partitions,
     76: share_groups.handle_heartbeat,
     77: share_groups.handle_describe,
     78: share_fetch.handle_share_fetch,

@@ -1,11 +1,22 @@
-"""Producers and transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, and what can be asked about
-them.
+"""Producers and transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, and what
+can be asked about them.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from goqueue.broker.topics import code_of
-from goqueue.broker.transactions import AddGroup, AddPartitions, EndTogether, EndTransaction, InitProducer, State
+from goqueue.broker.transactions import (
+    AddGroup,
+    AddPartitions,
+    EndTogether,
+    EndTransaction,
+    Hanging,
+    InitProducer,
+    State,
+    Writer,
+)
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -15,6 +26,7 @@ from goqueue.wire.kafka.messages import transactions as wire
 
 FENCED_CODE_FROM = {22: 4, 24: 2, 25: 2, 26: 2}
 """Versions from which a client knows PRODUCER_FENCED; before, the same is called INVALID_PRODUCER_EPOCH."""
+MANY_FROM_VERSION, ABORTABLE_FROM_VERSION = 4, 5
 
 
 def _code(request: Request, reply: Any) -> Code:
@@ -48,31 +60,92 @@ def handle_init_producer_id(request: Request) -> None:
 
 def handle_add_partitions(request: Request) -> None:
     message: wire.AddPartitionsToTxnRequest = request.message
-    places = [(topic.name, number) for topic in message.v3_and_below_topics for number in topic.partitions]
-    unknown = {place for place in places if request.broker.topics.end_offset(*place) is None}
-
-    def answer(code: Code) -> None:
-        response = wire.AddPartitionsToTxnResponse()
-        for topic in message.v3_and_below_topics:
-            results = []
-            for number in topic.partitions:
-                one = Code.UNKNOWN_TOPIC_OR_PARTITION if (topic.name, number) in unknown else code
-                if unknown and (topic.name, number) not in unknown:
-                    one = Code.OPERATION_NOT_ATTEMPTED
-                results.append(wire.AddPartitionsToTxnPartitionResult(number, one))
-            response.results_by_topic_v3_and_below.append(wire.AddPartitionsToTxnTopicResult(topic.name, results))
-        request.answer(response)
-
-    if unknown:
-        answer(Code.UNKNOWN_TOPIC_OR_PARTITION)
+    if request.version >= MANY_FROM_VERSION:
+        _add_partitions_of_many(request, message.transactions)
         return
-    command = AddPartitions(
+    one = wire.AddPartitionsToTxnTransaction(
         message.v3_and_below_transactional_id,
         message.v3_and_below_producer_id,
         message.v3_and_below_producer_epoch,
-        tuple(places),
+        topics=message.v3_and_below_topics,
     )
-    request.broker.transactions.submit(command, lambda reply: answer(_code(request, reply)))
+    _add_partitions(
+        request,
+        one,
+        lambda results: request.answer(wire.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)),
+    )
+
+
+def _add_partitions_of_many(request: Request, transactions: list[wire.AddPartitionsToTxnTransaction]) -> None:
+    response = wire.AddPartitionsToTxnResponse()
+
+    def collect(name: str, results: list[wire.AddPartitionsToTxnTopicResult]) -> None:
+        response.results_by_transaction.append(wire.AddPartitionsToTxnResult(name, results))
+        if len(response.results_by_transaction) == len(transactions):
+            request.answer(response)
+
+    if not transactions:
+        request.answer(response)
+    for one in transactions:
+        if one.verify_only:
+            collect(one.transactional_id, _verified(request, one))
+        else:
+            _add_partitions(request, one, partial(collect, one.transactional_id))
+
+
+def _add_partitions(
+    request: Request,
+    transaction: wire.AddPartitionsToTxnTransaction,
+    on_results: Callable[[list[wire.AddPartitionsToTxnTopicResult]], None],
+) -> None:
+    places = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
+    unknown = {place for place in places if not request.broker.topics.has(*place)}
+    if unknown:
+        on_results(
+            _results(
+                transaction,
+                lambda place: Code.UNKNOWN_TOPIC_OR_PARTITION if place in unknown else Code.OPERATION_NOT_ATTEMPTED,
+            )
+        )
+        return
+
+    def decided(reply: Any) -> None:
+        code = _code(request, reply)
+        on_results(_results(transaction, lambda place: code))
+
+    command = AddPartitions(
+        transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, tuple(places)
+    )
+    request.broker.transactions.submit(command, decided)
+
+
+def _verified(
+    request: Request, transaction: wire.AddPartitionsToTxnTransaction
+) -> list[wire.AddPartitionsToTxnTopicResult]:
+    """Asked by brokers that were sent a batch: is it part of a transaction here?"""
+    writer = Writer(transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
+    outside = Code.TRANSACTION_ABORTABLE if request.version >= ABORTABLE_FROM_VERSION else Code.INVALID_TXN_STATE
+
+    def verdict(place: tuple[str, int]) -> Code:
+        code = request.broker.transactions.verify_writer(writer, place)
+        return outside if code is Code.INVALID_TXN_STATE else code
+
+    return _results(transaction, verdict)
+
+
+def _results(
+    transaction: wire.AddPartitionsToTxnTransaction, code_of_place: Callable[[tuple[str, int]], Code]
+) -> list[wire.AddPartitionsToTxnTopicResult]:
+    return [
+        wire.AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                wire.AddPartitionsToTxnPartitionResult(number, code_of_place((topic.name, number)))
+                for number in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
 
 
 def handle_add_offsets(request: Request) -> None:
@@ -124,6 +197,37 @@ def _end_together(request: Request, together: list[wire.OpenTransaction]) -> Non
         request.answer(response)
 
     request.broker.transactions.end_together(command, answer)
+
+
+def handle_write_markers(request: Request) -> None:
+    """Sent by administrators for transactions that hang: their coordinator does not know them any more."""
+    message: wire.WriteTxnMarkersRequest = request.message
+    response = wire.WriteTxnMarkersResponse()
+    results = []
+    for marker in message.markers:
+        answered = wire.WritableTxnMarkerResult(marker.producer_id)
+        response.markers.append(answered)
+        for topic in marker.topics:
+            of_topic = wire.WritableTxnMarkerTopicResult(topic.name)
+            answered.topics.append(of_topic)
+            of_topic.partitions = [wire.WritableTxnMarkerPartitionResult(each) for each in topic.partition_indexes]
+            results += [(marker, (topic.name, result.partition_index), result) for result in of_topic.partitions]
+    waiting = len(results) + 1
+
+    def ended(result: wire.WritableTxnMarkerPartitionResult | None, code: Code) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if result is not None:
+            result.error_code = code
+        if not waiting:
+            request.answer(response)
+
+    for marker, place, result in results:
+        hanging = Hanging(
+            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_result
+        )
+        request.broker.transactions.end_hanging(hanging, place, partial(ended, result))
+    ended(None, Code.NONE)
 
 
 def handle_describe_producers(request: Request) -> None:

@@ -1,12 +1,13 @@
-"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit.
+"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, TxnOffsetCommit.
 
-EndTxn v5 answers with the next epoch (transactions v2); TxnOffsetCommit v6: topic ids instead of names."""
+AddPartitionsToTxn v4 takes several transactions at once, or only asks about them. EndTxn v5 answers with the next
+epoch (transactions v2); TxnOffsetCommit v6: topic ids instead of names."""
 
 # ruff: noqa: RUF012  msgspec makes a new list for each message
 
 from typing import Annotated
 
-from goqueue.wire.kafka.notation import NO_UUID, Bool, Int16, Int32, Int64, Message, String, Uuid
+from goqueue.wire.kafka.notation import NO_UUID, Bool, Int8, Int16, Int32, Int64, Message, String, Uuid
 
 
 class InitProducerIdRequest(Message):
@@ -28,11 +29,20 @@ class AddPartitionsToTxnTopic(Message):
     partitions: list[Int32] = []
 
 
+class AddPartitionsToTxnTransaction(Message):
+    transactional_id: Annotated[String, "4+"] = ""
+    producer_id: Annotated[Int64, "4+"] = 0
+    producer_epoch: Annotated[Int16, "4+"] = 0
+    verify_only: Annotated[Bool, "4+"] = False
+    topics: Annotated[list[AddPartitionsToTxnTopic], "4+"] = []
+
+
 class AddPartitionsToTxnRequest(Message):
-    v3_and_below_transactional_id: String = ""
-    v3_and_below_producer_id: Int64 = 0
-    v3_and_below_producer_epoch: Int16 = 0
-    v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
+    transactions: Annotated[list[AddPartitionsToTxnTransaction], "4+"] = []
+    v3_and_below_transactional_id: Annotated[String, "0-3"] = ""
+    v3_and_below_producer_id: Annotated[Int64, "0-3"] = 0
+    v3_and_below_producer_epoch: Annotated[Int16, "0-3"] = 0
+    v3_and_below_topics: Annotated[list[AddPartitionsToTxnTopic], "0-3"] = []
 
 
 class AddPartitionsToTxnPartitionResult(Message):
@@ -45,9 +55,16 @@ class AddPartitionsToTxnTopicResult(Message):
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
 
 
+class AddPartitionsToTxnResult(Message):
+    transactional_id: Annotated[String, "4+"] = ""
+    topic_results: Annotated[list[AddPartitionsToTxnTopicResult], "4+"] = []
+
+
 class AddPartitionsToTxnResponse(Message):
     throttle_time_ms: Int32 = 0
-    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
+    error_code: Annotated[Int16, "4+ ignorable"] = 0
+    results_by_transaction: Annotated[list[AddPartitionsToTxnResult], "4+"] = []
+    results_by_topic_v3_and_below: Annotated[list[AddPartitionsToTxnTopicResult], "0-3"] = []
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -92,6 +109,43 @@ class EndTxnResponse(Message):
     gq_is_repeated: Annotated[Bool, "3+ tag 10000 ignorable"] = False
     """Ours: the writer had committed this before; what was sent again is aborted."""
     gq_message: Annotated[String | None, "3+ tag 10001 ignorable"] = None
+
+
+class WritableTxnMarkerTopic(Message):
+    name: String = ""
+    partition_indexes: list[Int32] = []
+
+
+class WritableTxnMarker(Message):
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    transaction_result: Bool = False
+    topics: list[WritableTxnMarkerTopic] = []
+    coordinator_epoch: Int32 = 0
+    transaction_version: Annotated[Int8, "2+ ignorable"] = 0
+
+
+class WriteTxnMarkersRequest(Message):
+    markers: list[WritableTxnMarker] = []
+
+
+class WritableTxnMarkerPartitionResult(Message):
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+
+
+class WritableTxnMarkerTopicResult(Message):
+    name: String = ""
+    partitions: list[WritableTxnMarkerPartitionResult] = []
+
+
+class WritableTxnMarkerResult(Message):
+    producer_id: Int64 = 0
+    topics: list[WritableTxnMarkerTopicResult] = []
+
+
+class WriteTxnMarkersResponse(Message):
+    markers: list[WritableTxnMarkerResult] = []
 
 
 class TxnOffsetCommitRequestPartition(Message):

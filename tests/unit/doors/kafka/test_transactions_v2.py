@@ -1,0 +1,281 @@
+"""KIP-890, part 2: partitions and groups join a transaction with the first write, every transaction has an epoch of its
+own, and administrators can end one that hangs.
+"""
+
+from typing import Any
+
+import pytest
+
+from goqueue.broker import enlisting
+from goqueue.broker.enlisting import SETTLE_MS_MAX
+from goqueue.machines.transaction_facts import State
+from goqueue.model.codes import Code
+from goqueue.records.batch import check_batch
+from goqueue.records.build import build_batch
+from goqueue.records.control import ControlKind, decode_control
+from goqueue.records.decode import decode
+from goqueue.wire.kafka.frames import request_frame
+from goqueue.wire.kafka.messages import produce
+from goqueue.wire.kafka.messages import transactions as wire
+from goqueue.wire.kafka.messages.offsets import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from tests.brokers import TestBroker, data
+from tests.unit.doors.kafka.share_members import Guest, House, topic_id
+from tests.unit.doors.kafka.transports import feed
+
+PRODUCE, COMMIT, END, ADD = 13, 6, 5, 5
+NAME = "payments"
+
+
+class Producer(Guest):
+    """As a client that has seen `transaction.version` 2."""
+
+    def __init__(self, house: House, name: str = NAME) -> None:
+        super().__init__(house)
+        self.name = name
+        self.sequences = [0, 0]
+        self.id = self.epoch = -1
+
+    def init(self) -> "Producer":
+        answer = self.call(wire.InitProducerIdRequest(self.name, 60_000), 5, wire.InitProducerIdResponse)
+        assert answer.error_code == Code.NONE
+        self.id, self.epoch = answer.producer_id, answer.producer_epoch
+        return self
+
+    def request(self, *values: bytes, partition: int = 0) -> produce.ProduceRequest:
+        batch = build_batch(
+            [(1000, None, value, []) for value in values],
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequences[partition],
+            transactional=True,
+        )
+        self.sequences[partition] += len(values)
+        place = produce.PartitionProduceData(partition, memoryview(batch))
+        topic = produce.TopicProduceData("", topic_id("orders"), [place])
+        return produce.ProduceRequest(self.name, -1, 30_000, [topic])
+
+    def write(self, *values: bytes, partition: int = 0, version: int = PRODUCE) -> tuple[Code, int]:
+        request = self.request(*values, partition=partition)
+        request.topic_data[0].name = "orders"
+        return result(self.call(request, version, produce.ProduceResponse))
+
+    def feed(self, *requests: produce.ProduceRequest) -> None:
+        """All in one read, and nothing is synced yet."""
+        frames: list[Any] = []
+        for request in requests:
+            self._sent += 1
+            frames += request_frame(request, PRODUCE, self._sent, "test")
+        feed(self._connection, b"".join(map(bytes, frames)))
+
+    def end(self, *, commit: bool = True) -> Code:
+        answer = self.call(wire.EndTxnRequest(self.name, self.id, self.epoch, commit), END, wire.EndTxnResponse)
+        if answer.error_code == Code.NONE:
+            self.id, self.epoch, self.sequences = answer.producer_id, answer.producer_epoch, [0, 0]
+        return Code(answer.error_code)
+
+
+def result(answer: produce.ProduceResponse) -> tuple[Code, int]:
+    (topic,) = answer.responses
+    (partition,) = topic.partition_responses
+    return Code(partition.error_code), partition.base_offset
+
+
+def outcome(broker: TestBroker, partition: int = 0) -> dict[ControlKind | None, list[bytes | None]]:
+    """What was committed, what was aborted and what (None) is still open."""
+    ended: dict[ControlKind | None, list[bytes | None]] = {}
+    waiting: dict[int, list[bytes | None]] = {}
+    for batch in broker.broker.topics.replica("orders", partition).batches_from(0):
+        control = decode_control(batch) if batch.is_control else None
+        if control is not None:
+            ended.setdefault(control.kind, []).extend(waiting.pop(batch.producer_id, []))
+        else:
+            waiting.setdefault(batch.producer_id, []).extend(record.value for record in decode(batch))
+    for values in waiting.values():
+        ended.setdefault(None, []).extend(values)
+    return ended
+
+
+@pytest.fixture
+def house() -> House:
+    return House(partitions=2)
+
+
+def test_the_first_write_to_a_partition_makes_it_part_of_the_transaction(house: House) -> None:
+    producer = Producer(house).init()
+    assert producer.write(b"a", b"b") == (Code.NONE, 0)
+    assert producer.write(b"c", partition=1) == (Code.NONE, 0)
+    assert producer.write(b"d") == (Code.NONE, 2)
+    assert (outcome(house.broker), outcome(house.broker, 1)) == ({None: [b"a", b"b", b"d"]}, {None: [b"c"]})
+    assert producer.end() is Code.NONE
+    assert outcome(house.broker) == {ControlKind.COMMIT: [b"a", b"b", b"d"]}
+    assert outcome(house.broker, 1) == {ControlKind.COMMIT: [b"c"]}
+
+
+def test_every_transaction_has_an_epoch_of_its_own(house: House) -> None:
+    producer = Producer(house).init()
+    producer.write(b"a")
+    late = producer.request(b"late")
+    first = producer.epoch
+    assert producer.end(commit=False) is Code.NONE
+    assert producer.epoch == first + 1
+    assert producer.write(b"b") == (Code.NONE, 2)
+    assert result(producer.call(late, PRODUCE, produce.ProduceResponse))[0] is Code.INVALID_PRODUCER_EPOCH
+    assert producer.end() is Code.NONE
+    assert outcome(house.broker) == {ControlKind.ABORT: [b"a"], ControlKind.COMMIT: [b"b"]}
+
+
+def test_nothing_is_written_before_the_coordinator_knows_of_it_for_good(house: House) -> None:
+    producer = Producer(house).init()
+    producer.feed(producer.request(b"a"))
+    assert house.broker.broker.topics.replica("orders", 0).end_offset == 0
+    disk = house.broker.disk
+    again = TestBroker(disk.crashed(lost=disk.unsynced()))
+    found = again.broker.transactions.machine.get(NAME)
+    assert found is not None
+    assert (found.state, again.broker.topics.replica("orders", 0).end_offset) == (State.EMPTY, 0)
+
+
+def test_what_is_sent_meanwhile_waits_its_turn(house: House) -> None:
+    producer = Producer(house).init()
+    producer.feed(producer.request(b"a"), producer.request(b"b"), producer.request(b"c", partition=1))
+    producer.feed(producer.request(b"d"))
+    assert producer.replies(produce.ProduceResponse, PRODUCE) == []
+    house.broker.commit()
+    answers = [result(each) for each in producer.replies(produce.ProduceResponse, PRODUCE)]
+    assert answers == [(Code.NONE, 0), (Code.NONE, 1), (Code.NONE, 0), (Code.NONE, 2)]
+    assert outcome(house.broker) == {None: [b"a", b"b", b"d"]}
+
+
+def test_a_write_right_after_the_end_waits_for_the_markers(house: House) -> None:
+    producer = Producer(house).init()
+    producer.write(b"a")
+    end: Any = request_frame(wire.EndTxnRequest(NAME, producer.id, producer.epoch, True), END, 99, "test")
+    feed(producer._connection, b"".join(end))
+    producer.epoch, producer.sequences = producer.epoch + 1, [0, 0]
+    producer.feed(producer.request(b"b"))
+    house.broker.commit()
+    assert outcome(house.broker) == {ControlKind.COMMIT: [b"a"], None: [b"b"]}
+
+
+def test_markers_that_do_not_come_are_not_waited_for_for_ever(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = Producer(house).init()
+    producer.write(b"a")
+    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda names: None)
+    assert producer.end() is Code.NONE
+    producer.feed(producer.request(b"b"))
+    house.advance(SETTLE_MS_MAX)
+    (answer,) = producer.replies(produce.ProduceResponse, PRODUCE)
+    assert result(answer)[0] is Code.CONCURRENT_TRANSACTIONS
+
+
+def test_a_fenced_producer_is_told_so(house: House) -> None:
+    old = Producer(house).init()
+    Producer(house).init()
+    assert old.write(b"a") == (Code.INVALID_PRODUCER_EPOCH, -1)
+    assert outcome(house.broker) == {}
+
+
+def test_what_waits_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enlisting, "WAITING_BYTES_MAX", 100)
+    producer = Producer(house).init()
+    first, second = producer.request(b"a"), producer.request(b"b")
+    producer.feed(first, second)
+    house.broker.commit()
+    assert [result(each) for each in producer.replies(produce.ProduceResponse, PRODUCE)] == [
+        (Code.NONE, 0),
+        (Code.CONCURRENT_TRANSACTIONS, -1),
+    ]
+    assert result(producer.call(second, PRODUCE, produce.ProduceResponse)) == (Code.NONE, 1)
+
+
+@pytest.mark.parametrize(("version", "expected"), [(10, Code.INVALID_TXN_STATE), (11, Code.TRANSACTION_ABORTABLE)])
+def test_an_older_client_has_to_add_its_partitions(house: House, version: int, expected: Code) -> None:
+    producer = Producer(house).init()
+    assert producer.write(b"a", version=version) == (expected, -1)
+
+
+def commit_offset(producer: Producer, offset: int, version: int = COMMIT) -> Code:
+    topic = wire.TxnOffsetCommitRequestTopic(
+        "orders", topic_id("orders"), [wire.TxnOffsetCommitRequestPartition(0, offset)]
+    )
+    request = wire.TxnOffsetCommitRequest(producer.name, "readers", producer.id, producer.epoch, topics=[topic])
+    answer = producer.call(request, version, wire.TxnOffsetCommitResponse)
+    return Code(answer.topics[0].partitions[0].error_code)
+
+
+def committed_offset(guest: Guest) -> int:
+    group = OffsetFetchRequestGroup("readers", topics=[OffsetFetchRequestTopics("orders", partition_indexes=[0])])
+    answer = guest.call(OffsetFetchRequest(groups=[group]), 9, OffsetFetchResponse)
+    return answer.groups[0].topics[0].partitions[0].committed_offset
+
+
+def test_a_group_joins_with_its_first_commit(house: House) -> None:
+    house.publish(b"x", b"y", b"z")
+    producer = Producer(house).init()
+    assert commit_offset(producer, 2, version=4) is Code.TRANSACTION_ABORTABLE
+    assert commit_offset(producer, 2) is Code.NONE
+    assert committed_offset(producer) == -1
+    assert producer.end() is Code.NONE
+    assert committed_offset(producer) == 2
+    assert commit_offset(producer, 3) is Code.NONE
+    assert producer.end(commit=False) is Code.NONE
+    assert committed_offset(producer) == 2
+
+
+def add(guest: Guest, *transactions: wire.AddPartitionsToTxnTransaction, version: int = ADD) -> list[list[Code]]:
+    answer = guest.call(wire.AddPartitionsToTxnRequest(list(transactions)), version, wire.AddPartitionsToTxnResponse)
+    return [
+        [Code(one.partition_error_code) for topic in each.topic_results for one in topic.results_by_partition]
+        for each in answer.results_by_transaction
+    ]
+
+
+def transaction(producer: Producer, *partitions: int, verify_only: bool = False) -> wire.AddPartitionsToTxnTransaction:
+    topic = wire.AddPartitionsToTxnTopic("orders", list(partitions))
+    return wire.AddPartitionsToTxnTransaction(producer.name, producer.id, producer.epoch, verify_only, [topic])
+
+
+def test_several_transactions_are_added_to_or_asked_about_at_once(house: House) -> None:
+    one, other = Producer(house).init(), Producer(house, "refunds").init()
+    none, outside, older = Code.NONE, Code.TRANSACTION_ABORTABLE, Code.INVALID_TXN_STATE
+    assert add(one, transaction(one, 0, 1), transaction(other, 1)) == [[none, none], [none]]
+    asked = [transaction(one, 0, 1, verify_only=True), transaction(other, 0, 1, verify_only=True)]
+    assert add(one, *asked) == [[none, none], [outside, none]]
+    assert add(one, *asked, version=4) == [[none, none], [older, none]]
+    unknown = add(one, transaction(one, 0, 7))
+    assert unknown == [[Code.OPERATION_NOT_ATTEMPTED, Code.UNKNOWN_TOPIC_OR_PARTITION]]
+    assert add(one) == []
+
+
+def write_marker(guest: Guest, producer_id: int, epoch: int, *partitions: int) -> list[Code]:
+    """As `kafka-transactions abort` does."""
+    marker = wire.WritableTxnMarker(
+        producer_id, epoch, False, [wire.WritableTxnMarkerTopic("orders", list(partitions))]
+    )
+    answer = guest.call(wire.WriteTxnMarkersRequest([marker]), 1, wire.WriteTxnMarkersResponse)
+    return [Code(one.error_code) for one in answer.markers[0].topics[0].partitions]
+
+
+def test_a_transaction_that_hangs_can_be_aborted(house: House) -> None:
+    stray = data(b"stray", producer_id=77, producer_epoch=3, base_sequence=0, transactional=True)
+    replica = house.broker.broker.topics.replica("orders", 0)
+    replica.append(check_batch(stray), 1000)
+    house.publish(b"after")
+    assert replica.last_stable_offset == 0
+    assert write_marker(Guest(house), 77, 3, 0, 9) == [Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION]
+    assert replica.last_stable_offset == replica.high_watermark == 3
+    assert outcome(house.broker)[ControlKind.ABORT] == [b"stray"]
+    assert write_marker(Guest(house), -1, -1, 0) == [Code.INVALID_REQUEST]
+
+
+def test_a_transaction_that_its_coordinator_knows_is_not_torn_by_a_foreign_marker(house: House) -> None:
+    producer = Producer(house).init()
+    producer.write(b"a")
+    assert write_marker(Guest(house), producer.id, producer.epoch, 0) == [Code.INVALID_TXN_STATE]
+    assert producer.end() is Code.NONE
+    assert outcome(house.broker) == {ControlKind.COMMIT: [b"a"]}
