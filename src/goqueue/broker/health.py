@@ -60,6 +60,11 @@ class Health:
         words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
         yield Check("event_loop", late_s < LATE_S_MAX, words)
 
+    def disk_bytes(self) -> tuple[int, int]:
+        """Of the disk with the data directory: all of it, and what is free. OSError: it cannot be told."""
+        directory = self._replicas.directory
+        return directory.total_bytes(), directory.free_bytes()
+
     def _disk(self) -> Check:
         reserve = self._replicas.disk_reserve_bytes
         try:

@@ -118,6 +118,9 @@ class DataDirectory:
     def free_bytes(self) -> int:
         return self._disk.free_bytes()
 
+    def total_bytes(self) -> int:
+        return self._disk.total_bytes()
+
     def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
         """Take logs out of service. Returns what removes their files, which any thread may do; LogPoisoned if that
         fails."""

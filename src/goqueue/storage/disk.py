@@ -86,6 +86,9 @@ class Disk(Protocol):
 
     def free_bytes(self) -> int: ...
 
+    def total_bytes(self) -> int:
+        """Of the file system: what is used and what is free."""
+
     def lock(self, path: str) -> Lock:
         """Hold `path` for this process until release or death, however it dies; DataDirectoryLocked if it is held.
         Makes the file; it stays when the lock is released. Dropping the Lock does not release it."""

@@ -223,6 +223,10 @@ class RealDisk:
         room = os.statvfs(self._root)
         return room.f_bavail * room.f_frsize
 
+    def total_bytes(self) -> int:
+        room = os.statvfs(self._root)
+        return room.f_blocks * room.f_frsize
+
     def lock(self, path: str) -> RealLock:
         """A kernel lock, because it ends with its owner. The pid in the file only tells a person where to look: in a
         container every broker may be pid 1, the dead one as well as the one that starts after it. A forked child that

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
 from goqueue.storage.disk import check_path
-from goqueue.testing.drive import Drive
+from goqueue.testing.drive import UNLIMITED_BYTES, Drive
 from goqueue.testing.faults import Faults
 from goqueue.testing.journal import Allocate, FlipBit, MakeDirectory, Names, Resize, Write
 from goqueue.testing.tree import ROOT, Tree, os_error
@@ -257,6 +257,9 @@ class MemoryDisk:
         with self._drive.lock:
             self._drive.check_power()
             return self._drive.free_bytes()
+
+    def total_bytes(self) -> int:
+        return self._drive.capacity_bytes or UNLIMITED_BYTES
 
     def lock(self, path: str) -> MemoryLock:
         """The file it makes is durable at once: nothing depends on it, so its loss would only cost images."""

@@ -1,5 +1,7 @@
 """Where copies lie and who leads them. One node holds everything, so most answers are: it is as it must be."""
 
+from contextlib import suppress
+
 from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -28,6 +30,8 @@ def handle_describe_log_dirs(request: Request) -> None:
                 size = 0
             partitions.append(wire.DescribeLogDirsPartition(number, size))
         result.topics.append(wire.DescribeLogDirsTopic(name, partitions))
+    with suppress(OSError):  # then they stay unknown
+        result.total_bytes, result.usable_bytes = request.broker.health.disk_bytes()
     request.answer(wire.DescribeLogDirsResponse(results=[result]))
 
 
