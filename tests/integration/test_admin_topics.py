@@ -244,9 +244,89 @@ def test_the_cluster_names_itself_alike_to_every_client(node: Node, admin: Admin
     assert run(ask_aiokafka())["cluster_id"] == seen.cluster_id
 
 
-def test_a_broker_tells_where_its_http_door_is(admin: AdminClient, node: Node) -> None:
+def test_a_broker_tells_where_its_http_door_is_and_what_it_was_told_at_its_start(
+    admin: AdminClient, node: Node
+) -> None:
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     found = admin.describe_configs([resource])[resource].result(DEADLINE_S)
-    assert {name: (entry.value, entry.is_read_only) for name, entry in found.items()} == {
-        "goqueue.http.address": (node.url.removeprefix("http://"), True)
+    assert {entry.is_read_only for entry in found.values()} == {True}
+    assert found["goqueue.http.address"].value == node.url.removeprefix("http://")
+    assert found["advertised.listeners"].value == f"PLAINTEXT://{node.address}"
+    assert (found["num.partitions"].value, found["num.partitions"].is_default) == ("3", True)
+    assert found["auto.create.topics.enable"].value == "true"
+    assert (found["log.retention.ms"].value, found["log.retention.ms"].is_default) == ("-1", False)
+
+
+KAFKAS_OPTIONS = {
+    "cleanup.policy": "compact,delete",
+    "compression.gzip.level": "5",
+    "compression.lz4.level": "9",
+    "compression.type": "zstd",
+    "compression.zstd.level": "3",
+    "delete.retention.ms": "1000",
+    "file.delete.delay.ms": "1000",
+    "flush.messages": "1",
+    "flush.ms": "1000",
+    "follower.replication.throttled.replicas": "*",
+    "index.interval.bytes": "8192",
+    "leader.replication.throttled.replicas": "0:1",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "-2",
+    "max.compaction.lag.ms": "86400000",
+    "max.message.bytes": "2097164",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.4",
+    "min.compaction.lag.ms": "1000",
+    "min.insync.replicas": "1",
+    "preallocate": "true",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "remote.storage.enable": "false",
+    "retention.bytes": "1073741824",
+    "retention.ms": DAY_MS,
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "5",
+    "segment.ms": DAY_MS,
+    "unclean.leader.election.enable": "true",
+}
+"""All that Kafka 4.1 has."""
+
+
+def test_a_topic_is_made_with_every_option_that_kafka_has_and_shows_them(admin: AdminClient, group: str) -> None:
+    topic = NewTopic(group, 1, 1, config=KAFKAS_OPTIONS)
+    assert code_of(lambda: admin.create_topics([topic])[group].result(DEADLINE_S)) is Code.NONE
+    shown = options(admin, group)
+    assert {name: shown[name] for name in KAFKAS_OPTIONS} == {
+        name: (text, False) for name, text in KAFKAS_OPTIONS.items()
     }
+    assert alter(admin, group, "flush.ms", None) is Code.NONE
+    assert options(admin, group)["flush.ms"] == ("9223372036854775807", True)
+    assert alter(admin, group, "no.such.option", None) is Code.NONE
+    assert alter(admin, group, "min.insync.replicas", "2") is Code.INVALID_CONFIG
+
+
+def test_lists_are_appended_to_and_subtracted_from(admin: AdminClient, make_topic: CreateTopic) -> None:
+    topic = make_topic(1)
+
+    def change(operation: AlterConfigOpType, text: str) -> str:
+        entry = ConfigEntry("cleanup.policy", text, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+        return options(admin, topic)["cleanup.policy"][0]
+
+    assert change(AlterConfigOpType.APPEND, "compact") == "compact,delete"
+    assert change(AlterConfigOpType.SUBTRACT, "delete") == "compact"
+
+
+def test_a_record_outside_the_time_bounds_of_its_topic_is_refused_with_kafkas_code(
+    node: Node, admin: AdminClient, group: str
+) -> None:
+    assert create(admin, group, 1, message_timestamp_before_max_ms="3600000") is Code.NONE
+    producer = Confluent.producer(node.address)
+    with pytest.raises(ClientFailure) as refused:
+        producer.send(group, [Message(0, b"old", timestamp_ms=1000)])
+    assert refused.value.code == Code.INVALID_TIMESTAMP
+    assert producer.send(group, [Message(0, b"new")]) == [0]

@@ -21,6 +21,7 @@ from goqueue.broker.schedules import Schedules
 from goqueue.broker.schemas import Schemas
 from goqueue.broker.send import Sender
 from goqueue.broker.settle import Settler
+from goqueue.broker.shown_settings import ShownSetting
 from goqueue.broker.topics import Topics
 from goqueue.broker.tracing import Tracing
 from goqueue.broker.transaction_steps import TransactionSteps
@@ -70,3 +71,5 @@ class Broker:
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""
+    settings: tuple[ShownSetting, ...] = ()
+    """Of this node, for those who ask."""

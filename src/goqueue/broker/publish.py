@@ -8,6 +8,7 @@ from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
 from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
+from goqueue.broker.record_rules import check_records
 from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
@@ -88,13 +89,16 @@ class Publisher:
         self.batches = 0
         self.bytes = 0
 
-    def publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
+    def publish(
+        self, topic: str, partition: int, data: memoryview, *, needs_all_copies: bool = True
+    ) -> tuple[Keeper, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
-        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`.
+        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`. `needs_all_copies`: as many
+        as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less (acks 0 or 1) goes without.
         """
         try:
-            return self.try_publish(topic, partition, data)
+            return self.try_publish(topic, partition, data, needs_all_copies=needs_all_copies)
         except GoQueueError as error:
             self.refused(topic, partition, _count(data), error)
             raise
@@ -116,9 +120,16 @@ class Publisher:
         if seconds > SLOW_S and self._journeys.is_sampled(offset):
             self._meters.keep_example(Example(Spot(topic, partition, offset), seconds, self._clock.now_ms()))
 
-    def try_publish(self, topic: str, partition: int, data: memoryview) -> tuple[Keeper, Appended]:
+    def try_publish(
+        self, topic: str, partition: int, data: memoryview, *, needs_all_copies: bool = True
+    ) -> tuple[Keeper, Appended]:
         """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
+        if needs_all_copies and replica.lacks_copies:
+            needed = replica.options.min_insync_replicas
+            raise Refused(
+                Code.NOT_ENOUGH_REPLICAS, f"min.insync.replicas of {topic!r} is {needed}, and there is one copy"
+            )
         batch = self.admit(replica, topic, partition, data)
         faults: list[Any] = []
         if replica.options.schema_validation != OFF:
@@ -142,9 +153,8 @@ class Publisher:
         self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
     ) -> bool:
         """Whether `batch` cannot simply be appended: somebody has to look at its records first."""
-        return replica.options.schema_validation != OFF or self.has_wishes(
-            replica, topic, partition, batch, has_none_in_plain
-        )
+        is_checked = replica.lacks_copies or replica.options.schema_validation != OFF
+        return is_checked or self.has_wishes(replica, topic, partition, batch, has_none_in_plain)
 
     def sees_no_wishes(self, data: memoryview) -> bool:
         """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
@@ -174,8 +184,8 @@ class Publisher:
             verdict = self._verify_transaction(batch, topic, partition)
             if verdict is not Code.NONE:
                 raise Refused(verdict)
-        if replica.log.compacts:
-            self._check_keys(batch)
+        if replica.log.compacts or replica.options.bounds_time:
+            check_records(batch, replica.options, self._clock.now_ms())
         return batch
 
     def admit_plain(self, replica: Replica, data: memoryview, start: int, end: int) -> Batch | None:
@@ -280,10 +290,6 @@ class Publisher:
         waiting = {one.record.offset for one in delayed}
         others = [each for each in decode(batch) if each.offset not in waiting and each.offset not in twins]
         return check_batch(memoryview(rebuild_batch(batch, others) if others else build_kept_free(batch)))
-
-    def _check_keys(self, batch: Batch) -> None:
-        if any(record.key is None for record in decode(batch)):
-            raise Refused(Code.INVALID_RECORD, "a compacted topic takes only records with a key")
 
 
 def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, Appended] | None:

@@ -10,7 +10,7 @@ from goqueue.broker.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
-from goqueue.model.refusal import Refused
+from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.model.topics import Image
 from goqueue.records.build import build_batch
 from goqueue.records.native import Headers
@@ -237,5 +237,5 @@ class _Both:
 def _is_of_one(mistake: Exception) -> bool:
     """One message may be what is wrong with a batch; the others shall not suffer for it."""
     if isinstance(mistake, Refused):
-        return mistake.code is Code.INVALID_RECORD
+        return isinstance(mistake, InvalidRecords) or mistake.code is Code.INVALID_RECORD
     return isinstance(mistake, ValueError | InvalidWish | BatchTooLarge)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from goqueue.broker.topic_jobs import Steps, TopicJobs
-from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, Result, SetOptions
+from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, ListChange, Result, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
     BatchTooLarge,
@@ -28,6 +28,7 @@ __all__ = [
     "AddPartitions",
     "CreateTopic",
     "DeleteTopic",
+    "ListChange",
     "MetadataStore",
     "Replica",
     "Result",

@@ -3,7 +3,7 @@ forgetting a topic and removing its logs: until the logs are gone the topic is k
 stays taken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +13,11 @@ from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name
-from goqueue.model.topics import INTERNAL_PREFIX, LABELS, OPTION_NAMES, Image, Topic, parse_option
+from goqueue.model.topics import INTERNAL_PREFIX, LABELS, Image, Topic, check_together, parse_option
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+COPIES_MAX = 1
+"""Of one partition: one node keeps everything."""
 
 
 class PartitionLimits(NamedTuple):
@@ -67,9 +71,25 @@ class AddPartitions(msgspec.Struct, frozen=True):
     check_only: bool = False
 
 
+class ListChange(msgspec.Struct, frozen=True):
+    """Items added to an option that is a list, or taken from it."""
+
+    items: str
+    is_added: bool
+    default: str
+    """The list, if the topic has none of its own."""
+
+    def of(self, text: str | None) -> str:
+        before = _items(self.default if text is None else text)
+        changed = _items(self.items)
+        if self.is_added:
+            return ",".join([*before, *(item for item in changed if item not in before)])
+        return ",".join(item for item in before if item not in changed)
+
+
 class SetOptions(msgspec.Struct, frozen=True):
     name: str
-    changes: dict[str, str | None]
+    changes: Mapping[str, str | ListChange | None]
     """None: back to the default."""
     replace_all: bool = False
     check_only: bool = False
@@ -161,8 +181,7 @@ class Controller:
     def _create(self, command: CreateTopic) -> TopicStored | Result:
         try:
             check_topic_name(command.name)
-            for name, text in command.overrides.items():
-                parse_option(name, text)
+            self._check_options(command.overrides, command.overrides)
         except InvalidName as error:
             return Result(Code.INVALID_TOPIC_EXCEPTION, str(error))
         except InvalidOption as error:
@@ -200,15 +219,27 @@ class Controller:
         if command.replace_all:  # whoever says all options knows nothing of what doors keep here
             overrides = {name: text for name, text in overrides.items() if name in LABELS}
         for name, text in command.changes.items():
-            if text is None and (name in OPTION_NAMES or name in LABELS):
+            if text is None:
                 overrides.pop(name, None)
-                continue
-            try:
-                parse_option(name, text or "")
-            except InvalidOption as error:
-                return Result(Code.INVALID_CONFIG, str(error))
-            overrides[name] = text or ""
+            else:
+                overrides[name] = text.of(overrides.get(name)) if isinstance(text, ListChange) else text
+        try:
+            self._check_options(overrides, command.changes)
+        except InvalidOption as error:
+            return Result(Code.INVALID_CONFIG, str(error))
         return msgspec.structs.replace(found, overrides=overrides)
+
+    def _check_options(self, overrides: Mapping[str, str], changed: Iterable[str]) -> None:
+        """Only what is `changed` is refused: a topic must not be stuck with what an older node let it have."""
+        for name in changed:
+            if name not in overrides:
+                continue
+            value = parse_option(name, overrides[name])
+            if name == MIN_INSYNC_REPLICAS and isinstance(value, int) and value > COPIES_MAX:
+                raise InvalidOption(
+                    f"{name} is {value}, but there can be {COPIES_MAX} copy of a partition: nothing could be published"
+                )
+        check_together(overrides)
 
     def _partitions(self) -> int:
         """Of all topics; those of one that is being deleted are still open."""
@@ -249,3 +280,7 @@ class Controller:
 
 def _topic(stored: TopicStored) -> Topic:
     return Topic(stored.name, stored.topic_id, stored.partitions, MappingProxyType(dict(stored.overrides)))
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]

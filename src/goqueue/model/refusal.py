@@ -12,9 +12,13 @@ class Refused(GoQueueError):
         self.code = code
 
 
-class SchemaMismatch(Refused):
-    """Records that do not fit their schema; `faults` says for each of their places in the batch why."""
+class InvalidRecords(Refused):
+    """A batch with records that may not be published; `faults` says why, by their places in the batch."""
 
     def __init__(self, message: str, faults: Mapping[int, str] | None = None, code: Code = Code.INVALID_RECORD) -> None:
         super().__init__(code, message)
         self.faults = faults or {}
+
+
+class SchemaMismatch(InvalidRecords):
+    """Records that do not fit their schema."""

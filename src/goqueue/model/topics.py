@@ -6,6 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from goqueue.model.errors import InvalidName, InvalidOption
+from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
 from goqueue.model.names import check_topic_name
 from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
@@ -20,10 +21,17 @@ class TopicOptions:
 
     cleanup_policy: str = "delete"
     compression_type: str = "producer"
+    """Kept and shown. Batches stay as their producer compressed them, whatever it says."""
     delete_retention_ms: int = DAY_MS
+    max_compaction_lag_ms: int = LONG_MAX
     max_message_bytes: int = 1024 * 1024 + 12
+    message_timestamp_after_max_ms: int = LONG_MAX
+    """How far in the future a record may say it is. Kafka's default is an hour; here a node whose clock is slow would
+    refuse every good producer."""
+    message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_type: str = "CreateTime"
     min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
     retention_bytes: int = UNLIMITED
     retention_ms: int = 7 * DAY_MS
@@ -59,12 +67,19 @@ class TopicOptions:
     def is_plain(self) -> bool:
         """Nobody looks at the records of an uncompressed batch in which no wish was seen."""
         looks_at_keys = self.cleanup_policy != "delete" or (self.wishes != "off" and self.delay_order != "pass")
-        return not looks_at_keys and self.schema_validation == "off"
+        is_checked = self.schema_validation != "off" or self.bounds_time or self.min_insync_replicas > 1
+        return not looks_at_keys and not is_checked
+
+    @cached_property
+    def bounds_time(self) -> bool:
+        """A record may be refused for its timestamp."""
+        nearest = min(self.message_timestamp_after_max_ms, self.message_timestamp_before_max_ms)
+        return nearest < LONG_MAX and self.message_timestamp_type == "CreateTime"
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "cleanup_policy": ("delete", "compact", "compact,delete"),
-    "compression_type": ("producer",),
+    "compression_type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "message_timestamp_type": ("CreateTime", "LogAppendTime"),
     "durability": ("disk", "os"),
     "lease_order": ("none", "key"),
@@ -75,6 +90,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "schema_validation": ("off", "reject", "dead-letter"),
 }
 LOWEST: Mapping[str, float] = {
+    "max_compaction_lag_ms": 1,
     "max_message_bytes": 1,
     "min_insync_replicas": 1,
     "retention_bytes": UNLIMITED,
@@ -85,7 +101,7 @@ LOWEST: Mapping[str, float] = {
     "lease_ms": 1,
     "unacked_max": 1,
 }
-HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1, "attempts_max": 200}
+HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1, "attempts_max": 200, "min_insync_replicas": INT_MAX}
 DEFAULTS = TopicOptions()
 _TYPES = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(TopicOptions)}
 
@@ -104,6 +120,8 @@ def parse_option(name: str, text: str) -> object:
     """The value of option `name` (dotted); InvalidOption says what is wrong."""
     field_name = OPTION_NAMES.get(name)
     if field_name is None:
+        if name in KEPT_OPTIONS:
+            return KEPT_OPTIONS[name].check(name, text)
         if name in LABELS:
             return _check_label(name, text)
         raise InvalidOption(f"unknown option {name!r}")
@@ -120,10 +138,17 @@ def parse_option(name: str, text: str) -> object:
         value: float = _TYPES[field_name](text)
     except ValueError:
         raise InvalidOption(f"{name} is {text!r}, but must be a number") from None
-    lowest, highest = LOWEST.get(field_name, 0), HIGHEST.get(field_name, (1 << 63) - 1)
+    lowest, highest = LOWEST.get(field_name, 0), HIGHEST.get(field_name, LONG_MAX)
     if not lowest <= value <= highest:
         raise InvalidOption(f"{name} is {text}, but must be from {lowest} to {highest}")
     return value
+
+
+def check_together(overrides: Mapping[str, str]) -> None:
+    """What each option allows and both together do not."""
+    least, most = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    if least in overrides and most in overrides and int(overrides[least]) > int(overrides[most]):
+        raise InvalidOption(f"{least} is {overrides[least]}, but must not be over {most} ({overrides[most]})")
 
 
 def _check_weights(name: str, text: str) -> str:
@@ -174,7 +199,9 @@ class Topic:
 
     def options(self, defaults: TopicOptions) -> TopicOptions:
         changes = {
-            OPTION_NAMES[name]: parse_option(name, text) for name, text in self.overrides.items() if name not in LABELS
+            OPTION_NAMES[name]: parse_option(name, text)
+            for name, text in self.overrides.items()
+            if name in OPTION_NAMES  # else it is kept for others
         }
         return replace(defaults, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
 

@@ -34,7 +34,9 @@ class Compactions:
             return
         try:
             with self._alone(log):
-                plan = compaction.plan(log, self._clock.now_ms())
+                now_ms = self._clock.now_ms()
+                compaction.seal_overdue(log, now_ms)
+                plan = compaction.plan(log, now_ms)
                 manifest = await self._run(plan) if plan else None
                 if manifest and compaction.install(log, manifest):
                     events.info("compacted", log=log.directory, segments=len(manifest.replacements))
@@ -58,7 +60,7 @@ class Compactions:
     async def _compact(self, log: Log, is_dry_run: bool) -> CompactResult:
         log.roll(self._clock.now_ms())
         log.sync()
-        ratio = compaction.dirty_ratio(log)
+        ratio = compaction.dirty_ratio(log, self._clock.now_ms())
         plan = compaction.plan(log, self._clock.now_ms(), is_asked_for=True)
         manifest = await self._run(plan) if plan else None
         if manifest is None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -24,6 +25,7 @@ from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
 from goqueue.node.settings import Settings
+from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
 from goqueue.replica.replicas import Replicas
@@ -166,6 +168,7 @@ class Node:
             tracing=tracing_options(settings),
             metrics=metrics_options(settings),
         )
+        self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
         return self._assembly
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -93,6 +93,11 @@ class Replica:
         return self.options.message_timestamp_type == "LogAppendTime"
 
     @property
+    def lacks_copies(self) -> bool:
+        """Fewer copies are in sync than its topic asks for: this is the only one."""
+        return self.options.min_insync_replicas > 1
+
+    @property
     def start_offset(self) -> int:
         return self.log.start_offset
 

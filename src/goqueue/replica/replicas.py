@@ -134,4 +134,6 @@ class Replicas:
             sync_interval_ms=self._sync_interval_ms,
             dirty_ratio_min=options.min_cleanable_dirty_ratio,
             tombstone_ms=options.delete_retention_ms,
+            compaction_lag_ms_min=options.min_compaction_lag_ms,
+            compaction_lag_ms_max=options.max_compaction_lag_ms,
         )

@@ -18,6 +18,7 @@ from goqueue.storage import swap
 from goqueue.storage.compaction_rules import Keep, Survey
 from goqueue.storage.disk import Disk
 from goqueue.storage.log import NO_ROOM, Log
+from goqueue.storage.retention import newest_ms
 from goqueue.storage.segment import Segment
 from goqueue.storage.snapshots import oldest_offset
 from goqueue.storage.swap import Manifest, Replacement
@@ -77,9 +78,10 @@ def plan(log: Log, now_ms: int, limit_offset: int | None = None, *, is_asked_for
     """What to compact, or None while it is not worth it. `limit_offset`: nothing at or behind it may be touched.
     `is_asked_for`: little is worth it too.
     """
-    sources = _sources(log, limit_offset)
+    sources = _sources(log, limit_offset, now_ms)
     ratio = _dirty_ratio(log, sources)
-    if not ratio or (ratio < log.options.dirty_ratio_min and not is_asked_for):
+    is_due = is_asked_for or ratio >= log.options.dirty_ratio_min or _is_overdue(log, sources, now_ms)
+    if not ratio or not is_due:
         return None
     return Plan(
         directory=log.directory,
@@ -95,14 +97,33 @@ def plan(log: Log, now_ms: int, limit_offset: int | None = None, *, is_asked_for
     )
 
 
-def dirty_ratio(log: Log) -> float:
+def dirty_ratio(log: Log, now_ms: int) -> float:
     """Share of the bytes that may be compacted and were not yet."""
-    return _dirty_ratio(log, _sources(log, None))
+    return _dirty_ratio(log, _sources(log, None, now_ms))
 
 
-def _sources(log: Log, limit_offset: int | None) -> list[Segment]:
+def seal_overdue(log: Log, now_ms: int) -> None:
+    """Seal the active segment if it has what should have been compacted by now: one that nobody writes to any more
+    would keep its records for ever."""
+    if now_ms - log.segments.active.created_ms >= log.options.compaction_lag_ms_max:
+        log.roll(now_ms)
+
+
+def _sources(log: Log, limit_offset: int | None, now_ms: int) -> list[Segment]:
     limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
-    return [segment for segment in log.segments.sealed if segment.next_offset <= limit]
+    oldest_kept_ms = now_ms - log.options.compaction_lag_ms_min
+    sources = []
+    for segment in log.segments.sealed:
+        is_young = log.options.compaction_lag_ms_min > 0 and newest_ms(segment) > oldest_kept_ms
+        if segment.next_offset > limit or is_young:
+            break  # what comes behind it stays too: a key must not lose its last value but one first
+        sources.append(segment)
+    return sources
+
+
+def _is_overdue(log: Log, sources: list[Segment], now_ms: int) -> bool:
+    latest_ms = now_ms - log.options.compaction_lag_ms_max
+    return any(one.created_ms <= latest_ms for one in sources if one.base_offset >= log.state.compacted_to)
 
 
 def _dirty_ratio(log: Log, sources: list[Segment]) -> float:

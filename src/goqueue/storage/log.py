@@ -107,7 +107,7 @@ class Log:
         self.compacts = options.compacts
         self._waits_for_disk = options.durability is Durability.DISK
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
-        self._roll_at_ms = self.segments.active.created_ms + options.segment_ms
+        self._roll_at_ms = self.segments.active.created_ms + options.roll_ms
 
     @property
     def failure(self) -> GoQueueError | None:
@@ -166,7 +166,7 @@ class Log:
             segment = self._roll(now_ms)
         if not segment.size:
             segment.created_ms = now_ms
-            self._roll_at_ms = now_ms + self.options.segment_ms
+            self._roll_at_ms = now_ms + self.options.roll_ms
         try:
             segment.reserve(segment.size + more_bytes, self.options.segment_bytes, self._room_bytes)
         except OSError as error:

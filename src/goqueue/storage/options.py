@@ -8,6 +8,7 @@ MIB = 1024 * KIB
 SECOND_MS = 1000
 DAY_MS = 24 * 60 * 60 * SECOND_MS
 UNLIMITED = -1
+UNBOUNDED_MS = (1 << 63) - 1
 
 
 class Durability(StrEnum):
@@ -47,10 +48,19 @@ class LogOptions:
     """Share of bytes not yet compacted from which on a compaction is worth its work."""
     tombstone_ms: int = DAY_MS
     """How long a deletion stays readable after its first compaction."""
+    compaction_lag_ms_min: int = 0
+    """Records younger than this are not compacted away: a slow reader still sees each of them."""
+    compaction_lag_ms_max: int = UNBOUNDED_MS
+    """Records older than this are compacted, however little is dirty: a deletion must have come about by then."""
 
     @property
     def compacts(self) -> bool:
         return self.cleanup is not Cleanup.DELETE
+
+    @property
+    def roll_ms(self) -> int:
+        """Age at which the active segment is sealed: only sealed ones are compacted."""
+        return min(self.segment_ms, self.compaction_lag_ms_max) if self.compacts else self.segment_ms
 
     @property
     def deletes(self) -> bool:

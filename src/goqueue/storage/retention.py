@@ -28,7 +28,10 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     return expired
 
 
-def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
+def newest_ms(segment: Segment) -> int:
     """Records without a timestamp are as old as their segment."""
-    newest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
-    return log.options.retention_ms != UNLIMITED and newest_ms < now_ms - log.options.retention_ms
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+
+
+def _is_too_old(log: Log, segment: Segment, now_ms: int) -> bool:
+    return log.options.retention_ms != UNLIMITED and newest_ms(segment) < now_ms - log.options.retention_ms

@@ -119,6 +119,7 @@ class MemoryNode:
 
     def _compact(self, log: Log, now_ms: int) -> None:
         try:
+            compaction.seal_overdue(log, now_ms)
             plan = compaction.plan(log, now_ms)
             manifest = compaction.compact(self.disk, plan) if plan else None
             if manifest:

@@ -2,15 +2,19 @@
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from goqueue.broker.send import NewMessage
 from goqueue.broker.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import InvalidRecords
 from goqueue.records.batch import Codec
+from goqueue.records.build import build_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.testing import MemoryDisk
 from tests.brokers import TestBroker, data
@@ -157,3 +161,46 @@ def test_an_open_transaction_lets_its_producer_in_and_its_end_is_marked_everywhe
     assert [one.last_stable_offset for one in replicas] == [0, 0]
     broker.ask(submit, EndTransaction("tx", producer.producer_id, producer.epoch, True))
     assert [(one.end_offset, one.last_stable_offset) for one in replicas] == [(2, 2), (2, 2)]
+
+
+def test_records_outside_the_time_bounds_of_their_topic_are_refused_and_the_bad_ones_named() -> None:
+    broker = TestBroker()
+    broker.create("orders", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="500")
+    now_ms = broker.clock.now_ms()
+    at = [now_ms - 1000, now_ms - 1001, now_ms, now_ms + 500, now_ms + 501]
+    batch = memoryview(build_batch([(each, None, b"x", []) for each in at]))
+    with pytest.raises(InvalidRecords) as refused:
+        broker.broker.publisher.publish("orders", 0, batch)
+    assert (refused.value.code, set(refused.value.faults)) == (Code.INVALID_TIMESTAMP, {1, 4})
+    good = memoryview(build_batch([(at[place], None, b"x", []) for place in (0, 2, 3)]))
+    assert broker.broker.publisher.publish("orders", 0, good)[1].base_offset == 0
+
+
+def test_a_topic_that_stamps_records_itself_does_not_mind_what_they_say() -> None:
+    broker = TestBroker()
+    broker.create("orders", message_timestamp_before_max_ms="1000", message_timestamp_type="LogAppendTime")
+    assert broker.publish("orders", b"x") == 0
+
+
+def test_the_records_without_a_key_are_named_when_a_compacted_topic_refuses_a_batch() -> None:
+    broker = ready()
+    batch = memoryview(build_batch([(1000, key, b"x", []) for key in (b"a", None, b"c", None)]))
+    with pytest.raises(InvalidRecords) as refused:
+        broker.broker.publisher.publish("prices", 0, batch)
+    assert (refused.value.code, set(refused.value.faults)) == (Code.INVALID_RECORD, {1, 3})
+
+
+def test_what_must_be_on_more_copies_than_there_are_is_refused() -> None:
+    """An older node let a topic have it: now it is kept, and holds."""
+    broker = ready()
+    replica = broker.broker.topics.replica("orders", 0)
+    replica.options = replace(replica.options, min_insync_replicas=2)
+    with pytest.raises(GoQueueError) as refused:
+        broker.publish("orders", b"x")
+    assert code_of(refused.value) is Code.NOT_ENOUGH_REPLICAS
+    assert replica.end_offset == 0
+    _, appended = broker.broker.publisher.publish("orders", 0, data(b"x"), needs_all_copies=False)
+    assert appended.base_offset == 0
+    sent: list[Any] = []
+    broker.broker.sender.send("orders", [NewMessage(b"x", partition=0)], sent.extend)
+    assert [code_of(one.error) for one in sent] == [Code.NOT_ENOUGH_REPLICAS]

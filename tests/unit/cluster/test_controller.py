@@ -13,6 +13,7 @@ from goqueue.machines.controller import (
     Controller,
     CreateTopic,
     DeleteTopic,
+    ListChange,
     NameCluster,
     PartitionLimits,
     Result,
@@ -76,7 +77,17 @@ def made(*commands: Any) -> Controller:
         (SetOptions("orders", {"retention.ms": None, "segment.ms": None}), Code.NONE),
         (SetOptions("orders", {"retention.ms": "-2"}), Code.INVALID_CONFIG),
         (SetOptions("orders", {"no.such": "1"}), Code.INVALID_CONFIG),
-        (SetOptions("orders", {"no.such": None}), Code.INVALID_CONFIG),
+        (SetOptions("orders", {"no.such": None}), Code.NONE),
+        (SetOptions("orders", {"flush.ms": "1000", "preallocate": "true"}), Code.NONE),
+        (SetOptions("orders", {"preallocate": "yes"}), Code.INVALID_CONFIG),
+        (SetOptions("orders", {"min.insync.replicas": "2"}), Code.INVALID_CONFIG),
+        (CreateTopic("clicks", ID, 1, {"min.insync.replicas": "2"}), Code.INVALID_CONFIG),
+        (CreateTopic("clicks", ID, 1, {"min.insync.replicas": "1"}), Code.NONE),
+        (
+            CreateTopic("clicks", ID, 1, {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}),
+            Code.INVALID_CONFIG,
+        ),
+        (CreateTopic("clicks", ID, 1, {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"}), Code.NONE),
         (SetOptions("clicks", {}), Code.UNKNOWN_TOPIC_OR_PARTITION),
         (SetOptions("going", {}), Code.UNKNOWN_TOPIC_OR_PARTITION),
     ],
@@ -236,3 +247,38 @@ def test_a_refusal_says_which_limit_on_partitions_it_met() -> None:
     assert do(controller, CreateTopic("views", b"v" * 16, 1)).code is Code.INVALID_PARTITIONS, "still open"
     do(controller, TopicRemoved("clicks"))
     assert do(controller, CreateTopic("views", b"v" * 16, 4)).code is Code.NONE
+
+
+def test_a_topic_that_asks_for_more_copies_than_there_are_can_still_be_changed() -> None:
+    controller = made()
+    controller.apply(TopicStored("old", ID, 1, {"min.insync.replicas": "2"}))
+    assert do(controller, SetOptions("old", {"retention.ms": "7"})).code is Code.NONE
+    assert do(controller, SetOptions("old", {"min.insync.replicas": None})).code is Code.NONE
+    assert controller.image.topics["old"].overrides == {"retention.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("before", "items", "is_added", "after"),
+    [
+        (None, "compact", True, "delete,compact"),
+        ("compact", "delete", True, "compact,delete"),
+        ("compact", "compact", True, "compact"),
+        ("compact,delete", "compact", False, "delete"),
+        ("compact,delete", "none", False, "compact,delete"),
+    ],
+)
+def test_items_are_added_to_a_list_and_taken_from_it(
+    before: str | None, items: str, is_added: bool, after: str
+) -> None:
+    controller = made(SetOptions("orders", {"cleanup.policy": before}))
+    change = ListChange(items, is_added, default="delete")
+    assert do(controller, SetOptions("orders", {"cleanup.policy": change})).code is Code.NONE
+    assert controller.image.topics["orders"].overrides["cleanup.policy"] == after
+
+
+def test_a_list_must_not_become_what_its_option_cannot_be() -> None:
+    controller = made(SetOptions("orders", {"cleanup.policy": "compact"}))
+    for items, is_added in (("compact", False), ("x", True)):
+        change = ListChange(items, is_added, default="delete")
+        assert do(controller, SetOptions("orders", {"cleanup.policy": change})).code is Code.INVALID_CONFIG
+    assert controller.image.topics["orders"].overrides["cleanup.policy"] == "compact"

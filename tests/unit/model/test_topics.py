@@ -6,6 +6,7 @@ from types import MappingProxyType
 import pytest
 
 from goqueue.model.errors import InvalidOption
+from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
 from goqueue.model.topics import (
     CHOICES,
     DEFAULTS,
@@ -71,6 +72,45 @@ def test_a_number_option_takes_what_is_in_its_range_and_nothing_else(name: str) 
             parse_option(dotted(name), text)
 
 
+GOOD_AND_BAD = {
+    "compression.gzip.level": (("-1", "1", "9"), ("0", "10", "-2", "high")),
+    "compression.lz4.level": (("1", "17"), ("0", "18")),
+    "compression.zstd.level": (("-131072", "22"), ("23", "")),
+    "file.delete.delay.ms": (("0", str(LONG_MAX)), ("-1", str(LONG_MAX + 1))),
+    "flush.messages": (("1",), ("0",)),
+    "flush.ms": (("0",), ("-1",)),
+    "follower.replication.throttled.replicas": (("", "*", "0:1,2:3"), ("0", "0:1;2:3", "a:b")),
+    "index.interval.bytes": (("0", str(INT_MAX)), ("-1", str(INT_MAX + 1))),
+    "leader.replication.throttled.replicas": (("", "*", "0:1"), ("**", ":")),
+    "local.retention.bytes": (("-2", "5"), ("-3",)),
+    "local.retention.ms": (("-2", "5"), ("-3",)),
+    "preallocate": (("true", "false"), ("yes", "1", "")),
+    "remote.log.copy.disable": (("true", "false"), ("x",)),
+    "remote.log.delete.on.disable": (("true", "false"), ("x",)),
+    "remote.storage.enable": (("true", "false"), ("x",)),
+    "segment.index.bytes": (("4",), ("3",)),
+    "segment.jitter.ms": (("0",), ("-1", "1.5")),
+    "unclean.leader.election.enable": (("true", "false"), ("x",)),
+}
+
+
+@pytest.mark.parametrize("name", list(KEPT_OPTIONS))
+def test_an_option_that_is_only_kept_is_checked_by_its_type_as_kafka_does(name: str) -> None:
+    good, bad = GOOD_AND_BAD[name]
+    for text in (*good, KEPT_OPTIONS[name].default):
+        assert parse_option(name, text) == text
+    for text in bad:
+        with pytest.raises(InvalidOption, match=name):
+            parse_option(name, text)
+    topic = Topic("orders", b"0" * 16, 1, {name: good[0], "lease.ms": "5000"})
+    assert topic.options(DEFAULTS) == TopicOptions(lease_ms=5000)
+
+
+def test_a_switch_and_a_number_are_kept_as_kafka_shows_them() -> None:
+    assert parse_option("preallocate", " TRUE ") == "true"
+    assert parse_option("flush.ms", " 5 ") == "5"
+
+
 def test_every_option_has_a_dotted_name_and_an_unknown_one_is_refused() -> None:
     assert list(OPTION_NAMES) == [dotted(each.name) for each in fields(TopicOptions)]
     for name in ("retention_ms", "retention", "", "cleanup.policy "):
@@ -119,11 +159,14 @@ def test_an_image_shows_one_moment() -> None:
         ("schema_validation", "dead-letter", False),
         ("cleanup_policy", "compact,delete", False),
         ("delay_order", "hold_key", False),
+        ("message_timestamp_after_max_ms", 5, False),
+        ("message_timestamp_before_max_ms", 5, False),
+        ("min_insync_replicas", 2, False),
         ("durability", "os", True),
     ],
 )
 def test_a_topic_is_plain_if_none_of_its_options_is_about_single_records(
-    option: str, value: str, is_plain: bool
+    option: str, value: object, is_plain: bool
 ) -> None:
     assert DEFAULTS.is_plain
     assert replace(DEFAULTS, **{option: value}).is_plain is is_plain  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.records.decode import decode
 from goqueue.records.encode import sign
-from goqueue.storage.compaction import Plan, compact, install, plan
+from goqueue.storage.compaction import Plan, compact, install, plan, seal_overdue
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.log import Log
 from goqueue.storage.options import DAY_MS, Cleanup, LogOptions
@@ -119,6 +119,45 @@ def test_a_compaction_is_made_when_half_the_log_is_dirty() -> None:
     total_bytes = sum(segment.size for segment in log.segments.sealed)
     assert 0.5 <= (total_bytes - clean_bytes) / total_bytes < 0.55
     assert run(log)
+
+
+def test_records_younger_than_the_least_lag_are_not_compacted() -> None:
+    lag_ms = 60_000
+    log = open_log(MemoryDisk(), replace(OPTIONS, compaction_lag_ms_min=lag_ms))
+    append(log, keyed((b"a", b"1")), keyed((b"a", b"2")))
+    assert not run(log, NOW_MS + lag_ms - 1)
+    assert [offset for offset, _, _ in contents(log)] == [0, 1]
+    assert run(log, NOW_MS + lag_ms)
+    assert contents(log) == [(1, b"a", b"2")]
+
+
+def test_records_older_than_the_most_lag_are_compacted_however_little_is_dirty_and_though_nobody_writes() -> None:
+    lag_ms = 60_000
+    log = open_log(MemoryDisk(), replace(OPTIONS, dirty_ratio_min=1.0, compaction_lag_ms_max=lag_ms))
+    append(log, keyed(*((b"%d" % n, b"x" * 50) for n in range(15))), now_ms=NOW_MS)
+    assert run(log)
+    append(log, keyed((b"1", b"new")), keyed((b"1", b"newer")), now_ms=NOW_MS)
+
+    def upkeep(now_ms: int) -> bool:
+        seal_overdue(log, now_ms)
+        log.sync()
+        work = plan(log, now_ms)
+        manifest = compact(log.disk, work) if work else None
+        return manifest is not None and install(log, manifest)
+
+    assert not upkeep(NOW_MS + lag_ms - 1)
+    assert upkeep(NOW_MS + lag_ms)
+    assert [(key, value) for _, key, value in contents(log) if key == b"1"] == [(b"1", b"newer")]
+    assert not upkeep(NOW_MS + 2 * lag_ms), "nothing is dirty any more"
+
+
+def test_a_log_that_compacts_begins_a_segment_before_its_records_are_too_old() -> None:
+    log = open_log(MemoryDisk(), replace(OPTIONS, compaction_lag_ms_max=1000))
+    append(log, keyed((b"a", b"1")), now_ms=NOW_MS)
+    append(log, keyed((b"a", b"2")), now_ms=NOW_MS + 999)
+    assert len(log.segments) == 1
+    append(log, keyed((b"a", b"3")), now_ms=NOW_MS + 1000)
+    assert len(log.segments) == 2
 
 
 def test_a_million_updates_of_ten_thousand_keys_leave_ten_thousand_records(tmp_path: Path) -> None:

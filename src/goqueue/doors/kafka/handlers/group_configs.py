@@ -14,15 +14,12 @@ from goqueue.broker.group_options import (
 from goqueue.broker.groups import share_commands
 from goqueue.broker.queues import LATEST
 from goqueue.broker.topics import Result, code_of
+from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidOption
+from goqueue.model.kept_options import OptionType
 from goqueue.model.topics import OPTION_NAMES
-from goqueue.wire.kafka.messages.configs import DescribeConfigsResourceResult
-
-GROUP_RESOURCE = 32
-SOURCE_GROUP, SOURCE_DEFAULT = 8, 5
-STRING_TYPE, INT_TYPE = 2, 3
 
 KAFKA_NAMES = {
     "share.auto.offset.reset": START,
@@ -46,20 +43,18 @@ class GroupChange(NamedTuple):
     validate_only: bool
 
 
-def group_options(request: Request, group_id: str, names: list[str] | None) -> list[DescribeConfigsResourceResult]:
+def group_options(request: Request, group_id: str) -> list[Option]:
     options = request.broker.queues.options(group_id)
     found = []
     for name in (*KAFKA_NAMES, *OWN_NAMES):
-        if names is None or name in names:
-            own = KAFKA_NAMES.get(name, name)
-            value = options.get(own, _default(request, own))
-            kind = INT_TYPE if value.isdigit() else STRING_TYPE
-            source = SOURCE_GROUP if own in options else SOURCE_DEFAULT
-            found.append(DescribeConfigsResourceResult(name, value, False, source, config_type=kind))
-    if names is None or ISOLATION in names:
-        found.append(
-            DescribeConfigsResourceResult(ISOLATION, READ_COMMITTED, True, SOURCE_DEFAULT, config_type=STRING_TYPE)
-        )
+        own = KAFKA_NAMES.get(name, name)
+        default = _default(request, own)
+        chosen = [Chosen(name, options[own], Source.GROUP)] if own in options else []
+        kind = OptionType.INT if default.isdigit() else OptionType.STRING
+        found.append(Option(name, kind, [*chosen, Chosen(name, default, Source.DEFAULT)]))
+    found.append(
+        Option(ISOLATION, OptionType.STRING, [Chosen(ISOLATION, READ_COMMITTED, Source.DEFAULT)], is_read_only=True)
+    )
     return found
 
 

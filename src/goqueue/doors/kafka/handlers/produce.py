@@ -5,7 +5,7 @@ from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused, SchemaMismatch
+from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.wire.kafka.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -15,6 +15,7 @@ from goqueue.wire.kafka.messages.produce import (
     TopicProduceResponse,
 )
 
+ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
 ABORTABLE_FROM_VERSION = 11
@@ -118,11 +119,14 @@ def _append(
         request.broker.publisher.refused(topic, data.index, 1, Refused(code))
         return
     try:
-        replica, appended = request.broker.publisher.publish(topic, data.index, records)
+        needs_all_copies = request.message.acks == ACKS_ALL
+        replica, appended = request.broker.publisher.publish(
+            topic, data.index, records, needs_all_copies=needs_all_copies
+        )
     except GoQueueError as error:
         result.error_code = _known_as(code_of(error), request.version)
         result.error_message = str(error)
-        if isinstance(error, SchemaMismatch):
+        if isinstance(error, InvalidRecords):
             result.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.faults.items()]
         return
     result.base_offset = appended.base_offset

@@ -1,0 +1,38 @@
+"""What a topic's options ask of each single record. A batch with one bad record is refused whole, as Kafka does, and
+the answer says which of them are bad.
+"""
+
+from goqueue.model.codes import Code
+from goqueue.model.refusal import InvalidRecords
+from goqueue.model.topics import TopicOptions
+from goqueue.records.batch import Batch
+from goqueue.records.decode import decode
+
+NO_TIMESTAMP = -1
+COMPACT = "compact"
+
+
+def check_records(batch: Batch, options: TopicOptions, now_ms: int) -> None:
+    """InvalidRecords: some of them may not be published."""
+    keyless: dict[int, str] = {}
+    untimely: dict[int, str] = {}
+    needs_key = COMPACT in options.cleanup_policy
+    earliest_ms = now_ms - options.message_timestamp_before_max_ms
+    latest_ms = now_ms + options.message_timestamp_after_max_ms
+    for record in decode(batch):
+        place = record.offset - batch.base_offset
+        if needs_key and record.key is None:
+            keyless[place] = "a compacted topic takes only records with a key"
+        if options.bounds_time and record.timestamp != NO_TIMESTAMP:
+            if record.timestamp < earliest_ms:
+                untimely[place] = (
+                    f"timestamp {record.timestamp} is too old: message.timestamp.before.max.ms allows {earliest_ms}"
+                )
+            elif record.timestamp > latest_ms:
+                untimely[place] = (
+                    f"timestamp {record.timestamp} is too far ahead: message.timestamp.after.max.ms allows {latest_ms}"
+                )
+    if keyless:
+        raise InvalidRecords(next(iter(keyless.values())), keyless)
+    if untimely:
+        raise InvalidRecords(next(iter(untimely.values())), untimely, Code.INVALID_TIMESTAMP)
