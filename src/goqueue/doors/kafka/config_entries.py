@@ -12,6 +12,8 @@ from goqueue.wire.kafka.messages.configs import (
     DescribeConfigsSynonym,
 )
 
+TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 8, 16, 32
+
 
 class Source(IntEnum):
     """Who chose a value, as the protocol numbers them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from goqueue.doors.kafka.handlers.group_configs import GROUP_RESOURCE
+from goqueue.doors.kafka.config_entries import GROUP_RESOURCE
 from goqueue.doors.kafka.operations import TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code

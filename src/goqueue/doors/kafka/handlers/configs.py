@@ -6,7 +6,15 @@ from typing import Any
 
 from goqueue.broker.topics import ListChange, Result, SetOptions
 from goqueue.doors.kafka.broker_options import HTTP_ADDRESS, broker_options, loggers
-from goqueue.doors.kafka.config_entries import Asked, Option
+from goqueue.doors.kafka.config_entries import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    METRICS_RESOURCE,
+    TOPIC_RESOURCE,
+    Asked,
+    Option,
+)
 from goqueue.doors.kafka.handlers.group_configs import GroupChange, group_options
 from goqueue.doors.kafka.handlers.topics import submit_all
 from goqueue.doors.kafka.request import Request
@@ -26,7 +34,6 @@ from goqueue.wire.kafka.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 Change = SetOptions | GroupChange | Result
 
@@ -79,16 +86,16 @@ def _describe_group(request: Request, name: str) -> list[Option]:
 
 
 DESCRIBED: dict[int, Callable[[Request, str], list[Option]]] = {
-    TOPIC: _describe_topic,
-    BROKER: _describe_broker,
-    BROKER_LOGGER: _describe_loggers,
-    GROUP: _describe_group,
+    TOPIC_RESOURCE: _describe_topic,
+    BROKER_RESOURCE: _describe_broker,
+    LOGGER_RESOURCE: _describe_loggers,
+    GROUP_RESOURCE: _describe_group,
 }
 
 
 def _unknown(kind: int) -> Refused:
     no_metrics = "client metrics are not collected here"
-    return Refused(Code.INVALID_REQUEST, no_metrics if kind == CLIENT_METRICS else f"no resource has the type {kind}")
+    return Refused(Code.INVALID_REQUEST, no_metrics if kind == METRICS_RESOURCE else f"no resource has the type {kind}")
 
 
 def _check_broker(request: Request, name: str) -> None:
@@ -169,7 +176,7 @@ def _operation(
         return text
     if operation not in (APPEND, SUBTRACT):
         raise Refused(Code.INVALID_REQUEST, f"{operation} is no operation: 0 sets, 1 deletes, 2 appends, 3 subtracts")
-    is_topic_option = resource.resource_type == TOPIC and (name in OPTION_NAMES or name in KEPT_OPTIONS)
+    is_topic_option = resource.resource_type == TOPIC_RESOURCE and (name in OPTION_NAMES or name in KEPT_OPTIONS)
     if not is_topic_option or type_of(name) is not OptionType.LIST:
         raise Refused(Code.INVALID_CONFIG, f"{name} is no list: nothing can be appended to it or subtracted from it")
     return ListChange(text, operation == APPEND, default_of(name, request.broker.topics.defaults))
@@ -184,13 +191,13 @@ def _change(
 ) -> Change:
     kind, name = resource.resource_type, resource.resource_name
     check_only: bool = request.message.validate_only
-    if kind == TOPIC:
+    if kind == TOPIC_RESOURCE:
         return SetOptions(name, changes, replaces_all, check_only)
-    if kind == GROUP:
+    if kind == GROUP_RESOURCE:
         texts = {option: text for option, text in changes.items() if not isinstance(text, ListChange)}
         return GroupChange(name, texts, replaces_all, check_only)
-    if kind in (BROKER, BROKER_LOGGER):
-        if name or kind == BROKER_LOGGER:
+    if kind in (BROKER_RESOURCE, LOGGER_RESOURCE):
+        if name or kind == LOGGER_RESOURCE:
             _check_broker(request, name)
         given = [option for option, text in changes.items() if text is not None]
         if given:  # to take back what was never set is no error: tools clear throttles that way
