@@ -71,6 +71,11 @@ class OpenTransactions:
                 self._earliest = first_offset
             self._open[producer_id] = first_offset
 
+    def not_begun(self, producer_id: int) -> None:
+        """The batch that began it was not written."""
+        self._open.pop(producer_id, None)
+        self._earliest = next(iter(self._open.values()), NO_OFFSET)
+
     def end(self, producer_id: int, marker_offset: int, *, aborted: bool) -> None:
         """A marker was appended. Without an open transaction it decides nothing: none of its records are here."""
         first = self._open.pop(producer_id, NO_OFFSET)

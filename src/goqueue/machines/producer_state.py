@@ -46,6 +46,13 @@ class Duplicate(NamedTuple):
     timestamp: int
 
 
+class Before(NamedTuple):
+    """What was known of one producer before a write that may fail."""
+
+    state: tuple[int, list[_Kept], bool, int] | None
+    is_in_transaction: bool
+
+
 class ProducerView(NamedTuple):
     """One producer as DescribeProducers shows it; -1: there is none."""
 
@@ -185,6 +192,22 @@ class ProducerStates:
         producer.seen_ms = now_ms
         if attributes & TRANSACTIONAL_BIT:
             self.open_transactions.begin(producer_id, base_offset)
+
+    def before(self, producer_id: int) -> Before:
+        """For `restore`, should the batches that are recorded from here on not be written after all."""
+        known = self._producers.get(producer_id)
+        state = None if known is None else (known.epoch, known.batches[:], known.is_epoch_new, known.seen_ms)
+        return Before(state, producer_id in self.open_transactions)
+
+    def restore(self, producer_id: int, before: Before) -> None:
+        """Forget what was recorded since: a batch that is not in the log must never be taken for a duplicate."""
+        if before.state is None:
+            self._producers.pop(producer_id, None)
+        else:
+            known = self._producers[producer_id]
+            known.epoch, known.batches, known.is_epoch_new, known.seen_ms = before.state
+        if not before.is_in_transaction:
+            self.open_transactions.not_begun(producer_id)
 
     def replay(self, batches: Iterable[Batch], now_ms: int) -> None:
         """Record what recovery found in the log."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
+from goqueue.machines.producer_state import ACCEPT, Before, Duplicate, ProducerStates
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import Refused
@@ -128,7 +128,10 @@ class Replica:
     # -- writing
 
     def append(self, batch: Batch, now_ms: int) -> Appended:
-        """Refused: what its producer may not do. A repeated batch is answered with where it already stands."""
+        """Refused: what its producer may not do. A repeated batch is answered with where it already stands; but not by
+        a log that failed, since what it remembers may not be on its disk.
+        """
+        self.log.check_open()
         append_time = NO_TIMESTAMP
         if self.stamps_time:
             append_time = now_ms
@@ -147,6 +150,8 @@ class Replica:
 
     def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
         """Many, one after the other, but in one write: for each what `append` returns or raises."""
+        if self.failure is not None:
+            return [self.failure] * len(batches)
         try:
             self.log.reserve(batches, self.leader_epoch, now_ms)
         except GoQueueError:
@@ -157,6 +162,7 @@ class Replica:
             batches = [stamp_append_time(batch, now_ms) for batch in batches]
         results: list[Appended | GoQueueError] = []
         accepted = []
+        before: dict[int, Before] = {}
         offset, size = self.log.end_offset, 0
         for batch in batches:
             if batch.producer_id != NO_PRODUCER:
@@ -164,7 +170,9 @@ class Replica:
                 if known is not None:
                     results.append(known)
                     continue
-                # Before the write, since the next may be of the same producer: a write that fails ends the service.
+                # Before the write, since the next may be of the same producer. A write that fails takes it back.
+                if batch.producer_id not in before:
+                    before[batch.producer_id] = self.producers.before(batch.producer_id)
                 self.producers.record(batch, offset, now_ms)
             next_offset = offset + batch.last_offset_delta + 1
             accepted.append(batch)
@@ -175,6 +183,8 @@ class Replica:
             try:
                 self.log.write(accepted, self.leader_epoch)
             except GoQueueError as error:
+                for producer_id, state in before.items():
+                    self.producers.restore(producer_id, state)
                 return [error] * len(batches)
             self._stored(len(accepted), size + len(accepted) * LENGTH_END)
         return results
@@ -186,7 +196,7 @@ class Replica:
             return error
 
     def find_sent(self, batch: Batch) -> Appended | None:
-        """Where this very batch stands, if its producer sent it before."""
+        """Where this very batch stands, if its producer sent it before. It may not be durable yet."""
         known = self._recognize(batch) if batch.producer_id != NO_PRODUCER else None
         return known if isinstance(known, Appended) else None
 
@@ -201,7 +211,8 @@ class Replica:
         return Refused(verdict)
 
     def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
-        """End a transaction. None: it was over already, its marker stands in the log."""
+        """End a transaction. None: it was over already, its marker stands in the log, perhaps not durable yet."""
+        self.log.check_open()
         verdict = self.producers.check_marker(batch.producer_id, batch.producer_epoch, coordinator_epoch)
         if verdict is Code.INVALID_TXN_STATE:
             return None
@@ -226,10 +237,10 @@ class Replica:
         """Synced first: a snapshot must not know what the log could still lose."""
         if self.failure is not None or self._snapshot_offset == self.end_offset:
             return
-        self.log.sync()
         try:
+            self.log.sync()
             self._snapshots.save(self.end_offset, 0, [(b"producers", self.producers.encode())])
-        except OSError as error:  # costs only the shortcut: the next start walks over the log
+        except (OSError, GoQueueError) as error:  # costs only the shortcut: the next start walks over the log
             events.error("producers not saved", copy=self.name, reason=str(error))
             return
         self._snapshot_offset = self.end_offset

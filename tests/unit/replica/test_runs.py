@@ -104,3 +104,34 @@ def test_a_write_that_fails_is_told_to_the_whole_run_and_ends_the_service() -> N
         results = replica.append_all([batch(), produced(0)], 0)
     assert [type(one) for one in results] == [LogPoisoned] * 2
     assert isinstance(replica.failure, LogPoisoned)
+
+
+@pytest.mark.parametrize("durability", ["disk", "os"])
+@pytest.mark.parametrize("kept_bytes", [0, 100])
+def test_nothing_is_remembered_of_a_run_that_was_not_written(durability: str, kept_bytes: int) -> None:
+    parts = Parts()
+    replica = parts.replica(durability=durability)
+    replica.append_all([produced(0), produced(0, producer=8, epoch=3)], 0)
+    parts.commit()
+    before, stable = replica.producers.describe(), replica.last_stable_offset
+    parts.disk.faults.add("write", errno.EIO, suffix=".log", kept_bytes=kept_bytes)
+    in_transaction = [produced(number, producer=9, in_transaction=True) for number in (0, 1)]
+    run = [produced(1), produced(2), produced(0, producer=8, epoch=4), produced(0, producer=10), *in_transaction]
+    with capture_logs():
+        assert [type(one) for one in replica.append_all(run, 0)] == [LogPoisoned] * 6
+    assert (replica.producers.describe(), replica.last_stable_offset) == (before, stable)
+
+
+def test_a_failed_log_takes_nothing_for_a_duplicate() -> None:
+    """Neither what it could not write nor what it wrote: it cannot say what is on its disk."""
+    parts = Parts()
+    replica = parts.replica()
+    replica.append(produced(0), 0)
+    parts.commit()
+    parts.disk.faults.add("write", errno.EIO, suffix=".log")
+    with capture_logs():
+        replica.append_all([produced(1)], 0)
+    for number in (0, 1):
+        assert [type(one) for one in replica.append_all([produced(number)], 0)] == [LogPoisoned]
+        with pytest.raises(LogPoisoned):
+            replica.append(produced(number), 0)

@@ -48,17 +48,23 @@ class RunReply:
     __slots__ = ("_order", "_publisher", "_reply", "_shares", "_started_s", "_waiting")
 
     def __init__(
-        self, reply: Reply, shares: list[Share], order: list[Share], publisher: Publisher, started_s: float
+        self,
+        reply: Reply,
+        shares: list[Share],
+        order: list[Share],
+        publisher: Publisher,
+        started_s: float,
+        waiting: int,
     ) -> None:
         self._reply = reply
         self._shares = shares
         self._order = order
         self._publisher = publisher
         self._started_s = started_s
-        self._waiting = 0
+        self._waiting = waiting
+        """Shares that `wait` was or will be called for: one that failed ends at once, and must not end the others."""
 
     def wait(self, share: Share) -> None:
-        self._waiting += 1
         route, acknowledgements = share.route, self._publisher.acknowledgements
         acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
 
@@ -142,7 +148,7 @@ class ProduceRun:
             share.results = self._publisher.append(replica, share.batches)
             share.batches = []  # they lie in memory that will be filled anew
             share.start_offset = replica.start_offset
-            if replica.high_watermark < replica.end_offset:
+            if replica.failure is not None or replica.high_watermark < replica.end_offset:
                 waiting.append(share)
         reply = connection.expect_reply(len(order))
         if not waiting:
@@ -150,6 +156,6 @@ class ProduceRun:
             for share in shares:
                 share.measure(self._publisher, self._started_s)
             return
-        pending = RunReply(reply, shares, order, self._publisher, self._started_s)
+        pending = RunReply(reply, shares, order, self._publisher, self._started_s, len(waiting))
         for share in waiting:
             pending.wait(share)

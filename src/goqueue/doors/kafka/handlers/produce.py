@@ -38,7 +38,7 @@ class PendingProduce:
 
     def wait(self, topic: str, result: PartitionProduceResponse, replica: Keeper, appended: Appended) -> None:
         self._taken[topic] = result
-        if appended.next_offset <= replica.high_watermark:
+        if replica.failure is None and appended.next_offset <= replica.high_watermark:
             return
         self._waiting += 1
 
