@@ -86,7 +86,7 @@ def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: 
         named = {name for member in consumer.members for name in member.topic_names}
         return GroupView(
             group_id,
-            consumer_commands.CONSUMER,
+            commands.CONSUMER,
             consumer.state,
             consumer.epoch,
             consumer.assignor,
@@ -98,7 +98,7 @@ def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: 
     if share.epoch:
         named = {name for member in share.members for name in member.topic_names}
         members = tuple(_member(topics, each, None) for each in share.members)
-        kind = share_commands.SHARE
+        kind = commands.SHARE
         return GroupView(group_id, kind, share.state, share.epoch, share.assignor, tuple(sorted(named | read)), members)
     if classic.code is Code.NONE:
         members = tuple(_classic_member(classic, each) for each in classic.members)
@@ -113,7 +113,7 @@ def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: 
             members,
         )
     if read or broker.queues.options(group_id):
-        return GroupView(group_id, share_commands.SHARE, EMPTY, 0, "", tuple(sorted(read)))
+        return GroupView(group_id, commands.SHARE, EMPTY, 0, "", tuple(sorted(read)))
     return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 

@@ -41,6 +41,9 @@ class Groups:
         self._topics: Mapping[str, Topic] = {}
         self._rebalances = Rebalances(meters)
         self._watchers: dict[str, dict[Callable[[], None], None]] = {}
+        self.is_queue: Callable[[str], bool] = lambda _group_id: False
+        """Whether records were delivered to a group of this name one by one. Then it is a share group, though all of
+        its members may be gone."""
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
         for coordinator in coordinators:
@@ -103,9 +106,34 @@ class Groups:
 
     def submit(self, command: HasGroup, on_reply: OnReply) -> None:
         """Commands of the groups machine."""
+        refused = self._refused_by_queue(command)
+        if refused is not None:
+            on_reply(refused)
+            return
         if isinstance(command, commands.CommitOffsets):
             on_reply = self._measured_commit(command, on_reply)
         self._of(command.group_id).submit(command, on_reply)
+
+    def _refused_by_queue(self, command: HasGroup) -> Any:
+        machine = self._machine_of(command.group_id)
+        if machine.kind_of(command.group_id) is not None:
+            return None  # the machine knows better
+        refused = machine.refused_by_queue(command)
+        return refused if refused is not None and self.is_queue(command.group_id) else None
+
+    def kind_of(self, group_id: str) -> str | None:
+        """As Kafka calls it; None: there is no such group."""
+        kind = self._machine_of(group_id).kind_of(group_id)
+        return commands.SHARE if kind is None and self.is_queue(group_id) else kind
+
+    def is_stream(self, group_id: str) -> bool:
+        """Whether there is a group of this name that commits offsets."""
+        return self._machine_of(group_id).kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
+
+    def _machine_of(self, group_id: str) -> GroupsMachine:
+        machine = self._of(group_id).machine
+        assert isinstance(machine, GroupsMachine)
+        return machine
 
     def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
         started_s = self._clock.monotonic_s()

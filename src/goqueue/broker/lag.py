@@ -123,13 +123,13 @@ class Lag:
         read = {TopicPartition(place.topic, place.partition) for place in self._queues.places(group_id)}
         owners: dict[TopicPartition, Owner] = {}
         if consumer.epoch:
-            kind, state = consumer_commands.CONSUMER, consumer.state
+            kind, state = commands.CONSUMER, consumer.state
             owners = dict(self._consumer_owners(consumer.members))
         elif classic.code is Code.NONE:
             kind, state = commands.CLASSIC, classic.state
             owners = dict(_classic_owners(classic))
         elif share.epoch or read or self._queues.options(group_id):
-            kind, state = share_commands.SHARE, share.state if share.epoch else EMPTY
+            kind, state = commands.SHARE, share.state if share.epoch else EMPTY
         else:
             return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets}

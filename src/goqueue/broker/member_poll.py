@@ -143,6 +143,7 @@ class MemberPoll:
             bytes_max=self._request.bytes_max,
             wait_ms=max(0, min(left_ms, beat_ms)),
             lease_ms=self._request.lease_ms,
+            is_member=True,
         )
         try:
             parked = self._receiver.receive(request, self._leased)

@@ -49,8 +49,13 @@ class MemberProgress:
         def committed(reply: Any) -> None:
             codes = () if isinstance(reply, GoQueueError) else reply.codes
             bad = next((code for code in codes if code is not Code.NONE), None)
-            if isinstance(reply, GoQueueError) or bad is not None:
-                on_reply(reply if bad is None else Refused(bad))
+            if bad is Code.GROUP_ID_NOT_FOUND and self._groups.kind_of(group_id) == commands.SHARE:
+                words = f"{group_id!r} is a share group: its messages are acknowledged one by one"
+                reply = Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
+            elif bad is not None:
+                reply = Refused(bad)
+            if isinstance(reply, GoQueueError):
+                on_reply(reply)
                 return
             left = len(wanted)
 
@@ -151,7 +156,7 @@ class MemberProgress:
         if not places:
             on_open(None)
         for place, offset in places:
-            self._queues.open(place, EARLIEST, opened, at=offset if offset >= 0 else None)
+            self._queues.open(place, EARLIEST, opened, at=offset if offset >= 0 else None, is_member=True)
 
     def _to_commit(self, partition: TopicPartition, offset: int, replica: Replica) -> commands.OffsetToCommit:
         topic = self._topics.image.topics[partition.topic]

@@ -101,12 +101,13 @@ class Members:
             client_host=wanted.client_host,
             session_ms=_rounded(wanted.session_ms),
             is_cooperative=wanted.is_cooperative,
+            has_leases=True,
         )
 
         def joined(reply: Any) -> None:
             failure = failure_of(reply)
             if isinstance(failure, Refused) and failure.code is Code.GROUP_ID_NOT_FOUND:
-                words = f"group {wanted.group_id!r} has members that speak another group protocol, classic or share"
+                words = f"group {wanted.group_id!r} is a share group, or has members that speak the classic protocol"
                 failure = Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
             if failure is not None:
                 on_reply(failure)

@@ -9,6 +9,7 @@ from goqueue.broker.group_options import check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
 from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
+from goqueue.broker.queue_lag import Measured, QueueLag, time_of
 from goqueue.broker.settling import measured_settle
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
@@ -32,8 +33,6 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic
-from goqueue.records.batch import split
-from goqueue.records.decode import decode
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
@@ -44,32 +43,6 @@ READS_PER_TURN = 4
 """Of the log, of a mebibyte each, before others get their turn."""
 
 __all__ = ["EARLIEST", "LATEST", "Place", "QueueLag", "Queues"]
-
-
-class QueueLag(NamedTuple):
-    """What a group has still to do in one partition."""
-
-    ready: tuple[int, int, int, int, int]
-    """By lane, as `leased`."""
-    leased: tuple[int, int, int, int, int]
-    waiting: int
-    """For the end of a delay, or for an earlier record of their key."""
-    dying: int
-    """On their way to the dead letters."""
-    replaying: int
-    beyond: int
-    """Offsets that the group has not looked at yet: it looks only so far ahead."""
-    oldest_age_ms: int | None
-    """Of the first record that is not settled; None: all are."""
-
-
-class Measured(NamedTuple):
-    """Records of all groups."""
-
-    leased: int
-    waiting: int
-    """For the end of a retry's delay."""
-    dying: int
 
 
 class Group(NamedTuple):
@@ -94,6 +67,8 @@ class Queues:
         self._journeys = journeys
         self._meters = meters
         self._image = Image()
+        self.is_stream: Callable[[str], bool] = lambda _group_id: False
+        """Whether a group of this name commits offsets: then nobody but its members reads as a queue with it."""
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
         self.on_dying: list[Callable[[Place], None]] = []
@@ -207,12 +182,20 @@ class Queues:
     # -- places
 
     def open(
-        self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None], at: int | None = None
+        self,
+        place: Place,
+        start: str,
+        on_open: Callable[[GoQueueError | None], None],
+        at: int | None = None,
+        *,
+        is_member: bool = False,
     ) -> None:
         """Begin to deliver there: if the group is new there, at the offset `at`, or else at one end of the log.
-        `on_open` once that is durable.
+        `on_open` once that is durable. `is_member`: a member of a consumer group wants it.
         """
         try:
+            if not is_member and not self.of(place.group_id).machine.is_open(place):
+                self.check_is_queue(place.group_id)
             replica = self._topics.replica(place.topic, place.partition)
             topic = self._topic(place.topic)
         except GoQueueError as error:
@@ -224,6 +207,16 @@ class Queues:
             offset = max(replica.start_offset, min(at, replica.high_watermark))
         command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
         self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
+
+    def check_is_queue(self, group_id: str) -> None:
+        """Refused: the group is of another kind."""
+        if self.is_stream(group_id):
+            words = f"{group_id!r} is a consumer group: join it to read with it, or choose another name"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether anything was ever delivered to it."""
+        return bool(self.places(group_id))
 
     def observe(self, place: Place) -> Replica:
         """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
@@ -352,7 +345,7 @@ class Queues:
         """How far this group is behind in one partition. Refused: it has never been there."""
         measure = self.measure(place)
         replica = self._topics.replica(place.topic, place.partition)
-        oldest_ms = _time_of(replica, measure.oldest_offset)
+        oldest_ms = time_of(replica, measure.oldest_offset)
         return QueueLag(
             measure.ready,
             measure.leased,
@@ -373,7 +366,7 @@ class Queues:
         """
         replica = self._topics.replica(place.topic, place.partition)
         offsets = self.of(place.group_id).machine.oldest_ready(place)
-        times = [None if offset is None else _time_of(replica, offset) for offset in offsets]
+        times = [None if offset is None else time_of(replica, offset) for offset in offsets]
         now_ms = self._clock.now_ms()
         return [None if each is None else max(0, now_ms - each) for each in times]
 
@@ -385,15 +378,3 @@ class Queues:
         if topics is None:
             self._journeys.forget_group(group_id)
         self.submit(group_id, DropGroup(group_id, None if topics is None else tuple(topics)), on_reply)
-
-
-def _time_of(replica: Replica, offset: int) -> int | None:
-    """When the record at `offset`, or the next one that there is, was published."""
-    piece = replica.read(offset, 1, replica.last_stable_offset) if offset < replica.last_stable_offset else None
-    if piece is None:
-        return None
-    for batch in split(piece.view()):
-        if not batch.is_control:
-            times = [record.timestamp for record in decode(batch) if record.offset >= offset]
-            return times[0] if times else batch.max_timestamp
-    return None

@@ -32,6 +32,8 @@ class ReceiveRequest(NamedTuple):
     """None: as topic and group say."""
     start: str = EARLIEST
     """Where a group begins that is new in a place and has no option of its own for it."""
+    is_member: bool = False
+    """Of a consumer group: nobody else may read with the name of one."""
 
 
 class LeasedPlace(NamedTuple):
@@ -70,8 +72,12 @@ class Receiver:
         queues.on_woken.append(self._wake)
 
     def receive(self, request: ReceiveRequest, on_leased: OnLeased) -> "Receiving | None":
-        """Answer at once, or later: then what is returned can be cancelled. Refused: no name for a group."""
+        """Answer at once, or later: then what is returned can be cancelled. Refused: no name for a group, or that of
+        one that is no queue.
+        """
         check_group_id(request.group_id)
+        if not request.is_member:
+            self.queues.check_is_queue(request.group_id)
         self._turn += 1
         receiving = Receiving(self, request, on_leased, self._turn)
         receiving.start()
@@ -177,7 +183,12 @@ class Receiving:
         if not unopened:
             self._begin()
         for place in unopened:
-            queues.open(place, self._request.start, lambda error, place=place: opened(place, error))  # type: ignore[misc]
+            queues.open(
+                place,
+                self._request.start,
+                lambda error, place=place: opened(place, error),  # type: ignore[misc]
+                is_member=self._request.is_member,
+            )
 
     def _begin(self) -> None:
         if self.is_over:

@@ -288,7 +288,7 @@ class Replays:
 
     def fork(self, group_id: str, fork_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
         """A copy of what a group has settled, under another name, that goes its own way."""
-        if self._queues.places(fork_id):
+        if self._queues.places(fork_id) or self._queues.is_stream(fork_id):
             on_done(Refused(Code.NON_EMPTY_GROUP, f"there is a group {fork_id!r} already"))
             return
         self._copy(group_id, fork_id, on_done)
@@ -310,6 +310,9 @@ class Replays:
     def _copy(self, source_id: str, target_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
         if not self._queues.places(source_id):
             on_done(Refused(Code.GROUP_ID_NOT_FOUND, f"there is no queue group {source_id!r}"))
+            return
+        if not self._queues.places(target_id) and self._queues.is_stream(target_id):
+            on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
             return
         state = self._queues.of(source_id).machine.state_of(source_id)
         self._queues.submit(target_id, RestoreGroup(target_id, state), lambda reply: on_done(_error(reply)))

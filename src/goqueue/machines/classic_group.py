@@ -257,6 +257,9 @@ class ClassicGroup:
             return None
         return self._state.stored.since_ms if self._state.stored is not None else 0
 
+    def keeps_progress(self) -> bool:
+        return False
+
     def subscribed_topics(self) -> frozenset[str] | None:
         return subscribed_topics(self._state)
 

@@ -154,6 +154,8 @@ class ConsumerGroup:
             draft.drop(before.member_id)
         known = changed(before or ConsumerMember(command.member_id, joined_at_ms=now_ms), member_id=command.member_id)
         draft.put(_told(known, command))
+        if command.has_leases:
+            draft.note_leases()
         self._begin_epoch_if_due(draft, before, command)
         draft.assign()
         member = reconciled(

@@ -47,6 +47,10 @@ class Draft:
         self._revoked = 0
         self._revocation_timeouts = 0
 
+    def note_leases(self) -> None:
+        if not self._group.has_leases:
+            self._group = msgspec.structs.replace(self._group, has_leases=True)
+
     @property
     def group(self) -> ConsumerGroupKept:
         return self._group

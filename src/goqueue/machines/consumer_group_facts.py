@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.assignors import UNIFORM
-from goqueue.machines.group_commands import ledger_key
+from goqueue.machines.group_commands import CONSUMER, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
-CONSUMER = "consumer"
-"""The type of these groups, and the kind of the fact about a group."""
 CONSUMER_MEMBER = "consumer_member"
 """The kind of the facts about its members."""
 
@@ -83,6 +81,8 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     """How long it may be silent; 0: as long as the options say. No Kafka client can ask for this or what follows."""
     is_cooperative: bool | None = None
     """It wants to be asked before anything is taken from it, even while it is served; see `broker.members`."""
+    has_leases: bool = False
+    """It leases the records of its partitions."""
 
     @property
     def is_full(self) -> bool:
@@ -219,6 +219,8 @@ class ConsumerGroupKept(Fact, frozen=True):
     empty_since_ms: int = 0
     """When the last member went; 0 while there are members."""
     created_at_ms: int = 0
+    has_leases: bool = False
+    """A member has leased records: what the group has settled is kept for longer than what it has committed."""
 
     def key(self) -> bytes:
         return ledger_key(CONSUMER, self.group_id)

@@ -4,7 +4,6 @@ from typing import Any
 
 from goqueue.machines.consumer_group import DEFAULT_OPTIONS, ConsumerGroup
 from goqueue.machines.consumer_group_facts import (
-    CONSUMER,
     CONSUMER_MEMBER,
     JOIN_EPOCH,
     ConsumerGroupDescription,
@@ -24,6 +23,7 @@ from goqueue.machines.consumer_group_facts import (
     refusal,
 )
 from goqueue.machines.group_commands import (
+    CONSUMER,
     CommitOffsets,
     CommitTransactionOffsets,
     FetchOffsets,
@@ -63,6 +63,9 @@ class ListedConsumerGroup(ConsumerGroup):
         if not self.is_empty:
             return None
         return self._state.group.empty_since_ms if self._state.group is not None else 0
+
+    def keeps_progress(self) -> bool:
+        return self._state.group is not None and self._state.group.has_leases
 
     def deadline_set_ms(self, fact: Any) -> int | None:
         return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()

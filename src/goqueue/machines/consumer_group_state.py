@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from goqueue.machines.consumer_group_facts import (
-    CONSUMER,
     ConsumerGroupCounts,
     ConsumerGroupKept,
     ConsumerGroupMeasured,
@@ -18,7 +17,7 @@ from goqueue.machines.consumer_group_facts import (
     unpacked,
 )
 from goqueue.machines.consumer_group_sessions import Sessions
-from goqueue.machines.group_commands import key_parts
+from goqueue.machines.group_commands import CONSUMER, key_parts
 from goqueue.machines.machine import Fact
 from goqueue.model.topics import Topic
 

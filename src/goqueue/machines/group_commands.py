@@ -21,6 +21,10 @@ NO_GENERATION = -1
 
 CLASSIC = "classic"
 """The type of a group whose members choose an assignor among themselves and whose leader assigns."""
+CONSUMER = "consumer"
+"""The type of a group to whose members the broker assigns partitions (KIP-848)."""
+SHARE = "share"
+"""The type of a group whose members are given records, not partitions (KIP-932)."""
 
 
 class GroupOptions(msgspec.Struct, frozen=True):

@@ -58,6 +58,9 @@ class OneGroup(Protocol):
     def subscribed_topics(self) -> frozenset[str] | None:
         """None: cannot be told."""
 
+    def keeps_progress(self) -> bool:
+        """It is also known elsewhere how far the group has come, so it does not end with its offsets."""
+
     def listed(self) -> ListedGroup: ...
 
     def retire(self) -> list[Fact]:
@@ -84,6 +87,8 @@ class GroupKind(NamedTuple):
     """Parts of a group lie at `ledger_key(part_name, group_id, ...)`; their tombstones go to `OneGroup.forget`."""
     announcements: tuple[type, ...] = ()
     """Commands to all groups of this kind, and the latest of each type to every one that is made later."""
+    is_exclusive: bool = False
+    """An id of this kind keeps it until the group is deleted, and a group of another kind never takes it on."""
 
 
 def classic_kind(options: GroupOptions) -> GroupKind:

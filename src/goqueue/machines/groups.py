@@ -7,6 +7,8 @@ import msgspec
 
 from goqueue.machines.classic_group import ClassicGroup
 from goqueue.machines.group_commands import (
+    CLASSIC,
+    SHARE,
     CodeReply,
     CommitOffsets,
     CommitReply,
@@ -55,14 +57,16 @@ class Announced(Fact, frozen=True):
 
 
 class Groups:
-    """Invariant: a group exists while it has a machine in `_groups` or something in `_offsets`. The kind of a group
-    without members may change; its offsets stay.
+    """Invariant: a group exists while it has a machine in `_groups` or something in `_offsets`; with offsets alone it
+    is a classic group. A group without members may change between classic and consumer, and its offsets stay. A share
+    group has no offsets, and nothing else becomes one.
     """
 
     def __init__(self, options: GroupOptions | None = None, kinds: Sequence[GroupKind] = ()) -> None:
         self._options = options or GroupOptions()
         all_kinds = (classic_kind(self._options), *kinds)
         self._kind_of_key = {name: kind for kind in all_kinds for name in (kind.name, *kind.part_names)}
+        self._exclusive = {kind.name for kind in all_kinds if kind.is_exclusive}
         self._hearers: dict[type, set[str]] = {}
         for kind in all_kinds:
             for command in kind.announcements:
@@ -157,7 +161,9 @@ class Groups:
     def _decide_in_group(self, kind: GroupKind, command: Any, ticket: int, now_ms: int) -> Outcome:
         if not command.group_id:
             return Outcome([], [(ticket, kind.refuse(command, Code.INVALID_GROUP_ID))])
-        group = self._groups.get(command.group_id)
+        group, present = self._groups.get(command.group_id), self.kind_of(command.group_id)
+        if present is not None and present != kind.name and (kind.is_exclusive or present in self._exclusive):
+            return Outcome([], [(ticket, kind.refuse_foreign(command))])
         if group is None:
             return self._decide_in_new(kind, command, ticket, now_ms)
         if group.kind == kind.name:
@@ -216,6 +222,8 @@ class Groups:
     def _reset(self, command: ResetOffsets, now_ms: int) -> tuple[list[Fact], CommitReply]:
         if not command.group_id:
             return [], CommitReply((Code.INVALID_GROUP_ID,) * len(command.offsets))
+        if self.kind_of(command.group_id) == SHARE:
+            return [], CommitReply((Code.GROUP_ID_NOT_FOUND,) * len(command.offsets))
         if self._has_members(command.group_id):
             return [], CommitReply((Code.NON_EMPTY_GROUP,) * len(command.offsets))
         commits, codes = self._offsets.commits(command.group_id, command.offsets, now_ms)
@@ -236,7 +244,7 @@ class Groups:
         group_id = command.group_id
         if not group_id:
             return [], DeleteOffsetsReply(Code.INVALID_GROUP_ID)
-        if not self._exists(group_id):
+        if self.kind_of(group_id) in (None, SHARE):
             return [], DeleteOffsetsReply(Code.GROUP_ID_NOT_FOUND)
         subscribed: frozenset[str] | None = frozenset()
         if self._has_members(group_id):
@@ -254,8 +262,23 @@ class Groups:
 
     # Operators
 
-    def _exists(self, group_id: str) -> bool:
-        return group_id in self._groups or self._offsets.has_group(group_id)
+    def kind_of(self, group_id: str) -> str | None:
+        """None: there is no such group."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            return group.kind
+        return CLASSIC if self._offsets.has_group(group_id) else None
+
+    def refused_by_queue(self, command: Any) -> Any:
+        """The reply to a command that would make a group of another kind out of one of which only the deliveries are
+        known, so that it is a share group; None: this command would not.
+        """
+        kind = self._kind_of_command.get(type(command))
+        if kind is not None:
+            return kind.refuse_foreign(command) if not kind.is_exclusive and kind.opens(command) else None
+        if isinstance(command, CommitOffsets | CommitTransactionOffsets | ResetOffsets):
+            return CommitReply((Code.GROUP_ID_NOT_FOUND,) * len(command.offsets))
+        return None
 
     def _has_members(self, group_id: str) -> bool:
         group = self._groups.get(group_id)
@@ -263,7 +286,7 @@ class Groups:
 
     def _delete_group(self, command: DeleteGroup, _now_ms: int) -> tuple[list[Fact], CodeReply]:
         group_id = command.group_id
-        if not self._exists(group_id):
+        if self.kind_of(group_id) is None:
             return [], CodeReply(Code.GROUP_ID_NOT_FOUND)
         if self._has_members(group_id):
             return [], CodeReply(Code.NON_EMPTY_GROUP)
@@ -321,7 +344,9 @@ class Groups:
     def _expired(self, now_ms: int) -> Iterator[Fact]:
         for group_id in sorted(self._groups.keys() | self._offsets.group_ids()):
             facts = self._offsets.expires(group_id, self._unused_since(group_id), now_ms)
-            is_idle = not self._has_members(group_id) and self._group_deadline_ms(group_id) is None
+            group = self._groups.get(group_id)
+            is_kept = self._has_members(group_id) or (group is not None and group.keeps_progress())
+            is_idle = not is_kept and self._group_deadline_ms(group_id) is None
             if is_idle and len(facts) == self._offsets.count(group_id):
                 yield from self._retired(group_id)
             else:

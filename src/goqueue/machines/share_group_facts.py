@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.consumer_group_facts import JOIN_EPOCH, Assignment
-from goqueue.machines.group_commands import ledger_key
+from goqueue.machines.group_commands import SHARE, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
-
-SHARE = "share"
-"""The type of these groups."""
 
 
 class ShareGroupOptions(msgspec.Struct, frozen=True):

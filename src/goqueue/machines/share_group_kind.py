@@ -4,6 +4,7 @@ from typing import Any
 
 from goqueue.machines.consumer_group_facts import JOIN_EPOCH
 from goqueue.machines.group_commands import (
+    SHARE,
     CommitOffsets,
     CommitTransactionOffsets,
     FetchOffsets,
@@ -14,7 +15,6 @@ from goqueue.machines.group_kinds import GroupKind
 from goqueue.machines.machine import Fact
 from goqueue.machines.share_group import DEFAULT_OPTIONS, ShareGroup
 from goqueue.machines.share_group_facts import (
-    SHARE,
     DescribeShareGroup,
     ShareGroupChanged,
     ShareGroupDescription,
@@ -42,22 +42,22 @@ class ListedShareGroup(ShareGroup):
 
     def admit_commit(
         self,
-        command: CommitOffsets | CommitTransactionOffsets,
-        now_ms: int,  # noqa: ARG002  a member of this kind shows that it lives by heartbeats alone
+        command: CommitOffsets | CommitTransactionOffsets,  # noqa: ARG002  none may be committed
+        now_ms: int,  # noqa: ARG002  likewise
     ) -> tuple[Code, list[Fact]]:
-        """Its members have no offsets to commit; without members the name is as good as free."""
-        if self.is_empty and command.generation < 0:
-            return Code.NONE, []
-        return (Code.GROUP_ID_NOT_FOUND if command.knows_group_not_found else Code.ILLEGAL_GENERATION), []
+        """A share group has no offsets, with members or without."""
+        return Code.GROUP_ID_NOT_FOUND, []
 
-    def fetch_refusal(self, command: FetchOffsets) -> Code:
-        """Who does not claim to be a member may look."""
-        is_claimed = command.member_id is not None and command.member_epoch >= JOIN_EPOCH
-        return Code.UNKNOWN_MEMBER_ID if is_claimed else Code.NONE
+    def fetch_refusal(self, command: FetchOffsets) -> Code:  # noqa: ARG002  there is nothing to hide
+        """Whoever looks for offsets finds none, as in Kafka."""
+        return Code.NONE
 
     def empty_since_ms(self) -> int | None:
-        """When is not kept: offsets under the name of a group without members last as their own commits say."""
+        """When is not kept: there are no offsets that would have to outlive it."""
         return 0 if self.is_empty else None
+
+    def keeps_progress(self) -> bool:
+        return False
 
     def deadline_set_ms(self, fact: Any) -> int | None:
         return fact.at_ms + self._state.session_ms if isinstance(fact, ShareHeard) else self.next_deadline_ms()
@@ -79,6 +79,7 @@ def share_kind(options: ShareGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
         refuse=_refuse,
         refuse_foreign=_refuse_foreign,
         announcements=(TopicsChanged,),
+        is_exclusive=True,
     )
 
 

@@ -103,6 +103,7 @@ class Assembly:
 
     def _load(self, memory: Memory) -> None:
         state = self._state
+        state.groups.is_queue, state.queues.is_stream = state.queues.has_group, state.groups.is_stream
         forgetting = Forgetting(
             self._journeys, memory.parents, memory.moved, self._meters, state.schedules.second_places
         )

@@ -91,6 +91,9 @@ class OtherGroup:
     def fetch_refusal(self, command: FetchOffsets) -> Code:
         return Code.NONE if command.member_epoch in (-1, self.members) else Code.STALE_MEMBER_EPOCH
 
+    def keeps_progress(self) -> bool:
+        return False
+
     def empty_since_ms(self) -> int | None:
         return None if self.members else 0
 

@@ -9,10 +9,15 @@ from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, unpacked
 from goqueue.machines.consumer_group_kind import consumer_kind
 from goqueue.machines.group_commands import (
     CommitOffsets,
+    CommitTransactionOffsets,
     DeleteGroup,
+    DeleteOffsets,
     FetchOffsets,
+    FetchOffsetsReply,
     GroupOptions,
     ListGroups,
+    ResetOffsets,
+    TopicPartition,
     TopicsChanged,
 )
 from goqueue.machines.group_kinds import OneGroup
@@ -92,15 +97,31 @@ def test_other_kinds_do_not_get_into_a_share_group(driver: Driver) -> None:
     assert driver.ask(join(new_id="c")).code is Code.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_an_empty_group_becomes_what_its_next_member_wants(driver: Driver) -> None:
+def test_an_empty_share_group_stays_one_until_it_is_deleted(driver: Driver) -> None:
     beat(driver)
     beat(driver, -1)
     assert listed(driver) == [("g", "share", "Empty", "share")]
+    assert driver.ask(CONSUMER_JOIN).code is Code.GROUP_ID_NOT_FOUND
+    assert driver.ask(join(new_id="c")).code is Code.INCONSISTENT_GROUP_PROTOCOL
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
     assert driver.ask(CONSUMER_JOIN).code is Code.NONE
     assert [each[-1] for each in listed(driver)] == ["consumer"]
+
+
+def test_an_empty_consumer_group_does_not_become_a_share_group(driver: Driver) -> None:
+    driver.ask(CONSUMER_JOIN)
     driver.ask(ConsumerHeartbeat("g", "c", -1))
+    assert beat(driver).code is Code.GROUP_ID_NOT_FOUND
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
     assert beat(driver).code is Code.NONE
-    assert [each[-1] for each in listed(driver)] == ["share"]
+
+
+def test_committed_offsets_alone_keep_share_members_out(driver: Driver) -> None:
+    assert driver.ask(CommitOffsets("g", (at("orders", 0, 5),))).codes == (Code.NONE,)
+    assert beat(driver).code is Code.GROUP_ID_NOT_FOUND
+    assert driver.offsets() == {("orders", 0): 5}
+    assert driver.ask(DeleteGroup("g")).code is Code.NONE
+    assert beat(driver).code is Code.NONE
 
 
 def test_silent_members_are_dropped_by_the_tick_of_all_groups(driver: Driver) -> None:
@@ -124,20 +145,18 @@ def test_only_a_group_without_members_can_be_deleted(driver: Driver) -> None:
     assert driver.ask(DeleteGroup("g")).code is Code.GROUP_ID_NOT_FOUND
 
 
-@pytest.mark.parametrize(("knows", "code"), [(True, Code.GROUP_ID_NOT_FOUND), (False, Code.ILLEGAL_GENERATION)])
-def test_nobody_commits_offsets_to_a_share_group_with_members(driver: Driver, knows: bool, code: Code) -> None:
-    beat(driver)
-    for generation in (-1, 1):
-        command = CommitOffsets("g", (at("orders", 0, 5),), generation, "m", knows_group_not_found=knows)
-        assert driver.ask(command).codes == (code,)
-    beat(driver, -1)
-    assert driver.ask(CommitOffsets("g", (at("orders", 0, 5),))).codes == (Code.NONE,)
-
-
-def test_offsets_can_be_looked_for_but_not_as_a_member(driver: Driver) -> None:
-    beat(driver)
-    assert driver.ask(FetchOffsets("g", None)).code is Code.NONE
-    assert driver.ask(FetchOffsets("g", None, member_id="m", member_epoch=1)).code is Code.UNKNOWN_MEMBER_ID
+def test_a_share_group_has_no_offsets(driver: Driver) -> None:
+    offsets = (at("orders", 0, 5),)
+    for epoch in (0, -1):
+        beat(driver, epoch)
+        for generation in (-1, 1):
+            refused = driver.ask(CommitOffsets("g", offsets, generation, "m"))
+            assert refused.codes == (Code.GROUP_ID_NOT_FOUND,)
+        pending = CommitTransactionOffsets("g", 7, 0, offsets)
+        assert driver.ask(pending).codes == (Code.GROUP_ID_NOT_FOUND,)
+        assert driver.ask(ResetOffsets("g", offsets)).codes == (Code.GROUP_ID_NOT_FOUND,)
+        assert driver.ask(DeleteOffsets("g", (TopicPartition("orders", 0),))).code is Code.GROUP_ID_NOT_FOUND
+        assert driver.ask(FetchOffsets("g", None, member_id="m", member_epoch=1)) == FetchOffsetsReply(Code.NONE)
 
 
 def test_an_empty_name_is_refused(driver: Driver) -> None:

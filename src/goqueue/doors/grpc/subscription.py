@@ -60,10 +60,10 @@ class Subscription:
 
     async def run(self, where: Where, out: Writing) -> None:
         broker = self._call.broker
-        await self._begin(where)
         joining = Joining(self._group_id, self._consumer_id, self._topics, session_ms=self._session_ms)
         membership: Membership = await self._join(joining)
         try:
+            await self._begin(where)  # after joining: what is read by nobody's members is a share group
             broker.members.groups.watch(self._group_id, self._moved)
             beat_ms = min(self._beat_ms or SESSION_MS_MAX, membership.session_ms // BEATS_PER_SESSION)
             self._generation, self._assigned = membership.generation, membership.assigned

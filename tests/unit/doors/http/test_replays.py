@@ -115,8 +115,8 @@ async def test_a_stream_group_is_sent_elsewhere(client: Client) -> None:
         lambda done: client.b.broker.groups.submit(commands.FetchOffsets("readers", None), done)
     )
     assert sorted((each.partition, each.offset) for each in committed.offsets) == [(0, 1), (1, 2)]
-    await client.post("/groups/packers/seek", topic="orders", to=0, mode="stream")
-    await client.post("/groups/packers/seek", topic="orders", to=0, status=400)
+    refused = await client.post("/groups/packers/seek", topic="orders", to=0, mode="stream", status=404)
+    assert refused["code"] == "GROUP_ID_NOT_FOUND", "it is a share group, and has no offsets"
 
 
 @served

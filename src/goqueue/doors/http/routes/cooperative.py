@@ -123,7 +123,7 @@ async def rebalance_stats(call: Call, path: GroupPath) -> RebalanceStats:
 @cooperative.get("/rebalance/stats")
 async def all_rebalance_stats(call: Call) -> RebalanceStats:
     """How the rebalances of all consumer groups went."""
-    command = commands.ListGroups(types=(consumer_commands.CONSUMER,))
+    command = commands.ListGroups(types=(commands.CONSUMER,))
     replies: list[Any] = await call.ask(lambda done: call.broker.groups.submit_to_all(command, done))
     counts: list[Counts] = []
     for reply in replies:

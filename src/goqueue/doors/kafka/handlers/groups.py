@@ -3,7 +3,7 @@
 from typing import Any
 
 from goqueue.broker.groups import commands, new_member_id
-from goqueue.doors.kafka.handlers.share_groups import is_kept, listed_without_members
+from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
@@ -185,7 +185,7 @@ def handle_delete_groups(request: Request) -> None:
 
     def collect(reply: Any, name: str) -> None:
         code = failure_code(reply) or reply.code
-        if code in (Code.NONE, Code.GROUP_ID_NOT_FOUND) and is_kept(request, name):
+        if code in (Code.NONE, Code.GROUP_ID_NOT_FOUND) and has_deliveries(request, name):
             request.broker.queues.drop(name, None, lambda reply: deleted(name, failure_code(reply) or Code.NONE))
         else:
             deleted(name, code)

@@ -85,6 +85,8 @@ def _enter(request: Request) -> ShareSession:
     message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
     if not message.group_id or not message.member_id:
         raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
+    if request.broker.groups.is_stream(message.group_id):
+        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
     epoch = message.share_session_epoch
     if isinstance(message, wire.ShareFetchRequest):
         has_acks = any(one.acknowledgement_batches for topic in message.topics for one in topic.partitions)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS
-from goqueue.broker.groups import share_commands
+from goqueue.broker.groups import commands, share_commands
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
@@ -118,7 +118,12 @@ def _assignment(request: Request, assignment: Any) -> wire.DescribedShareAssignm
 
 
 def is_kept(request: Request, group_id: str) -> bool:
-    """Members or not, there is something to know about this group."""
+    """Members or not, there is something to know about this share group."""
+    return not request.broker.groups.is_stream(group_id) and has_deliveries(request, group_id)
+
+
+def has_deliveries(request: Request, group_id: str) -> bool:
+    """Also members of consumer groups may lease records."""
     queues = request.broker.queues
     return bool(queues.options(group_id)) or bool(queues.places(group_id))
 
@@ -126,4 +131,4 @@ def is_kept(request: Request, group_id: str) -> bool:
 def listed_without_members(request: Request, known: set[str]) -> list[ListedGroup]:
     """Groups that are kept and are not among the `known` ones."""
     found = set(request.broker.queues.groups()) - known
-    return [ListedGroup(name, share_commands.SHARE, EMPTY, share_commands.SHARE) for name in sorted(found)]
+    return [ListedGroup(name, commands.SHARE, EMPTY, commands.SHARE) for name in sorted(found)]
