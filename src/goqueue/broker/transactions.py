@@ -248,15 +248,16 @@ class Transactions:
         )
 
     def end_hanging(self, one: Hanging, place: Partition, on_code: Callable[[Code], None]) -> None:
-        """Write the marker that never came. Refused while the coordinator has the transaction: it may decide otherwise,
-        and half of what was written would be lost.
+        """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
+        partitions: it is asked to abort, and a commit is refused.
         """
         known = self._machine.of_producer(one.producer_id)
         code = Code.NONE
         if min(one.producer_id, one.epoch) < 0:
             code = Code.INVALID_REQUEST
         elif known is not None and place in known.partitions:
-            code = Code.INVALID_TXN_STATE
+            self._abort(known, one, on_code)
+            return
         elif not self._topics.has(*place):
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
         if code is not Code.NONE:
@@ -273,6 +274,23 @@ class Transactions:
                 self._append_marker(one, place, ended)
 
         self._ends.schedules(place, (one.producer_id, one.epoch), one.commit, settled)
+
+    def _abort(self, known: TransactionChanged, one: Hanging, on_code: Callable[[Code], None]) -> None:
+        """Its producer goes on with the next epoch, if it goes on."""
+        if one.commit:
+            on_code(Code.INVALID_TXN_STATE)
+            return
+
+        def decided(reply: ProducerReply | GoQueueError) -> None:
+            if isinstance(reply, GoQueueError):
+                on_code(Code.COORDINATOR_NOT_AVAILABLE)
+            elif reply.code is Code.NONE:
+                self.when_settled(known.transactional_id, lambda: on_code(Code.NONE))
+            else:
+                on_code(reply.code)
+
+        name = known.transactional_id
+        self.submit(EndTransaction(name, one.producer_id, one.epoch, commit=False, bumps_epoch=True), decided)
 
     def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
         """`done` gets None, or why there is no marker."""

@@ -252,7 +252,7 @@ def test_several_transactions_are_added_to_or_asked_about_at_once(house: House) 
     assert add(one) == []
 
 
-def write_marker(guest: Guest, producer_id: int, epoch: int, *partitions: int) -> list[Code]:
+def write_marker(guest: Guest, producer_id: int, epoch: int, *partitions: int, commit: bool = False) -> list[Code]:
     """As `kafka-transactions abort` does."""
     marker = wire.WritableTxnMarker(
         producer_id, epoch, False, [wire.WritableTxnMarkerTopic("orders", list(partitions))]
@@ -273,9 +273,20 @@ def test_a_transaction_that_hangs_can_be_aborted(house: House) -> None:
     assert write_marker(Guest(house), -1, -1, 0) == [Code.INVALID_REQUEST]
 
 
-def test_a_transaction_that_its_coordinator_knows_is_not_torn_by_a_foreign_marker(house: House) -> None:
+def test_a_transaction_that_its_coordinator_knows_is_aborted_as_a_whole(house: House) -> None:
     producer = Producer(house).init()
     producer.write(b"a")
-    assert write_marker(Guest(house), producer.id, producer.epoch, 0) == [Code.INVALID_TXN_STATE]
-    assert producer.end() is Code.NONE
-    assert outcome(house.broker) == {ControlKind.COMMIT: [b"a"]}
+    producer.write(b"b", partition=1)
+    assert write_marker(Guest(house), producer.id, producer.epoch, 0) == [Code.NONE]
+    assert outcome(house.broker) == {ControlKind.ABORT: [b"a"]}
+    assert outcome(house.broker, 1) == {ControlKind.ABORT: [b"b"]}
+    assert producer.write(b"c")[0] is Code.INVALID_PRODUCER_EPOCH
+    assert producer.end() is Code.INVALID_TXN_STATE
+
+
+def test_a_foreign_marker_commits_nothing_that_its_coordinator_knows(house: House) -> None:
+    producer = Producer(house).init()
+    producer.write(b"a")
+    assert write_marker(Guest(house), producer.id, producer.epoch, 0, commit=True) == [Code.INVALID_TXN_STATE]
+    assert producer.end(commit=False) is Code.NONE
+    assert outcome(house.broker) == {ControlKind.ABORT: [b"a"]}
