@@ -255,7 +255,7 @@ def test_several_transactions_are_added_to_or_asked_about_at_once(house: House) 
 def write_marker(guest: Guest, producer_id: int, epoch: int, *partitions: int, commit: bool = False) -> list[Code]:
     """As `kafka-transactions abort` does."""
     marker = wire.WritableTxnMarker(
-        producer_id, epoch, False, [wire.WritableTxnMarkerTopic("orders", list(partitions))]
+        producer_id, epoch, commit, [wire.WritableTxnMarkerTopic("orders", list(partitions))]
     )
     answer = guest.call(wire.WriteTxnMarkersRequest([marker]), 1, wire.WriteTxnMarkersResponse)
     return [Code(one.error_code) for one in answer.markers[0].topics[0].partitions]
