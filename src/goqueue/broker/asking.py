@@ -19,21 +19,27 @@ class Asking:
         """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
         returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
         """
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        replies: list[Any] = []
 
         def answer(reply: Any) -> None:
             if not future.done():
-                future.set_result(reply)
+                replies.append(reply)
+                future.set_result(None)
 
         parked = submit(answer)
         try:
-            reply = await future
+            await future
         except asyncio.CancelledError:
             if hasattr(parked, "cancel"):
                 parked.cancel()
             raise
+        reply = replies.pop()
         if isinstance(reply, GoQueueError):
-            raise reply
+            try:
+                raise reply.kept()
+            finally:
+                del reply  # the error holds this frame
         return reply
 
     async def order(self, submit: Submit) -> Any:

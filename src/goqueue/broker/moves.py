@@ -197,5 +197,5 @@ class _Moving:
             clock.call_soon(self.go_on)
 
     def _fail(self, error: GoQueueError) -> None:
-        self._move.error = error
+        self._move.error = error.kept()
         self._move.status = MoveStatus.FAILED

@@ -199,7 +199,7 @@ class Queues:
             replica = self._topics.replica(place.topic, place.partition)
             topic = self._topic(place.topic)
         except GoQueueError as error:
-            on_open(error)
+            on_open(error.kept())
             return
         start = self.options(place.group_id).get("start", start)
         offset = replica.start_offset if start == EARLIEST else replica.high_watermark

@@ -223,7 +223,7 @@ class Receiving:
             try:
                 leased = self._take_from(place, records, size, is_first=size == self._request.bytes_max)
             except GoQueueError as error:
-                self._failed.append(LeasedPlace(place.topic, place.partition, error))
+                self._failed.append(LeasedPlace(place.topic, place.partition, error.kept()))
                 continue
             if leased is None or leased.slices is None:
                 continue
@@ -241,9 +241,12 @@ class Receiving:
         replies: list[LeaseReply | GoQueueError] = []
         command = Lease(place, request.consumer, records_max, request.lease_ms)
         receiver.queues.submit(place.group_id, command, replies.append)
-        (reply,) = replies
+        reply = replies.pop()
         if isinstance(reply, GoQueueError):
-            raise reply
+            try:
+                raise reply.kept()
+            finally:
+                del reply  # the error holds this frame
         if receiver.queues.is_behind(place, replica):
             receiver.look_further(place)
         if not reply.runs:

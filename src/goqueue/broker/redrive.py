@@ -17,6 +17,7 @@ from goqueue.broker.scan import scan
 from goqueue.broker.send import NewMessage, Sender, Sent
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery_commands import NO_LEASE, How, Settle, Settlement
+from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, merge
@@ -60,14 +61,14 @@ class DeadLetters:
         """Give the dead letters of `topic` that are still to be dealt with to `take`, with their partition."""
         partitions = iter(self._partitions(topic))
 
-        def next_partition(error: GoQueueError | None = None) -> None:
+        def next_partition(again: Again, error: GoQueueError | None = None) -> None:
             partition = next(partitions, None)
             if error is not None or partition is None:
                 on_end(error)
                 return
-            self.scan(topic, partition, lambda records: take(partition, _chosen(records, filter)), next_partition)
+            self.scan(topic, partition, lambda records: take(partition, _chosen(records, filter)), again)
 
-        next_partition()
+        Again(next_partition)()
 
     def name_of(self, topic: str) -> str:
         return dead_letters_of(self._topics, topic)
@@ -128,15 +129,15 @@ class DeadLetters:
                 return None
             self._remember(job)
 
-        def next_partition(error: GoQueueError | None = None) -> None:
+        def next_partition(again: Again, error: GoQueueError | None = None) -> None:
             partition = None if job.is_stopped else next(partitions, None)
             if error is not None or partition is None:
                 job.error, job.ended_ms = error, self.clock.now_ms()
                 on_done(error or job.report)
             else:
-                _Redrive(self, job, partition, next_partition).go_on()
+                _Redrive(self, job, partition, again).go_on()
 
-        next_partition()
+        Again(next_partition)()
         return job
 
     def last_redrive(self, topic: str) -> RedriveJob | None:
@@ -156,18 +157,19 @@ class DeadLetters:
         sent: list[Sent] = []
         runs = list(runs_by_target(records, request.to))
 
-        def next_run() -> None:
+        def next_run(again: Again) -> None:
             if not runs:
                 on_sent(sent)
                 return
+
+            def done(some: list[Sent]) -> None:
+                sent.extend(some)
+                self.clock.call_soon(again)
+
             topic, run = runs.pop(0)
             self._sender.send(topic, [self.message_back(topic, each) for each in run], done)
 
-        def done(some: list[Sent]) -> None:
-            sent.extend(some)
-            self.clock.call_soon(next_run)
-
-        next_run()
+        Again(next_run)()
 
     def message_back(self, topic: str, letter: DecodedRecord) -> NewMessage:
         """A dead letter as it is sent to `topic`, to the partition that it came from if it came from there."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 
 from goqueue.broker.observe import Aborted
+from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord, decode
@@ -25,7 +26,7 @@ def scan(
     """Give all committed records of the offsets [first, next) to `on_records`, a piece at a time."""
     offset, next_offset = max(bounds[0], replica.start_offset), min(bounds[1], replica.last_stable_offset)
 
-    def step() -> None:
+    def step(again: Again) -> None:
         nonlocal offset
         try:
             piece = read_piece(replica, offset, next_offset)
@@ -37,11 +38,11 @@ def scan(
             return
         records, offset = piece
         if on_records(records):
-            clock.call_soon(step)
+            clock.call_soon(again)
         else:
             on_end(None)
 
-    step()
+    Again(step)()
 
 
 def read_piece(replica: Replica, offset: int, next_offset: int) -> tuple[list[DecodedRecord], int] | None:

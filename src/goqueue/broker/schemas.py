@@ -17,6 +17,7 @@ from goqueue.machines.schema_facts import (
     VersionStored,
 )
 from goqueue.machines.schemas import SchemaMachine
+from goqueue.model.again import Again
 from goqueue.model.schemas import (
     InvalidSchema,
     Level,
@@ -182,7 +183,7 @@ class Schemas:
         found: dict[str, Dependency] = {}
         steps = 0
 
-        def add(wanted: Sequence[Reference]) -> None:
+        def add(again: Again, wanted: Sequence[Reference]) -> None:
             nonlocal steps
             for each in wanted:
                 steps += 1
@@ -194,10 +195,10 @@ class Schemas:
                 schema = None if stored is None else self._machine.schema(stored.schema_id)
                 if schema is None or schema.kind is not kind:
                     raise InvalidSchema(f"the reference {each.name!r} leads to no schema of the same format")
-                add(schema.references)
+                again(schema.references)
                 found.setdefault(each.name, Dependency(each.name, schema.text))
 
-        add(references)
+        Again(add)(references)
         return list(found.values())
 
     # -- comparing

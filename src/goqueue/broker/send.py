@@ -92,7 +92,7 @@ class Sender:
             partitions = self._partitions(topic)
         except GoQueueError as error:
             self._publisher.refused(topic, -1, len(messages), error)
-            on_sent([Sent(-1, -1, error)] * len(messages))
+            on_sent([Sent(-1, -1, error.kept())] * len(messages))
             return
         twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
         for number, message in enumerate(messages):
@@ -102,7 +102,7 @@ class Sender:
                 by_partition.setdefault(self._choose(topic, message, partitions, partitioner), []).append(number)
             except GoQueueError as error:
                 self._publisher.refused(topic, -1, 1, error)
-                sent[number] = Sent(-1, -1, error)
+                sent[number] = Sent(-1, -1, error.kept())
         waiting = len(by_partition) + len(twins) + 1
 
         def done() -> None:
@@ -194,7 +194,8 @@ class Sender:
             error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
             self._publisher.refused(topic, partition, len(numbers), error)
             for number in numbers:
-                sent[number] = Sent(partition, -1, error)
+                sent[number] = Sent(partition, -1, error.kept())
+            del error  # its frames hold it no longer
             done()
             return
 

@@ -142,7 +142,7 @@ class Settler:
             try:
                 receipt = decode_receipt(want.receipt, self._key)
             except GoQueueError as error:
-                answers[number] = error
+                answers[number] = error.kept()
                 continue
             place = Place(receipt.group_id, receipt.topic, receipt.partition)
             lease = receipt.lease if receipt.boot == self._boot else OLD_LEASE

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from heapq import nsmallest
 
 from goqueue.broker.schedules import FoundSchedule, ScheduleKey, Schedules
+from goqueue.model.again import Again
 from goqueue.runtime.clock import Clock
 
 SCHEDULES_PER_TURN = 4000
@@ -17,7 +18,7 @@ def soonest(
     total = 0
     after: ScheduleKey | None = None
 
-    def step() -> None:
+    def step(again: Again) -> None:
         nonlocal best, total, after
         some = schedules.machine.pending(topic, None, after, SCHEDULES_PER_TURN)
         total += len(some)
@@ -29,6 +30,6 @@ def soonest(
             on_found(best, total)
         else:
             after = some[-1].key
-            clock.call_soon(step)
+            clock.call_soon(again)
 
-    step()
+    Again(step)()

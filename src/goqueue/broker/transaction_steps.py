@@ -19,6 +19,7 @@ from goqueue.broker.transactions import (
     TransactionChanged,
     Transactions,
 )
+from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -121,19 +122,19 @@ class TransactionSteps:
         """Become the one producer of a transactional id: an open transaction of the one before is aborted first."""
         tries = 0
 
-        def attempt() -> None:
+        def attempt(again: Again) -> None:
             nonlocal tries
             tries += 1
-            self._transactions.submit(InitProducer(transactional_id, timeout_ms), answered)
+            self._transactions.submit(InitProducer(transactional_id, timeout_ms), lambda reply: answered(again, reply))
 
-        def answered(reply: Any) -> None:
+        def answered(again: Again, reply: Any) -> None:
             is_busy = not isinstance(reply, GoQueueError) and reply.code is Code.CONCURRENT_TRANSACTIONS
             if is_busy and tries < TRIES_MAX and transactional_id is not None:
-                self._transactions.when_settled(transactional_id, attempt)
+                self._transactions.when_settled(transactional_id, again)
             else:
                 on_reply(reply)
 
-        attempt()
+        Again(attempt)()
 
     def begin(self, producer: Producer, on_begun: Callable[[str | GoQueueError], None]) -> None:
         """Gives the id of the transaction."""

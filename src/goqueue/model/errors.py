@@ -1,10 +1,19 @@
 """Errors are types with meaning, so that each door needs only one table from error to code."""
 
+from typing import Self
+
 
 class GoQueueError(Exception):
     """Base of everything GoQueue raises on purpose. `retriable`: the same call may succeed later."""
 
     retriable = False
+
+    def kept(self) -> Self:
+        """This error as a value, to be kept or to be raised again. Its traceback holds the frames it came through, and
+        these hold whatever keeps it: a cycle for the collector. And each time it is raised it would grow."""
+        if self.__suppress_context__ and self.__cause__ is None:
+            self.__context__ = None  # nobody is shown it, and it has frames of its own
+        return self.with_traceback(None)
 
 
 class CorruptBatch(GoQueueError):

@@ -38,7 +38,6 @@ def serve(settings: Settings) -> None:
     configure_logs(settings.log_level, settings.log_format)
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.freeze()  # what the imports made lives as long as the process: no collection need look at it
     gc.set_threshold(*GC_THRESHOLDS)
     uvloop.run(_serve(settings))
 
@@ -55,6 +54,7 @@ async def _serve(settings: Settings) -> None:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
         raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error
+    freeze_start()
     try:
         _announce(settings, opened)
         await node.run(stop)
@@ -64,6 +64,12 @@ async def _serve(settings: Settings) -> None:
                 settings.ready_file.unlink()
         await node.close()
     events.info("stopped", data_dir=str(settings.data_dir))
+
+
+def freeze_start() -> None:
+    """What was imported, recovered and opened lives as long as the process: no collection need look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _reason(error: Exception) -> str:

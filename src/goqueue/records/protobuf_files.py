@@ -6,6 +6,7 @@ from typing import Any
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 
+from goqueue.model.again import Again
 from goqueue.model.schemas import InvalidSchema
 
 DEPTH_MAX = 32
@@ -17,7 +18,7 @@ def pool_of(files: Sequence[Any], well_known: Callable[[str], Any]) -> Any:
     waiting = {file.name: file for file in files}
     added: set[str] = set()
 
-    def add(name: str, depth: int) -> None:
+    def add(again: Again, name: str, depth: int) -> None:
         if name in added:
             return
         added.add(name)
@@ -25,14 +26,14 @@ def pool_of(files: Sequence[Any], well_known: Callable[[str], Any]) -> Any:
         if file is None or depth > DEPTH_MAX:
             raise InvalidSchema(f"not a Protobuf schema: {name!r} is imported, but is none of its references")
         for dependency in file.dependency:
-            add(dependency, depth + 1)
+            again(dependency, depth + 1)
         try:
             pool.Add(file)
         except (TypeError, ValueError) as error:
             raise InvalidSchema(f"not a Protobuf schema: {error}") from None
 
     for name in waiting:
-        add(name, 0)
+        Again(add)(name, 0)
     return pool
 
 

@@ -130,7 +130,7 @@ class Log:
         """Make sure that these batches, or some of them, can be written next: raises whatever stands against it while
         nothing is written yet."""
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.kept()
         segment = self._active
         end = segment.size
         end_offset = self.end_offset
@@ -284,7 +284,7 @@ class Log:
 
     def check_open(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.kept()
 
     # -- reading
 

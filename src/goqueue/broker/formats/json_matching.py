@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from goqueue.model.again import Again
+
 PARTS_MAX = 200
 
 
@@ -12,13 +14,13 @@ def most_pairs(wanted: int, among: int, fits: Callable[[int, int], bool]) -> int
     edges = [[other for other in range(among) if fits(one, other)] for one in range(wanted)]
     taken: dict[int, int] = {}
 
-    def place(one: int, seen: set[int]) -> bool:
+    def place(again: Again, one: int, seen: set[int]) -> bool:
         for other in edges[one]:
             if other not in seen:
                 seen.add(other)
-                if other not in taken or place(taken[other], seen):
+                if other not in taken or again(taken[other], seen):
                     taken[other] = one
                     return True
         return False
 
-    return sum(place(one, set()) for one in range(wanted))
+    return sum(Again(place)(one, set()) for one in range(wanted))

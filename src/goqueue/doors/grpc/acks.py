@@ -79,7 +79,7 @@ class AckService:
                     receipt = self._held(request.group_id, request.member_id, entry)
                 wanted.append((number, Wanted(receipt)))
             except GoQueueError as error:
-                outcomes[number] = error
+                outcomes[number] = error.kept()
         answers = await self._call.ask(
             lambda done: self._call.broker.settler.settle([each for _, each in wanted], done)
         )

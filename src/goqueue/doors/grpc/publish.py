@@ -34,7 +34,10 @@ class PublishService:
     async def publish(self, request: pb.PublishRequest) -> pb.PublishResponse:
         (answer,) = await self._call.ask(lambda done: publish_all(self._call, [request], done))
         if isinstance(answer, GoQueueError):
-            raise answer
+            try:
+                raise answer.kept()
+            finally:
+                del answer  # the error holds this frame
         assert isinstance(answer, pb.PublishResponse)
         return answer
 
@@ -70,7 +73,7 @@ def publish_all(call: Call, requests: Sequence[Publishing], on_published: OnPubl
                 is_unwatched = request.ack_mode == common_pb2.ACK_MODE_NONE
                 by_topic.setdefault((request.topic, is_unwatched), []).append((number, message))
         except GoQueueError as error:
-            answers[number] = error
+            answers[number] = error.kept()
     for (topic, is_unwatched), ones in by_topic.items():
         waiting += 1
         _send(call, topic, ones, answers, done, is_unwatched=is_unwatched)

@@ -145,6 +145,7 @@ class Serving:
             raise StopsHere from None
         finally:
             self._parked.discard(task)
+            del task  # it holds what ends it, and that holds this frame
 
     async def _guarded(self, name: str, context: Context, answer: Callable[[], Awaitable[T]]) -> T:
         with self.counting.call(name, context):
@@ -158,7 +159,10 @@ class Serving:
                     events.error("a request failed", exc_info=fault)
                     await context.abort(grpc.StatusCode.INTERNAL, "a fault of the node; its log says more")
                     raise
-            return await _abort(context, error)
+            try:
+                return await _abort(context, error)
+            finally:
+                del error  # it holds this frame
 
     def _decode(self, kind: type[Message], data: bytes) -> Message:
         with suppress(DecodeError):
@@ -181,6 +185,7 @@ def _ours(fault: BaseException) -> GoQueueError | None:
 
 async def _abort(context: Context, error: GoQueueError) -> NoReturn:
     status, words, details = status_of(error)
+    del error  # what is raised below holds this frame
     await context.abort(status, words, ((DETAILS, details),))
     raise AssertionError("abort raises")
 

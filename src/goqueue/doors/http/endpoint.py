@@ -105,8 +105,6 @@ class Endpoint:
         task = asyncio.current_task()
         assert task is not None
         is_gone = False
-        reply: Any = None
-        failure: Exception | None = None
         scope[ENDS_WITH_CLIENT] = True
         parked: set[asyncio.Task[Any]] = scope.get("state", {}).get(PARKED, set())
         parked.add(task)
@@ -118,24 +116,18 @@ class Endpoint:
             is_gone = True
             task.cancel()
 
+        # No task group: in an error of `work` it would leave a cycle, and every long poll that finds nothing ends so.
+        watcher = asyncio.get_running_loop().create_task(watch())
         try:
-            async with asyncio.TaskGroup() as tasks:
-                watcher = tasks.create_task(watch())
-                try:
-                    reply = await work
-                except Exception as error:  # noqa: BLE001  raised below: the group would wrap it
-                    failure = error
-                finally:
-                    watcher.cancel()
+            return await work
         except asyncio.CancelledError:
             if not is_gone or task.uncancel() > 0:
                 raise
             raise ClientGone from None
         finally:
             parked.discard(task)
-        if failure is not None:
-            raise failure
-        return reply
+            watcher.cancel()
+            await asyncio.wait((watcher,))
 
 
 async def _stream(send: Send, reply: Events) -> None:

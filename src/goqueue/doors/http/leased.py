@@ -56,6 +56,8 @@ async def lease(
             for each in found_in(reply):
                 _give_back(call, group_id, each)
         raise
+    finally:
+        leased.clear()  # what may be an error holds this frame
 
 
 def _give_back(call: Call, group_id: str, leased: LeasedPlace) -> None:
@@ -69,7 +71,10 @@ def received(call: Call, group_id: str, found: Sequence[LeasedPlace]) -> list[Re
     messages = [message for leased in found if leased.error is None for message in _messages_of(call, group_id, leased)]
     for leased in found:
         if leased.error is not None and not messages:
-            raise leased.error
+            try:
+                raise leased.error.kept()
+            finally:
+                del leased, found  # the error holds this frame
     return messages
 
 

@@ -1,8 +1,9 @@
 """A Postman collection (format 2.1), made from the OpenAPI document: import it and send."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 DEPTH_MAX = 4
@@ -102,7 +103,7 @@ def _example_object(schema: Mapping[str, Any], schemas: Mapping[str, Any], depth
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=2)
+    return msgspec.json.format(msgspec.json.encode(value)).decode()  # json leaves garbage when it indents
 
 
 def _text(value: Any) -> str:

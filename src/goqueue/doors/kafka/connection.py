@@ -8,9 +8,11 @@ requests as there are; only the rest of a large frame is received into memory of
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from struct import Struct
 from typing import Protocol, cast
+
+from goqueue.doors.kafka.reply import Buffer, Reply
 
 LENGTH_BYTES = 4
 API_KEY_BYTES = 2
@@ -26,8 +28,6 @@ REQUESTS_AHEAD = 5
 
 FRAME_BYTES_FIRST = 1024 * 1024
 """Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
-
-Buffer = bytes | bytearray | memoryview
 
 _unpack_length = Struct(">i").unpack_from
 
@@ -59,24 +59,6 @@ class Limits(Protocol):
     """How long a frame may take to arrive once it has begun."""
     write_ms_max: int
     """How long a client may take no byte of the replies that wait for it."""
-
-
-class Reply:
-    """The place of one reply, or of several in a row, in the order of its connection."""
-
-    __slots__ = ("_connection", "buffers", "on_lost", "requests")
-
-    def __init__(self, connection: "Connection", requests: int) -> None:
-        self._connection = connection
-        self.requests = requests
-        self.buffers: Sequence[Buffer] | None = None
-        self.on_lost: Callable[[], None] | None = None
-        """What waits on behalf of this reply need wait no longer."""
-
-    def send(self, buffers: Sequence[Buffer]) -> None:
-        """An empty sequence sends nothing (a request that wants no reply)."""
-        self.buffers = buffers
-        self._connection.reply_ready()
 
 
 class Owner(Protocol):
@@ -174,8 +156,7 @@ class Connection(asyncio.BufferedProtocol):
                 timer.cancel()
         replies, self._replies = self._replies, deque()
         for reply in replies:
-            if reply.on_lost is not None:
-                reply.on_lost()
+            reply.lose()
         self._owner.lost(self, self._why)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature

@@ -3,7 +3,8 @@
 from functools import partial
 
 from goqueue.broker.publish import Appended, Batch, Publisher
-from goqueue.doors.kafka.connection import Connection, Reply
+from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.routes import Route, Routes
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

@@ -3,7 +3,8 @@
 from typing import Any
 
 from goqueue.broker.broker import Broker
-from goqueue.doors.kafka.connection import Connection, Reply
+from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

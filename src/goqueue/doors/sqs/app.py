@@ -59,21 +59,18 @@ class SqsApp:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        content_type = (b"content-type", CONTENT_TYPE)
         try:
             answer = await self._handle(scope, receive)
-            return 200, [content_type], _encode(answer)
+            return 200, [(b"content-type", CONTENT_TYPE)], _encode(answer)
         except ClientGone:
             raise
         except GoQueueError as error:
-            failed = told(error)
+            return _refusal(told(error))  # not kept here: it holds this frame
         except Exception as bug:  # noqa: BLE001  a client gets an answer, the log gets the rest
             events.error("request failed", exc_info=bug)
-            failed = SqsError("InternalFailure", "The request processing has failed because of an unknown error.")
-        whose = "Sender" if failed.is_of_sender else "Receiver"
-        kind = failed.kind
-        headers = [content_type, (b"x-amzn-query-error", f"{kind.code};{whose}".encode())]
-        return kind.status, headers, _encode({"__type": f"{kind.shape}#{failed.name}", "message": str(failed)})
+            return _refusal(
+                SqsError("InternalFailure", "The request processing has failed because of an unknown error.")
+            )
 
     async def _handle(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         headers = dict(scope["headers"])
@@ -94,6 +91,16 @@ class SqsApp:
         scope[ENDS_WITH_CLIENT] = True
         while not self._has_stopped and (await receive())["type"] != "http.disconnect":
             pass
+
+
+def _refusal(failed: SqsError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    whose = "Sender" if failed.is_of_sender else "Receiver"
+    kind = failed.kind
+    headers = [
+        (b"content-type", CONTENT_TYPE),
+        (b"x-amzn-query-error", f"{kind.code};{whose}".encode()),
+    ]
+    return kind.status, headers, _encode({"__type": f"{kind.shape}#{failed.name}", "message": str(failed)})
 
 
 async def _body(receive: Receive) -> bytes:

@@ -168,7 +168,7 @@ async def settle_all(call: Call, body: SettleAll) -> SettledAll:
         try:
             wanted.append((number, _wanted(entry)))
         except GoQueueError as error:
-            outcomes[number] = error
+            outcomes[number] = error.kept()
     answers: Sequence[Verdict | GoQueueError] = await call.ask(
         lambda done: call.broker.settler.settle([each for _, each in wanted], done)
     )

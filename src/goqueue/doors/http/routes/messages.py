@@ -44,7 +44,7 @@ async def publish(call: Call, path: TopicPath, body: Publish) -> PublishedAll:
         try:
             records.append(record_of(message, now_ms))
         except GoQueueError as error:
-            wrong[number] = error
+            wrong[number] = error.kept()
             call.broker.publisher.refused(topic.name, -1, 1, error)
     sent: list[Sent] = await call.ask(lambda done: call.broker.sender.send(topic.name, records, done))
     pairs = iter(zip(records, sent))

@@ -178,7 +178,7 @@ def _readable(
             name = find_topic(request, key)
             request.broker.topics.replica(name, key[1])
         except GoQueueError as error:
-            errors[key] = error
+            errors[key] = error.kept()
         else:
             places[name, key[1]] = key[0]
     return places, errors

@@ -47,7 +47,10 @@ async def _one(call: Call, url: str | None, entry: DeleteEntry) -> None:
     queue = call.queue(url)
     (answer,) = await _settle(call, queue, [entry])
     if answer is not None:
-        raise answer
+        try:
+            raise answer.kept()
+        finally:
+            del answer  # the error holds this frame
 
 
 async def _batch(call: Call, queue: Queue, entries: Sequence[DeleteEntry]) -> dict[str, Any]:
@@ -64,7 +67,7 @@ async def _settle(call: Call, queue: Queue, entries: Sequence[DeleteEntry]) -> l
         try:
             wanted[number] = _wanted(call, queue, entry)
         except SqsError as error:
-            answers[number] = error
+            answers[number] = error.kept()
     verdicts: list[Verdict | GoQueueError] = await call.ask(
         lambda done: call.broker.settler.settle(list(wanted.values()), done)
     )
