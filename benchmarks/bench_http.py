@@ -99,7 +99,9 @@ def row(name: str, value: float, unit: str, baseline: float | None) -> Row:
 
 
 def request(method: str, path: str, body: bytes) -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
     return head.encode() + b"\r\n\r\n" + body
 
 

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NEEDED_TOOLS = ("cat", "dirname", "env", "mkdir", "touch")
+TOOLS = ("kcat", "strace", "chromium")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -105,21 +106,24 @@ def test_what_cannot_be_installed_is_named(machine: Machine, has_apt: bool) -> N
 
 def test_the_tools_include_what_a_node_needs(machine: Machine) -> None:
     machine.add_python()
-    machine.add_command("kcat", "")
+    for tool in TOOLS:
+        machine.add_command(tool, "")
     result = machine.setup("dev")
     assert result.returncode == 0, result.stderr
     assert {path.name for path in (machine.root / ".venv").glob(".ready-*")} == {".ready-run", ".ready-dev"}
 
 
-@pytest.mark.parametrize(
-    ("user", "asked"), [(0, ["-qq update", "-qq -y --no-install-recommends install kcat"]), (1, [])]
-)
-def test_kcat_is_installed_for_the_tests_if_nobody_need_be_asked(machine: Machine, user: int, asked: list[str]) -> None:
+@pytest.mark.parametrize(("user", "installed"), [(0, TOOLS), (1, ())])
+def test_tools_are_installed_for_the_tests_if_nobody_need_be_asked(
+    machine: Machine, user: int, installed: tuple[str, ...]
+) -> None:
     machine.add_python()
     machine.add_command("id", f"echo {user}")
     machine.add_command("apt-get", f'echo "$@" >> {machine.root}/apt')
     result = machine.setup("dev")
     assert result.returncode == 0, result.stderr
     log = machine.root / "apt"
-    assert (log.read_text().splitlines() if log.exists() else []) == asked
-    assert ("install the package kcat" in result.stderr) is not bool(asked)
+    asked = [("-qq update", f"-qq -y --no-install-recommends install {tool}") for tool in installed]
+    assert (log.read_text().splitlines() if log.exists() else []) == [line for pair in asked for line in pair]
+    for tool in TOOLS:
+        assert (f"install the package {tool}" in result.stderr) is (tool not in installed)

@@ -18,6 +18,7 @@ SAFE = frozenset(("GET", "PUT", "DELETE"))
 """To be sent twice is to be sent once."""
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
+JSON = {"content-type": "application/json"}
 EVENTS_SILENCE_S = 60.0
 """Four times what a broker waits before it says that it is still there."""
 
@@ -113,7 +114,9 @@ class Http:
     ) -> T:
         timeout = httpx.Timeout(self._client.timeout.connect, read=(self._client.timeout.read or 0) + wait_s)
         try:
-            response = await self._client.request(method, path, content=content, params=query, timeout=timeout)
+            response = await self._client.request(
+                method, path, content=content, headers=None if content is None else JSON, params=query, timeout=timeout
+            )
         except httpx.TimeoutException as error:
             raise TimedOut(f"{self._server} did not answer in time") from error
         except httpx.HTTPError as error:

@@ -7,6 +7,7 @@ aside: snapshots are written, and new partitions made.
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.metrics.export import MetricsExport
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
+from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
@@ -125,6 +127,7 @@ class Node:
             broker,
             by_header={TARGET: self._sqs},
             requests_per_second_max=settings.http_requests_per_second_max,
+            visitors=_visitors(settings),
         )
         limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
         self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
@@ -230,6 +233,14 @@ class Node:
             self._replicas.maintain(self._clock.now_ms())
             for log in list(self._directory.logs.values()):
                 await self._compactions.keep_up(log)
+
+
+def _visitors(settings: Settings) -> Visitors:
+    """What this machine and its settings call the node is a name of it."""
+    hosts = [settings.http.host, socket.gethostname(), *settings.http_allowed_hosts]
+    if settings.kafka_advertised is not None:
+        hosts.append(settings.kafka_advertised.host)
+    return Visitors(hosts, settings.http_allowed_origins, everywhere=bool(settings.http_allowed_hosts))
 
 
 @contextmanager

@@ -21,8 +21,10 @@ from goqueue.node.values import (
     Count,
     FilePath,
     Fraction,
+    HostNames,
     HttpUrl,
     Kind,
+    Origins,
     Switch,
     byte_size,
     duration,
@@ -79,6 +81,15 @@ class Settings:
     )
     http_requests_per_second_max: int = _setting(
         0, Count(at_least=0), "Requests that the HTTP door answers in a second; 0 is no limit."
+    )
+    http_allowed_hosts: tuple[str, ...] = _setting(
+        (),
+        HostNames(),
+        "Names of this node that may stand in the header Host, beside localhost and its own address. Once some are "
+        "named, others are refused on every address, not only on loopback; * allows any.",
+    )
+    http_allowed_origins: tuple[str, ...] = _setting(
+        (), Origins(), "Web pages that may use this node from a browser (CORS); those of all other origins are refused."
     )
     grpc: Address = _setting(
         Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."

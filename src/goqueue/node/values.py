@@ -10,6 +10,9 @@ from typing import NamedTuple, Protocol
 from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, UNLIMITED
 
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[?[0-9a-f:.]*:[0-9a-f:.]*\]?")
+_ORIGIN = re.compile(r"https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?|[a-z][a-z0-9+-]*-extension://[a-z0-9-]+")
+_DEFAULT_PORT = re.compile(r"^(http://.*(?=:80$)|https://.*(?=:443$)):[0-9]+$")
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
 
 
@@ -182,6 +185,50 @@ class HttpUrl:
 
     def show(self, value: object) -> str:
         return str(value)
+
+
+def _listed(raw: object) -> list[str]:
+    """Parted by commas, or a list of TOML."""
+    words = raw.split(",") if isinstance(raw, str) else raw
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError(raw)
+    return [word.strip().lower() for word in words if word.strip()]
+
+
+@dataclass(frozen=True)
+class HostNames:
+    """Names of a machine, without ports."""
+
+    metavar: str = "NAME,..."
+    expected: str = "names such as queue.example.com, parted by commas; * is any"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        names = _listed(raw)
+        if not all(name == "*" or _HOST_NAME.fullmatch(name) for name in names):
+            raise ValueError(raw)
+        return tuple(names)
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Whose web pages: scheme, host and port, as browsers write them."""
+
+    metavar: str = "ORIGIN,..."
+    expected: str = "origins such as https://console.example.com or http://localhost:3000, parted by commas"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        origins = [each.removesuffix("/") for each in _listed(raw)]
+        if not all(_ORIGIN.fullmatch(each) for each in origins):
+            raise ValueError(raw)
+        return tuple(_DEFAULT_PORT.sub(r"\1", each) for each in origins)
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)
 
 
 class Address(NamedTuple):

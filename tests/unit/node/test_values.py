@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.node.values import Choice, FilePath, Fraction, Quantity, byte_size, duration
+from goqueue.node.values import Choice, FilePath, Fraction, HostNames, Origins, Quantity, byte_size, duration
 from goqueue.storage.options import Durability
 
 
@@ -85,3 +85,24 @@ def test_a_fraction_is_a_part_of_all() -> None:
     for raw in ("", "x", "-0.1", 1.1, True, None, "nan"):
         with pytest.raises(ValueError):
             Fraction().parse(raw)
+
+
+def test_origins_are_read_as_browsers_write_them() -> None:
+    read = Origins().parse("https://Console.example.com:443/, http://localhost:3000,http://a.example:80")
+    assert read == ("https://console.example.com", "http://localhost:3000", "http://a.example")
+    assert Origins().parse(["http://[::1]:3000"]) == ("http://[::1]:3000",)
+    assert Origins().parse("") == ()
+    assert Origins().parse(Origins().show(read)) == read
+
+
+@pytest.mark.parametrize("raw", ["*", "localhost:3000", "http://a.example/path", "null", "ftp://a", "http://", [3], 3])
+def test_what_is_no_origin_is_refused(raw: object) -> None:
+    with pytest.raises(ValueError):
+        Origins().parse(raw)
+
+
+def test_host_names_are_read_without_ports() -> None:
+    assert HostNames().parse("Queue.Example.com, ::1,*") == ("queue.example.com", "::1", "*")
+    for wrong in ("queue:8080", "http://queue", "a b", "-queue", 5):
+        with pytest.raises(ValueError):
+            HostNames().parse(wrong)

@@ -10,6 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.asgi import answer_error, header
+from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
@@ -33,7 +34,12 @@ class HttpApp:
     """`by_header` are doors of other protocols on this listener: who sends that header wants to go there."""
 
     def __init__(
-        self, broker: Broker, *, by_header: Mapping[bytes, App] | None = None, requests_per_second_max: int = 0
+        self,
+        broker: Broker,
+        *,
+        by_header: Mapping[bytes, App] | None = None,
+        requests_per_second_max: int = 0,
+        visitors: Visitors | None = None,
     ) -> None:
         call = Call(broker, broker.clock.now_ms(), version("goqueue"), OPERATIONS)
         self._call = call
@@ -43,9 +49,10 @@ class HttpApp:
         self._id = secrets.token_hex(4).encode()
         self._requests = 0
         self._meters = broker.metrics.meters
-        self._for_browsers: App = CORSMiddleware(
+        self._visitors = visitors or Visitors()
+        self._for_pages: App = CORSMiddleware(
             self._route,
-            allow_origins=["*"],
+            allow_origins=sorted(self._visitors.origins),
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
             allow_headers=["*"],
             expose_headers=["X-Request-ID", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After"],
@@ -80,7 +87,11 @@ class HttpApp:
             await send(message)
 
         try:
-            await (self._route if origin is None else self._for_browsers)(scope, receive, send_named)
+            refusal = self._visitors.refusal(scope, origin)
+            if refusal is not None:
+                await answer_error(send_named, *refusal)
+            else:
+                await (self._route if origin is None else self._for_pages)(scope, receive, send_named)
         except Exception as error:
             if is_started:
                 raise

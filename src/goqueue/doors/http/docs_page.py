@@ -1,6 +1,11 @@
 """The page at /docs: the OpenAPI document for people, with a button that sends. One file, nothing from elsewhere: a
 broker often runs where no other server can be reached.
+
+Its policy lets it run what is written here and ask the node it came from, and nothing else.
 """
+
+from base64 import b64encode
+from hashlib import sha256
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2433; --dim: #5d6778; --paper: #fff; --box: #f5f6f8; --line: #d9dde4;
@@ -245,3 +250,21 @@ PAGE = f"""<!doctype html>
 </body>
 </html>
 """
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        f"script-src {_digest(SCRIPT)}",
+        f"style-src {_digest(STYLE)}",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)

@@ -16,6 +16,12 @@ from goqueue.wire.asgi import App
 
 BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10
+STANDING_HEADERS = (
+    (b"server", b"goqueue"),
+    # Browsers must not take what a message holds for a page or a script, nor give it to pages of others.
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 events = get_logger("http door")
 
@@ -59,7 +65,7 @@ class HttpDoor:
         return HttpConnection(self._config, self._state, {PARKED: self._parked}, self)
 
     def _date(self) -> None:
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"server", b"goqueue")]
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), *STANDING_HEADERS]
         self._timers["date"] = asyncio.get_running_loop().call_later(1, self._date)
 
     def _sweep(self) -> None:

@@ -8,9 +8,19 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from goqueue.doors.http.asgi import PARKED, ClientGone, answer, answer_error, answer_json, header, read_body
+from goqueue.doors.http.asgi import JSON, PARKED, ClientGone, answer, answer_error, answer_json, header, read_body
+from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.errors import BAD_REQUEST, SERVER_FAULT, TIMED_OUT, UNAVAILABLE, HttpError, status_and_code
+from goqueue.doors.http.errors import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    SERVER_FAULT,
+    TIMED_OUT,
+    UNAVAILABLE,
+    UNSUPPORTED_MEDIA_TYPE,
+    HttpError,
+    status_and_code,
+)
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
@@ -62,7 +72,11 @@ class Endpoint:
     async def _arguments(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         operation = self._operation
         arguments: dict[str, Any] = {"call": self._call}
+        if operation.waits and LINKED in scope:
+            raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
         body = await read_body(scope, receive, operation.body_bytes_max)
+        if self._decode is not None:
+            _check_content_type(scope, body)
         try:
             if operation.path_type is not None:
                 arguments["path"] = msgspec.convert(scope["path_params"], operation.path_type, strict=False)
@@ -87,7 +101,7 @@ class Endpoint:
     async def _answer(self, send: Send, reply: Any) -> None:
         if isinstance(reply, Text):
             content = reply.content if isinstance(reply.content, bytes) else reply.content.encode()
-            await answer(send, self._operation.status, content, reply.media_type.encode())
+            await answer(send, self._operation.status, content, reply.media_type.encode(), reply.headers)
         elif isinstance(reply, WithStatus):
             await answer_json(send, reply.status, reply.body)
         else:
@@ -128,6 +142,17 @@ class Endpoint:
             parked.discard(task)
             watcher.cancel()
             await asyncio.wait((watcher,))
+
+
+def _check_content_type(scope: Scope, body: bytes) -> None:
+    """A web page may send forms, text and what has no type to any server without asking first, but not JSON."""
+    given = header(scope, b"content-type")
+    if given is None and not body:
+        return
+    kind = (given or b"none").partition(b";")[0].strip().lower()
+    if kind != JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+        message = f"the body must be sent as application/json, not as {kind.decode('latin-1')[:100]}"
+        raise HttpError(UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", f"{message}; with curl: --json instead of -d")
 
 
 async def _stream(send: Send, reply: Events) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
+from goqueue.doors.http.errors import UNSUPPORTED_MEDIA_TYPE
 from goqueue.doors.http.field_words import describe_fields
 from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
 from goqueue.wire.rest.common import ErrorReply
@@ -14,18 +15,20 @@ from goqueue.wire.rest.common import ErrorReply
 REFERENCE = "#/components/schemas/{name}"
 MEANINGS = {
     400: "What was sent cannot be understood or cannot be done",
-    403: "Not allowed",
+    403: "Not yours, or not for web pages of other origins",
     404: "There is no such thing",
     405: "This path does not take this method",
     409: "It contradicts what there is",
     410: "It is gone",
     413: "Too large",
+    415: "The body is not sent as application/json",
+    421: "The node is not called what the header Host says",
     422: "Understood, and not acceptable",
     429: "Too many requests, or too many of something",
     503: "Not now; try again later",
     504: "Not done in time; it may be done later all the same",
 }
-ALWAYS = (400, 429, 503, 504)
+ALWAYS = (400, 403, 421, 429, 503, 504)
 MODELS = "goqueue.wire.rest."
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -125,7 +128,8 @@ def _responses(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
     for status, meaning in operation.other_replies:
         found[str(status)] = {"description": meaning, "content": _content(operation, by_type)}
     error = {"application/json": {"schema": by_type[id(operation.error_type)]}}
-    for status in sorted({*operation.errors, *ALWAYS}):
+    bodies = () if operation.body_type is None else (UNSUPPORTED_MEDIA_TYPE,)
+    for status in sorted({*operation.errors, *ALWAYS, *bodies}):
         found.setdefault(str(status), {"description": MEANINGS[status], "content": error})
     return found
 

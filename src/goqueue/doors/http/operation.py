@@ -31,6 +31,7 @@ class Text(NamedTuple):
 
     content: str | bytes
     media_type: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class WithStatus(NamedTuple):

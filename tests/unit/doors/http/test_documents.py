@@ -182,5 +182,6 @@ async def test_requests_of_the_collection_work_as_they_are(client: Client) -> No
         request = by_name[summary]
         path = "/" + "/".join(values[word[1:]] if word[0] == ":" else word for word in request["url"]["path"])
         body = request.get("body", {}).get("raw")
-        reply = await client.http.request(request["method"], path, content=body)
+        headers = {each["key"]: each["value"] for each in request["header"]}
+        reply = await client.http.request(request["method"], path, content=body, headers=headers)
         assert reply.is_success, reply.text

@@ -105,15 +105,6 @@ async def test_a_request_keeps_its_id_or_gets_one(client: Client) -> None:
     assert reply.headers["x-request-id"] not in ("two words", "")
 
 
-@served
-async def test_browsers_may_ask(client: Client) -> None:
-    preflight = {"origin": "http://a.example", "access-control-request-method": "DELETE"}
-    reply = await client.http.options("/topics/a", headers=preflight)
-    assert (reply.status_code, reply.headers["access-control-max-age"]) == (200, "300")
-    reply = await client.http.get("/topics", headers={"origin": "http://a.example"})
-    assert reply.headers["access-control-allow-origin"] == "*"
-
-
 def test_requests_over_the_limit_are_told_to_wait() -> None:
     async def inside() -> None:
         async with door(requests_per_second_max=2) as client:

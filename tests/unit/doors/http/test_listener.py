@@ -19,7 +19,7 @@ from goqueue.doors.http.operation import Events, Operations
 from goqueue.testing import broker
 from goqueue.wire.asgi import App, Receive, Scope, Send
 
-GET = b"GET /health HTTP/1.1\r\nHost: goqueue\r\n\r\n"
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SOON_S = 0.05
 
 tests = Operations("Tests")
@@ -131,9 +131,9 @@ SLOW = {
     "half a head": (GET[:-2], b"408"),
     "empty lines": (b"\r\n\r\n", b"408"),
     "half a second head": (GET + GET[:20], b"200"),
-    "half a body": (b"POST /topics HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{", b"408"),
-    "half a chunk": (b"POST /topics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", b"408"),
-    "a body that nobody wants": (b"POST /no HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{", b"404"),
+    "half a body": (b"POST /topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{", b"408"),
+    "half a chunk": (b"POST /topics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", b"408"),
+    "a body that nobody wants": (b"POST /no HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{", b"404"),
     "a connection kept for later": (GET, b"200"),
 }
 
@@ -154,7 +154,8 @@ def test_slow_clients_are_cut_off(name: str) -> None:
 
 
 def test_trailers_and_padding_without_end_are_refused() -> None:
-    chunked = b"POST /topics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
 
     async def inside() -> None:
         async with serve() as served:
@@ -172,7 +173,7 @@ def test_a_client_that_does_not_read_is_cut_off(path: bytes) -> None:
     async def inside() -> None:
         async with serve(write_s_max=SOON_S) as served:
             with socket.create_connection(served.address) as client:
-                client.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+                client.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while not served.door._state.connections:
                     await turn()
                 while served.door._state.connections:
@@ -207,7 +208,7 @@ def test_a_client_that_leaves_ends_its_wait(path: bytes, more: bytes) -> None:
     async def inside() -> None:
         async with serve() as served:
             async with served.client() as (_, writer):
-                writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+                writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while not served.door._parked:
                     await turn()
                 if more:
@@ -232,8 +233,8 @@ def test_a_stop_answers_those_who_wait_and_ends_streams() -> None:
             served.client() as (streams, listens),
             served.client(),
         ):
-            asks.write(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-            listens.write(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+            asks.write(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            listens.write(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await streams.readuntil(b"first\n\n")
             while len(served.door._parked) < 2:
                 await turn()
@@ -251,12 +252,12 @@ def test_a_stop_does_not_wait_for_one_that_does_not_read_but_for_one_that_does()
     async def inside() -> None:
         async with serve(drain_s_max=SOON_S) as served:
             with socket.create_connection(served.address) as client:
-                client.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+                client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 while not served.door._state.connections:
                     await turn()
                 await served.door.close()
         async with serve(drain_s_max=20) as served, served.client() as (reader, writer):
-            writer.write(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
             closing = asyncio.ensure_future(served.door.close())
             assert len(await reader.read()) == 32 << 20
@@ -268,7 +269,7 @@ def test_a_stop_does_not_wait_for_one_that_does_not_read_but_for_one_that_does()
 def test_what_waits_has_no_head() -> None:
     async def inside() -> None:
         async with serve() as served:
-            answer = await served.send(b"HEAD /stream HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            answer = await served.send(b"HEAD /stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert answer[9:12] == b"405"
 
     run(inside)

@@ -62,7 +62,7 @@ async def test_names_are_checked(client: Client) -> None:
 async def test_what_cannot_be_understood_is_a_400_with_a_reason(client: Client) -> None:
     wrong = [b"{", b"[]", b"\xff", b'{"name": 5}', b"{}", b'{"name": "a", "num_partitions": "many"}', b'{"nome": "a"}']
     for content in wrong:
-        reply = await client.http.post("/topics", content=content)
+        reply = await client.http.post("/topics", content=content, headers={"content-type": "application/json"})
         assert (reply.status_code, reply.json()["code"]) == (400, "INVALID_REQUEST"), content
     assert await client.get("/topics") == {"topics": []}
 

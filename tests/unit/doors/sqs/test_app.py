@@ -186,7 +186,7 @@ async def test_whoever_hangs_up_takes_no_message_with_him() -> None:
         host, port = b.http.removeprefix("http://").split(":")
         _, client = await asyncio.open_connection(host, int(port))
         body = json.dumps({"QueueUrl": f"{b.http}/000000000000/orders", "WaitTimeSeconds": 20})
-        head = "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\n"
+        head = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\n"
         client.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         while not b.broker.receiver._parked:
             await turn()

@@ -4,12 +4,17 @@ from functools import cache
 from typing import Any
 
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.docs_page import PAGE
+from goqueue.doors.http.docs_page import PAGE, POLICY
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.operation import Operation, Operations, Text
 from goqueue.doors.http.postman import collection
 
 BASE_URL = "http://127.0.0.1:8080/v1"
+PAGE_HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+)
 
 documents = Operations("Documents")
 
@@ -32,7 +37,7 @@ async def postman(call: Call) -> dict[str, Any]:
 @documents.get("/docs", media_type="text/html")
 async def docs(call: Call) -> Text:  # noqa: ARG001  every handler takes it
     """The same as a page for people, who can try each operation there."""
-    return Text(PAGE, "text/html; charset=utf-8")
+    return Text(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)
 
 
 @cache
