@@ -205,7 +205,7 @@ def test_a_queue_that_is_not_there_is_not_there_for_anybody(sqs: Any, sqs_door: 
     ]
     for call, arguments in calls:
         assert refusal(call, QueueUrl=url, **arguments) == NO_QUEUE
-    assert refusal(sqs.send_message, QueueUrl=f"{sqs_door.url}/000000000000/__metadata", MessageBody="x") == NO_QUEUE
+    assert refusal(sqs.send_message, QueueUrl=f"{sqs_door.url}/000000000000/@metadata", MessageBody="x") == NO_QUEUE
     with pytest.raises(sqs.exceptions.QueueDoesNotExist):
         sqs.get_queue_url(QueueName="none-of-that-name")
 

@@ -40,7 +40,7 @@ def check_start(image: MemoryDisk, allowed: list[Found]) -> None:
     found = contents(again)
     assert found in allowed
     expected = {f"{name}/{number}" for name, (_, partitions, _) in found.items() for number in range(partitions)}
-    assert {log for log in logs_on(image) if not log.startswith("__")} == expected
+    assert {log for log in logs_on(image) if not log.startswith("@")} == expected
     assert not again.replicas.failed
     for name in found:
         again.publish(name, b"goes on")

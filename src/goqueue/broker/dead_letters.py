@@ -76,7 +76,7 @@ def make_dead_letter_topic(
             on_reply(GoQueueError(reply.message))
 
     name = dead_letters_of(topics, source.name)
-    topics.submit(CreateTopic(name, secrets.token_bytes(16), count, options), created)
+    topics.submit(CreateTopic(name, secrets.token_bytes(16), count, options, may_collide=True), created)
 
 
 class DeadLetterWriter:

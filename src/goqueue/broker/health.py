@@ -1,6 +1,8 @@
 """What is the matter with this node, if anything is: asked by probes, and exported."""
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from goqueue.broker.loop_watch import LoopWatch
@@ -16,10 +18,21 @@ BATCH_BYTES = TopicOptions().max_message_bytes
 NAMED_MAX = 5
 
 
+class Status(StrEnum):
+    PASS = "pass"  # noqa: S105  no password
+    WARN = "warn"
+    """All is served that is there, but somebody has to look: waiting or a restart does not mend it."""
+    FAIL = "fail"
+
+
 class Check(NamedTuple):
     name: str
-    is_passed: bool
+    status: Status
     message: str
+
+
+def _check(name: str, is_passed: bool, message: str) -> Check:
+    return Check(name, Status.PASS if is_passed else Status.FAIL, message)
 
 
 class Health:
@@ -49,16 +62,39 @@ class Health:
 
     def _checks(self, failed: list[str] | None = None) -> Iterator[Check]:
         failed = self.failed_partitions() if failed is None else failed
-        yield Check("broker", not self.is_stopping, "stops" if self.is_stopping else "answers")
+        yield _check("broker", not self.is_stopping, "stops" if self.is_stopping else "answers")
         words = f"{len(failed)} partitions are out of service: {_some(failed)}"
-        yield Check("storage", not failed, words if failed else "all partitions are in service")
+        yield _check("storage", not failed, words if failed else "all partitions are in service")
         ledgers = self.failed_coordinators()
         words = f"{len(ledgers)} ledgers are out of service: {_some(ledgers)}"
-        yield Check("ledgers", not ledgers, words if ledgers else "all ledgers are in service")
+        yield _check("ledgers", not ledgers, words if ledgers else "all ledgers are in service")
+        yield self._damage()
         yield self._disk()
         late_s = self._loop_watch.worst_s
         words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
-        yield Check("event_loop", late_s < LATE_S_MAX, words)
+        yield _check("event_loop", late_s < LATE_S_MAX, words)
+
+    def skipped_facts(self) -> dict[str, int]:
+        """By coordinator: facts of its ledger that it could not read or apply when the node started."""
+        return {each.name: each.skipped_facts for each in self._coordinators}
+
+    def damaged_logs(self) -> list[str]:
+        """What was found since the start: rotten batches, and what should be there and is not."""
+        found = []
+        for replica in chain(self._replicas.ledgers, self._replicas):
+            log = replica.log
+            if log.damaged_batches:
+                found.append(f"{replica.name} has {log.damaged_batches} damaged batches")
+        return found
+
+    def _damage(self) -> Check:
+        logs = self.damaged_logs()
+        facts = [f"{count} facts of {name} cannot be read" for name, count in self.skipped_facts().items() if count]
+        if not logs and not facts:
+            return Check("damage", Status.PASS, "no damage was found")
+        words = [*logs[:NAMED_MAX], *facts[:NAMED_MAX]]
+        more = len(logs) + len(facts) - len(words)
+        return Check("damage", Status.WARN, "; ".join(words + ([f"and {more} more"] if more else [])))
 
     def disk_bytes(self) -> tuple[int, int]:
         """Of the disk with the data directory: all of it, and what is free. OSError: it cannot be told."""
@@ -70,13 +106,13 @@ class Health:
         try:
             free = self._replicas.directory.free_bytes()
         except OSError as error:
-            return Check("disk", False, f"its free space cannot be told: {error.strerror}")
+            return _check("disk", False, f"its free space cannot be told: {error.strerror}")
         words = f"{free} bytes are free, and {reserve} must stay so: what would take more is refused"
-        return Check("disk", free >= reserve + BATCH_BYTES, words)
+        return _check("disk", free >= reserve + BATCH_BYTES, words)
 
     def is_ready(self, failed: list[str]) -> bool:
         """`failed`: the partitions that are."""
-        return all(check.is_passed for check in self._checks(failed))
+        return all(check.status is not Status.FAIL for check in self._checks(failed))
 
 
 def _some(names: list[str]) -> str:

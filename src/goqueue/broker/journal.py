@@ -1,5 +1,5 @@
-"""Journeys kept: every second or so what was noted goes into an internal topic, and from there back into memory after a
-restart. It never holds up a publish, and a full disk costs only journeys.
+"""Journeys kept: every second or so what was noted goes into a ledger, and from there back into memory after a restart.
+It never holds up a publish, and a full disk costs only journeys.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from goqueue.telemetry.journeys import Journeys, Note
 from goqueue.telemetry.logs import get_logger
 from goqueue.telemetry.trace_ids import Spot, TraceParent
 
-JOURNEYS = "__journeys"
+JOURNEYS = "@journeys"
 FLUSH_MS = 1000
 NOTES_PER_FLUSH = 50_000
 """More are remembered, but not stored."""

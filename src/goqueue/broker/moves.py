@@ -10,14 +10,14 @@ from enum import StrEnum
 
 from goqueue.broker.queues import Place, Queues
 from goqueue.broker.receive import Leased, LeasedPlace, Receiver, ReceiveRequest
-from goqueue.broker.redrive import GROUP, DeadLetters, RedriveRequest
+from goqueue.broker.redrive import GROUP, DeadLetters
 from goqueue.broker.send import Sent
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery_commands import How, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.records import dead_letters
+from goqueue.records.decode import DecodedRecord
 from goqueue.runtime.clock import Clock
 
 CONSUMER = "gq.move"
@@ -26,8 +26,6 @@ LEASE_MS = 60_000
 SECOND_MS = 1000
 REMEMBERED = 10
 """Moves of one topic that are over."""
-
-NO_SOURCE = "nobody can tell where it came from"
 
 
 class MoveStatus(StrEnum):
@@ -151,9 +149,10 @@ class _Moving:
                 self._pause(sent_before)
             return
         (place, leased), others = turns[0], turns[1:]
-        letters = [record for record, _ in leased]
-        if self._move.to is None and any(dead_letters.TOPIC not in dict(each.headers) for each in letters):
-            self._fail(Refused(Code.INVALID_REQUEST, NO_SOURCE))
+        try:
+            letters = [(self._target(record), record) for record, _ in leased]
+        except Refused as refusal:
+            self._fail(refusal)
             self._send(turns, sent_before)
             return
 
@@ -167,7 +166,10 @@ class _Moving:
                 self._fail(error)
             self._settle(place, done, How.ACK, lambda: self._send(others, sent_before + len(done)))
 
-        self._moves.letters.send_back(RedriveRequest(self._move.source, self._move.to), letters, sent)
+        self._moves.letters.send_back(letters, sent)
+
+    def _target(self, letter: DecodedRecord) -> str:
+        return self._move.to or self._moves.letters.origin(self._move.source, letter)
 
     def _settle(
         self, place: LeasedPlace, leased: Sequence[Leased], how: How, then: Callable[[], None] = lambda: None

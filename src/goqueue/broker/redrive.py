@@ -9,7 +9,7 @@ from itertools import groupby
 
 from goqueue.broker.dead_letters import dead_letters_of
 from goqueue.broker.filters import RecordFilter
-from goqueue.broker.letters import InRanges, is_from, number_in, runs_by_target, target_of
+from goqueue.broker.letters import InRanges, is_from, number_in, topic_in
 from goqueue.broker.noting import Journeys, Step, runs_of
 from goqueue.broker.queues import EARLIEST, Place, Queues
 from goqueue.broker.redrive_job import RedriveJob, RedriveReport, RedriveRequest
@@ -23,7 +23,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, merge
 from goqueue.model.refusal import Refused
 from goqueue.records import dead_letters
-from goqueue.records.dead_letters import dead_letter_topic
+from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
@@ -37,6 +37,9 @@ ORIGIN = "gq-origin"
 RECORDS_PER_TURN = 100
 JOBS_KEPT = 1000
 SECOND_MS = 1000
+ERRORS_MAX = 20
+"""Kinds of them, in one report."""
+WAY_OUT = "say where to send it (to)"
 
 __all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
 
@@ -87,7 +90,6 @@ class DeadLetters:
         start_offset: int = 0,
     ) -> None:
         place = Place(GROUP, self.name_of(topic), partition)
-        is_shared = place.topic != dead_letter_topic(topic)  # others may have their dead letters there too
         try:
             replica = self._topics.replica(place.topic, partition)
         except GoQueueError as error:
@@ -102,11 +104,42 @@ class DeadLetters:
                 [
                     each
                     for each in records
-                    if each.offset not in settled and not (is_shared and not is_from(topic, dict(each.headers)))
+                    if each.offset not in settled and self._is_of(topic, place.topic, dict(each.headers))
                 ]
             ),
             on_end,
         )
+
+    def _is_of(self, topic: str, kept_in: str, about: dict[str, bytes | None]) -> bool:
+        """Among the dead letters of `topic`: those that say so, and in a topic made for them also what nobody else
+        keeps there, so that it is seen."""
+        if is_from(topic, about):
+            return True
+        if kept_in != dead_letter_topic(topic):
+            return False
+        other = topic_in(about)
+        return other not in self._topics.image.topics or self.name_of(other) != kept_in
+
+    def origin(self, kept_in: str, letter: DecodedRecord) -> str:
+        """The topic that a dead letter in topic `kept_in` came from. Anybody may write there, so its headers are
+        believed only where they fit what the broker knows: that topic keeps its dead letters here, and has had a record
+        at the place that is named. Refused: else."""
+        about = dict(letter.headers)
+        topic = topic_in(about)
+        if not topic:
+            raise Refused(Code.INVALID_REQUEST, f"a message in {kept_in!r} does not say where it came from; {WAY_OUT}")
+        if topic not in self._topics.image.topics:
+            raise Refused(
+                Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic[:NAME_CHARS_MAX]!r} any more; {WAY_OUT}"
+            )
+        if self.name_of(topic) != kept_in:
+            text = f"a message in {kept_in!r} says that it came from {topic!r}, whose dead letters are not kept there"
+            raise Refused(Code.INVALID_REQUEST, f"{text}; {WAY_OUT}")
+        end = self._topics.end_offset(topic, number_in(about, dead_letters.PARTITION))
+        if end is None or number_in(about, dead_letters.OFFSET) >= end:
+            text = f"a message in {kept_in!r} says that it came from a place that {topic!r} does not have"
+            raise Refused(Code.INVALID_REQUEST, f"{text}; {WAY_OUT}")
+        return topic
 
     def _settled(self, place: Place) -> list[Range]:
         state = self._queues.of(GROUP).machine.state_of(GROUP)  # after a restart too, when no place is open
@@ -150,12 +183,10 @@ class DeadLetters:
             del self._jobs[topic]
         self._jobs[job.request.topic] = job
 
-    def send_back(
-        self, request: RedriveRequest, records: Sequence[DecodedRecord], on_sent: Callable[[list[Sent]], None]
-    ) -> None:
-        """Those that follow each other to the same topic together."""
+    def send_back(self, letters: Sequence[tuple[str, DecodedRecord]], on_sent: Callable[[list[Sent]], None]) -> None:
+        """Each to the topic that it comes with; those that follow each other to the same one together."""
         sent: list[Sent] = []
-        runs = list(runs_by_target(records, request.to))
+        runs = [(topic, [each for _, each in run]) for topic, run in groupby(letters, lambda letter: letter[0])]
 
         def next_run(again: Again) -> None:
             if not runs:
@@ -275,7 +306,7 @@ class _Redrive:
         rate = self._request.records_per_second
         most = min(RECORDS_PER_TURN, rate) if rate else RECORDS_PER_TURN
         turn, self._read = self._read[:most], self._read[most:]
-        self._send(self._choose(turn))
+        self._send(self._believed(self._choose(turn)))
 
     def _choose(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
         chosen = _chosen(records, self._request.filter)
@@ -287,12 +318,32 @@ class _Redrive:
         self._report.looping += len(chosen) - len(fit)
         return fit
 
+    def _believed(self, records: list[DecodedRecord]) -> list[DecodedRecord]:
+        """Without `to`, all go back to the topic that was asked for, or nowhere: no header chooses another."""
+        if self._request.to is not None:
+            return records
+        believed = []
+        for record in records:
+            try:
+                self._letters.origin(self._place.topic, record)
+                believed.append(record)
+            except Refused as refusal:
+                self._report.failed += 1
+                self._tell(refusal)
+        return believed
+
+    def _tell(self, error: GoQueueError) -> None:
+        errors = self._report.errors
+        if str(error) not in errors and len(errors) < ERRORS_MAX:
+            errors.append(str(error))
+
     def _send(self, records: list[DecodedRecord]) -> None:
         if self._request.is_dry_run or not records:
             self._report.redriven += len(records)
             self._letters.clock.call_soon(self.go_on)
             return
-        self._letters.send_back(self._request, records, lambda sent: self._sent(records, sent))
+        to = self._request.to or self._request.topic
+        self._letters.send_back([(to, each) for each in records], lambda sent: self._sent(records, sent))
 
     def _sent(self, records: list[DecodedRecord], sent: list[Sent]) -> None:
         done = [record.offset for record, one in zip(records, sent, strict=True) if one.error is None]
@@ -300,8 +351,8 @@ class _Redrive:
         self._report.failed += len(records) - len(done)
         self._note(records, sent)
         for one in sent:
-            if one.error is not None and str(one.error) not in self._report.errors:
-                self._report.errors.append(str(one.error))
+            if one.error is not None:
+                self._tell(one.error)
         if done:
             self._letters.settle(self._place, done, lambda error: self._settled(len(records), error))
         else:
@@ -311,9 +362,9 @@ class _Redrive:
         """`detail` is where the first of a range is now."""
         _, topic, partition = self._place
         now_ms = self._letters.clock.now_ms()
-        back = [(target_of(record, self._request.to), record, one) for record, one in zip(records, sent, strict=True)]
-        for (to, number), same in groupby(back, lambda one: (one[0], one[2].partition)):
-            for first, last, offset in runs_of((record.offset, one.offset) for _, record, one in same if not one.error):
+        to = self._request.to or self._request.topic
+        for number, same in groupby(zip(records, sent, strict=True), lambda one: one[1].partition):
+            for first, last, offset in runs_of((record.offset, one.offset) for record, one in same if not one.error):
                 detail = f"{to}/{number}/{offset}"
                 self._letters.journeys.note(now_ms, Step.REDRIVEN, topic, partition, first, last, detail=detail)
 

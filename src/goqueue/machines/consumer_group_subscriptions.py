@@ -18,14 +18,14 @@ class Subscriptions:
         self._found: dict[tuple[tuple[str, ...], str | None], frozenset[str]] = {}
 
     def names(self, member: ConsumerMember) -> frozenset[str]:
-        """Of topics that exist. Expressions do not find internal topics, and must match a name as a whole."""
+        """Of topics that exist. Expressions must match a name as a whole."""
         asked = (member.topic_names, member.topic_regex)
         found = self._found.get(asked)
         if found is None:
             names = {name for name in member.topic_names if name in self._topics}
             if member.topic_regex is not None:
                 matches = matcher(member.topic_regex)
-                names.update(name for name, topic in self._topics.items() if not topic.is_internal and matches(name))
+                names.update(filter(matches, self._topics))
             found = self._found[asked] = frozenset(names)
         return found
 

@@ -12,8 +12,8 @@ import msgspec
 from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
-from goqueue.model.names import check_topic_name
-from goqueue.model.topics import INTERNAL_PREFIX, LABELS, Image, Topic, check_together, parse_option
+from goqueue.model.names import check_topic_name, collision_key
+from goqueue.model.topics import LABELS, Image, Topic, check_together, parse_option
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 COPIES_MAX = 1
@@ -53,6 +53,8 @@ class CreateTopic(msgspec.Struct, frozen=True):
     partitions: int
     overrides: dict[str, str] = {}
     check_only: bool = False
+    may_collide: bool = False
+    """The broker's own: a dead letter must not be stuck because `a_dlq` stands where `a.dlq` has to be made."""
 
 
 class DeleteTopic(msgspec.Struct, frozen=True):
@@ -137,6 +139,8 @@ class Controller:
         self.cluster_id = ""
         self.secret = b""
         self._topics: dict[str, TopicStored] = {}
+        self._by_collision_key: dict[str, set[str]] = {}
+        """Names of topics, so that a new one need not be compared with all of them."""
         self._revision = 0
         self._image: Image | None = None
         """None: has to be made anew, when somebody asks."""
@@ -186,10 +190,12 @@ class Controller:
             return Result(Code.INVALID_TOPIC_EXCEPTION, str(error))
         except InvalidOption as error:
             return Result(Code.INVALID_CONFIG, str(error))
-        if command.name.startswith(INTERNAL_PREFIX):
-            return Result(Code.INVALID_TOPIC_EXCEPTION, f"names that begin with {INTERNAL_PREFIX} are ours")
         if command.name in self._topics:
             return Result(Code.TOPIC_ALREADY_EXISTS, f"topic {command.name!r} already exists")
+        others = self._by_collision_key.get(collision_key(command.name))
+        if others and not command.may_collide:
+            text = f"topic {command.name!r} collides with existing topic {min(others)!r}: '.' and '_' count as the same"
+            return Result(Code.INVALID_TOPIC_EXCEPTION, text)
         if refusal := self._limits.refusal(command.partitions, self._partitions()):
             return Result(Code.INVALID_PARTITIONS, refusal)
         return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
@@ -255,15 +261,24 @@ class Controller:
         match fact:
             case TopicStored():
                 self._topics[fact.name] = fact
+                self._by_collision_key.setdefault(collision_key(fact.name), set()).add(fact.name)
             case TopicForgotten():
-                self._topics.pop(fact.name, None)
+                self._forget(fact.name)
             case ClusterNamed():
                 self.cluster_id, self.secret = fact.cluster_id, fact.secret
         self._changed()
 
     def forget(self, key: bytes) -> None:
-        self._topics.pop(key.decode(), None)
+        self._forget(key.decode())
         self._changed()
+
+    def _forget(self, name: str) -> None:
+        if self._topics.pop(name, None) is None:
+            return
+        key = collision_key(name)
+        self._by_collision_key[key].discard(name)
+        if not self._by_collision_key[key]:
+            del self._by_collision_key[key]
 
     def _changed(self) -> None:
         self._revision += 1

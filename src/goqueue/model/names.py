@@ -5,6 +5,8 @@ import re
 from goqueue.model.errors import InvalidName
 
 TOPIC_NAME_CHARS_MAX = 249
+LEDGER_PREFIX = "@"
+"""The names of the broker's own logs begin with it. No topic's can, so the two never share a directory or a label."""
 
 _TOPIC_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{TOPIC_NAME_CHARS_MAX}}}")
 
@@ -17,3 +19,13 @@ def check_topic_name(name: str) -> None:
             f"{shown!r} is no topic name: 1 to {TOPIC_NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ - are needed, "
             "and neither '.' nor '..' alone"
         )
+
+
+def check_log_name(name: str) -> None:
+    """Raise InvalidName unless `name` is that of a topic or of a ledger: a directory may be called so."""
+    check_topic_name(name.removeprefix(LEDGER_PREFIX))
+
+
+def collision_key(topic: str) -> str:
+    """Topics with the same key collide: metrics systems turn a dot into an underscore, as Kafka's own metrics do."""
+    return topic.replace(".", "_")

@@ -12,7 +12,6 @@ from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
 DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = -1
-INTERNAL_PREFIX = "__"
 
 
 @dataclass(frozen=True)
@@ -170,8 +169,6 @@ def _check_topic(name: str, text: str) -> str:
             check_topic_name(text)
         except InvalidName as mistake:
             raise InvalidOption(f"{name}: {mistake}") from None
-        if text.startswith(INTERNAL_PREFIX):
-            raise InvalidOption(f"{name} is {text!r}, but names that begin with {INTERNAL_PREFIX} are ours")
     return text
 
 
@@ -192,10 +189,6 @@ class Topic:
     partitions: int
     overrides: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The options that were set, dotted names and text."""
-
-    @property
-    def is_internal(self) -> bool:
-        return self.name.startswith(INTERNAL_PREFIX)
 
     def options(self, defaults: TopicOptions) -> TopicOptions:
         changes = {

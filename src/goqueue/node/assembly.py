@@ -24,7 +24,6 @@ from goqueue.broker.settle import Settler
 from goqueue.broker.transaction_steps import TransactionSteps
 from goqueue.broker.validation import Validation
 from goqueue.cluster.embedded_store import PartitionLimits
-from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
 from goqueue.replica.replica import Replica
@@ -145,8 +144,6 @@ class Assembly:
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place
-        if topic.startswith(INTERNAL_PREFIX):
-            return
         note, now_ms = self._journeys.note, self._clock.now_ms
 
         def persisted(first: int, last: int, at_ms: int | None) -> None:

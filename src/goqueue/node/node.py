@@ -21,7 +21,6 @@ from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
-from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
@@ -109,11 +108,7 @@ class Node:
             topics=len(assembly.broker.topics.image.topics),
             partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
             failed=len(self._replicas.failed),
-            messages=sum(
-                replica.end_offset - replica.start_offset
-                for replica in self._replicas
-                if not replica.name.startswith(INTERNAL_PREFIX)
-            ),
+            messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
             seconds=round(loop.time() - started, 3),
             kafka=kafka,
             http=http,

@@ -26,8 +26,8 @@ from goqueue.broker.stored import (
 from goqueue.broker.topics import Topics
 from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
-from goqueue.model.errors import DiskFull, LogPoisoned
-from goqueue.model.topics import Topic
+from goqueue.model.errors import DiskFull
+from goqueue.model.names import LEDGER_PREFIX
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
@@ -63,21 +63,21 @@ class State:
         self._meters = meters
         self.coordinators: list[Coordinator] = []
         self._controller = Controller(limits)
-        self._store = EmbeddedStore(self._controller, self._open("__metadata", 0, self._controller, STORED_FACTS))
+        self._store = EmbeddedStore(self._controller, self._open("@metadata", 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
         self.groups = self._groups()
         self.queues = Queues(
-            [self._open("__deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
+            [self._open("@deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
             self.topics,
             clock,
             journeys,
             meters,
         )
-        delays = self._open("__delays", 0, Delays(), DELAY_FACTS)
+        delays = self._open("@delays", 0, Delays(), DELAY_FACTS)
         self.schedules = Schedules(delays, self.topics, clock, journeys)
         self.transactions = self._transactions()
         self.schedules.new_producer = self.transactions.new_producer
-        self.schemas = Schemas(self._open("__schemas", 0, SchemaMachine(), SCHEMA_FACTS))
+        self.schemas = Schemas(self._open("@schemas", 0, SchemaMachine(), SCHEMA_FACTS))
 
     @property
     def cluster_id(self) -> str:
@@ -111,11 +111,8 @@ class State:
             raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
     def _open(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
-        topic = Topic(ledger, ledger.encode().ljust(16, b"\0")[:16], partition + 1, LEDGER_OPTIONS)
-        replica = self._replicas.open(topic, partition, self._clock.now_ms())
-        if replica is None:
-            raise LogPoisoned(f"ledger {ledger} cannot be opened: {self._replicas.failed[ledger, partition]}")
-        kind = ledger.strip("_")
+        replica = self._replicas.open_ledger(ledger, partition, LEDGER_OPTIONS, self._clock.now_ms())
+        kind = ledger.removeprefix(LEDGER_PREFIX)
         stored = Ledger(replica, kind, facts, self._aside)
         coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)
         self.coordinators.append(coordinator)
@@ -125,11 +122,11 @@ class State:
         coordinators = []
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
-            coordinators.append(self._open("__groups", number, machine, GROUP_FACTS))
+            coordinators.append(self._open("@groups", number, machine, GROUP_FACTS))
         return Groups(coordinators, self._clock, self._meters)
 
     def _transactions(self) -> Transactions:
         machine = TransactionMachine()
-        coordinator = self._open("__transactions", 0, machine, TRANSACTION_FACTS)
+        coordinator = self._open("@transactions", 0, machine, TRANSACTION_FACTS)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
         return Transactions(machine, coordinator, self.topics, self._clock, ends, self._meters)

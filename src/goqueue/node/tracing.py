@@ -14,7 +14,7 @@ from goqueue.broker.trace_index import TraceIndex
 from goqueue.broker.traces import Traces
 from goqueue.broker.tracing import Tracing
 from goqueue.broker.why import Why
-from goqueue.model.topics import Topic
+from goqueue.model.errors import GoQueueError
 from goqueue.node.settings import Settings, TraceExport
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
@@ -99,11 +99,11 @@ def _open(options: TracingOptions, replicas: Replicas, clock: Clock) -> Replica 
         "retention.ms": str(options.retention_ms),
         "retention.bytes": str(options.retention_bytes),
     }
-    topic = Topic(JOURNEYS, JOURNEYS.encode().ljust(TOPIC_ID_BYTES, b"\0"), 1, overrides)
-    replica = replicas.open(topic, 0, clock.now_ms())
-    if replica is None:
-        events.warning("journeys are not stored", reason=str(replicas.failed.get((JOURNEYS, 0))))
-    return replica
+    try:
+        return replicas.open_ledger(JOURNEYS, 0, overrides, clock.now_ms())
+    except GoQueueError as error:
+        events.warning("journeys are not stored", reason=str(error))
+        return None
 
 
 def tracing_options(settings: Settings) -> TracingOptions:

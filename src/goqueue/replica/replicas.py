@@ -1,8 +1,12 @@
-"""The copies that this node keeps, by topic and partition, each opened with its topic's options."""
+"""The copies that this node keeps, by topic and partition, each opened with its topic's options; and its ledgers, which
+have a table of their own: whoever looks for a topic, by whatever name a client chose, never finds a ledger.
+"""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from goqueue.model.errors import GoQueueError, LogPoisoned
+from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Defer, Replica
@@ -32,15 +36,39 @@ class Replicas:
         self._sync_interval_ms = sync_interval_ms
         self._defer = defer
         self._replicas: dict[PartitionName, Replica] = {}
+        """Of topics."""
+        self._ledgers: dict[PartitionName, Replica] = {}
         self.on_open: Callable[[Replica], None] = lambda replica: None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
 
     def get(self, topic: str, partition: int) -> Replica | None:
+        """Of a topic, never a ledger."""
         return self._replicas.get((topic, partition))
 
     def __iter__(self) -> Iterator[Replica]:
+        """Those of topics."""
         return iter(self._replicas.values())
+
+    @property
+    def ledgers(self) -> Sequence[Replica]:
+        return list(self._ledgers.values())
+
+    def _all(self) -> Iterator[Replica]:
+        return chain(self._replicas.values(), self._ledgers.values())
+
+    def open_ledger(self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int) -> Replica:
+        """A log of the broker's own, which no topic can be called like: its name begins with `@`. It belongs to whoever
+        opens it; LogPoisoned if it cannot be opened."""
+        assert name.startswith(LEDGER_PREFIX), name
+        opening = self.opening(Topic(name, b"", partition + 1, overrides), [partition], now_ms)
+        opening.run()
+        replica = opening.opened.get(partition)
+        if replica is None:
+            raise LogPoisoned(f"ledger {name}/{partition} cannot be opened: {opening.failed[partition]}")
+        self.directory.adopt(name, partition, replica.log)
+        self._ledgers[name, partition] = replica
+        return replica
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -99,14 +127,14 @@ class Replicas:
 
     def maintain(self, now_ms: int) -> None:
         self.directory.maintain(now_ms)
-        for replica in self._replicas.values():
+        for replica in self._all():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
             replica.producers.open_transactions.forget_decided(replica.high_watermark)
 
     def sync(self) -> None:
         """So that whoever waits for an acknowledgement gets it."""
-        for replica in self._replicas.values():
+        for replica in self._all():
             try:
                 if replica.failure is None:
                     replica.sync()
@@ -114,7 +142,7 @@ class Replicas:
                 events.error("copy not synced", copy=replica.name, reason=str(error))
 
     def close(self) -> None:
-        for replica in self._replicas.values():
+        for replica in self._all():
             try:
                 replica.close()
             except GoQueueError as error:

@@ -108,6 +108,11 @@ class Coordinator:
         return self._failure
 
     @property
+    def skipped_facts(self) -> int:
+        """How much of its ledger could not be read or applied when it was loaded."""
+        return self._ledger.skipped_facts
+
+    @property
     def is_busy(self) -> bool:
         """A command submitted now would wait for its turn: this is asked from within a reply."""
         return self._busy

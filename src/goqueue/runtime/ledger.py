@@ -30,6 +30,9 @@ SNAPSHOT_AT_LATEST_MS = 60 * 60 * 1000
 SLICE_WEIGHT = 2048
 """So much of a snapshot is made in one go: a millisecond or so."""
 READ_BYTES = 64 * 1024
+SKIPS_TOLD_MAX = 10
+"""One by one, in the log; the others are only counted."""
+SKIP_CHARS_MAX = 200
 NO_HEADERS: Headers = []
 
 events = get_logger("runtime")
@@ -47,6 +50,9 @@ class Ledger:
         self._since_snapshot = 0
         self._snapshot_size = 0
         self._snapshot_ms = 0
+        self.skipped_facts = 0
+        """That replay could not read or apply."""
+        self._told_skips = 0
 
     def replay(self, machine: Machine, now_ms: int) -> None:
         """Rebuild `machine`, which is empty, from the last snapshot and what came after it."""
@@ -54,18 +60,41 @@ class Ledger:
         snapshot = self._snapshots.latest(up_to=self._replica.end_offset)
         if snapshot is not None and snapshot.offset >= offset:
             for _, value in snapshot.entries:
-                fact = self._decoder.decode(value)
-                machine.apply(fact)
-                self._snapshot_size += fact.weight()
+                try:
+                    fact = self._decoder.decode(value)
+                    machine.apply(fact)
+                    self._snapshot_size += fact.weight()
+                except Exception as error:  # noqa: BLE001  whatever it is, it is told
+                    self._skip(f"in the snapshot at {snapshot.offset}", error)
             offset = snapshot.offset
         self._snapshot_ms = now_ms
         for batch in self._replica.batches_from(offset):
-            for record in decode(batch):
+            self._replay_batch(machine, batch)
+
+    def _replay_batch(self, machine: Machine, batch: Batch) -> None:
+        """What cannot be read or applied is left out and told: one bad fact must not cost all others, nor the start of
+        the node."""
+        try:
+            records = decode(batch)
+        except GoQueueError as error:
+            self._skip(f"batch at {batch.base_offset}", error, batch.record_count)
+            return
+        for record in records:
+            try:
                 if record.value is None:
                     machine.forget(record.key or b"")
                 else:
                     apply_at(machine, self._decoder.decode(record.value), record.offset)
-                self._since_snapshot += 1
+            except Exception as error:  # noqa: BLE001  whatever it is, it is told
+                self._skip(f"at {record.offset}", error)
+            self._since_snapshot += 1
+
+    def _skip(self, where: str, error: Exception, facts: int = 1) -> None:
+        self.skipped_facts += facts
+        if self._told_skips < SKIPS_TOLD_MAX:
+            self._told_skips += 1
+            reason = f"{type(error).__name__}: {error}"[:SKIP_CHARS_MAX]
+            events.error("fact skipped", ledger=self._replica.name, where=where, reason=reason)
 
     def append(self, facts: Iterable[Fact], now_ms: int) -> int:
         """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull or
@@ -108,9 +137,12 @@ class Ledger:
         return found
 
     def _decode_some(self, batch: Batch, offsets: set[int], found: dict[int, Fact]) -> None:
-        for record in decode(batch):
-            if record.offset in offsets and record.value is not None:
-                found[record.offset] = self._decoder.decode(record.value)
+        try:
+            for record in decode(batch):
+                if record.offset in offsets and record.value is not None:
+                    found[record.offset] = self._decoder.decode(record.value)
+        except (GoQueueError, msgspec.MsgspecError) as error:
+            events.error("fact not read", ledger=self._replica.name, batch=batch.base_offset, reason=str(error))
 
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call when all that was appended so far is durable, at once if it is."""

@@ -1,10 +1,12 @@
-"""Everything one node keeps on its disk: `logs/{topic}/{partition}/`, owned by one process at a time."""
+"""Everything one node keeps on its disk: `logs/{topic}/{partition}/` and `logs/@{ledger}/{partition}/`, owned by one
+process at a time.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
-from goqueue.model.names import check_topic_name
+from goqueue.model.names import LEDGER_PREFIX, check_log_name
 from goqueue.records.batch import NO_EPOCH
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.committer import Committer
@@ -17,6 +19,7 @@ from goqueue.telemetry.logs import get_logger
 
 LOCK_NAME = "lock"
 DELETED_NAME = "deleted"
+OLD_PREFIX, OLD_METADATA, METADATA_SNAPSHOT = "__", "__metadata", "snapshot-metadata-"
 
 events = get_logger("storage")
 
@@ -46,6 +49,7 @@ class DataDirectory:
         directory = cls(disk, committer, disk.lock(LOCK_NAME))
         try:
             directory._sweep_deleted()
+            directory._rename_old_ledgers()
         except BaseException:
             directory.close()
             raise
@@ -55,7 +59,7 @@ class DataDirectory:
         """What is on the disk under a name that we would have given. Anything else is left alone."""
         for topic in self._disk.list(LOGS_NAME):
             try:
-                check_topic_name(topic)
+                check_log_name(topic)
                 partitions = self._disk.list(f"{LOGS_NAME}/{topic}")
             except (InvalidName, NotADirectoryError) as error:
                 events.warning("not one of our topics", path=f"{LOGS_NAME}/{topic}", reason=str(error))
@@ -78,7 +82,7 @@ class DataDirectory:
     def make_directories(self, topic: str, partitions: Iterable[int]) -> set[int]:
         """For logs that are not there yet; which those are. In any thread. A log's first file is made when this is
         done: so where there is a file, the name of its directory is durable."""
-        check_topic_name(topic)
+        check_log_name(topic)
         missing = {one for one in partitions if not self._disk.exists(_log_path(topic, one))}
         if missing:
             self._disk.make_directories(f"{LOGS_NAME}/{topic}", [str(_checked(one)) for one in sorted(missing)])
@@ -95,7 +99,7 @@ class DataDirectory:
         has_directory: bool = False,
     ) -> Log:
         """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`."""
-        check_topic_name(topic)
+        check_log_name(topic)
         path = _log_path(topic, _checked(partition))
         try:
             return Log.open(self._disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
@@ -170,6 +174,19 @@ class DataDirectory:
     def _sweep_deleted(self) -> None:
         for name in self._disk.list(DELETED_NAME):
             self._remove_tree(f"{DELETED_NAME}/{name}")
+
+    def _rename_old_ledgers(self) -> None:
+        """Ledgers were once called `__metadata`, `__groups` and so on; topics may have such names now. The metadata is
+        renamed last: until then a start after a crash goes on with the others."""
+        names = self._disk.list(LOGS_NAME)
+        is_old = any(one.startswith(METADATA_SNAPSHOT) for one in self._disk.list(f"{LOGS_NAME}/{OLD_METADATA}/0"))
+        if not is_old or f"{LEDGER_PREFIX}metadata" in names:  # a topic of that name has no such snapshot
+            return
+        for name in sorted((one for one in names if one.startswith(OLD_PREFIX)), key=OLD_METADATA.__eq__):
+            new = LEDGER_PREFIX + name.removeprefix(OLD_PREFIX)
+            events.info("ledger renamed", old=name, new=new)
+            self._disk.rename(f"{LOGS_NAME}/{name}", f"{LOGS_NAME}/{new}")
+        self._disk.sync_directory(LOGS_NAME)
 
     def _remove_tree(self, path: str) -> None:
         with suppress(NotADirectoryError):

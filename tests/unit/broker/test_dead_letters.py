@@ -10,6 +10,7 @@ from goqueue.broker.settle import How, Verdict, Wanted
 from goqueue.broker.topics import AddPartitions
 from goqueue.machines.controller import PartitionLimits
 from goqueue.machines.delivery_commands import Place
+from goqueue.model.codes import Code
 from goqueue.model.lanes import Lane
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -277,3 +278,12 @@ def test_where_the_node_cannot_have_many_more_partitions_one_takes_all_dead_lett
     node.settle(node.receive(), How.REJECT)
     assert node.broker.topics.image.topics["orders.dlq"].partitions == 1
     assert dead(node) == [(b"bad", "rejected")]
+
+
+def test_a_topic_whose_name_collides_does_not_hold_up_dead_letters() -> None:
+    node = queue_node()
+    assert node.create("orders_dlq").code is Code.NONE
+    node.put("orders", b"bad")
+    node.settle(node.receive(), How.REJECT)
+    assert dead(node) == [(b"bad", "rejected")]
+    assert node.values("orders_dlq") == []

@@ -75,8 +75,7 @@ def test_nothing_is_written_while_nothing_happens() -> None:
     node = node_with()
     node.put("orders", b"a")
     node.pass_ms(FLUSH_MS)
-    replica = node.broker.topics.find_replica(JOURNEYS, 0)
-    assert replica is not None
+    (replica,) = [each for each in node.replicas.ledgers if each.place == (JOURNEYS, 0)]
     end = replica.end_offset
     assert end > 0
     node.pass_ms(100 * FLUSH_MS)
@@ -121,7 +120,7 @@ def test_a_node_starts_without_a_place_for_journeys() -> None:
     disk.faults.add("open", errno.EIO, prefix=f"logs/{JOURNEYS}", forever=True)
     with capture_logs() as told:
         node = KeepingNode(disk, VirtualClock(node.clock.now_ms()))
-    assert (JOURNEYS, 0) in node.replicas.failed
+    assert JOURNEYS not in {replica.place[0] for replica in node.replicas.ledgers}
     assert "journeys are not stored" in [each["event"] for each in told]
     node.put("orders", b"b")
     assert node.values("orders") == [b"a", b"b"]

@@ -7,6 +7,7 @@ from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How
 from goqueue.model.refusal import Refused
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 GROUP = "workers"
@@ -127,3 +128,17 @@ def test_without_a_limit_a_record_is_delivered_however_often() -> None:
         node.settle([got], How.RETRY, 0)
     node = node.restarted()
     assert node.receive()[0].attempt == 255
+
+
+@pytest.mark.parametrize("topic", ["payroll", "nowhere", "@metadata"])
+def test_a_forged_header_does_not_choose_where_a_move_goes(topic: str) -> None:
+    node = dead_node(1)
+    node.create("payroll")
+    headers: Headers = [("gq-dlq-topic", topic.encode()), ("gq-dlq-partition", b"0"), ("gq-dlq-offset", b"0")]
+    node.put("failed", NewMessage(b"forged", headers=headers))
+    node.create("forge", 1, dead_letter_topic="failed")
+    move = node.broker.moves.start(GROUP, "failed", None, 0)
+    node.commit()
+    assert (move.status, move.moved) == (MoveStatus.FAILED, 0)
+    assert [node.values(name) for name in ("payroll", "forge", "orders")] == [[], [], [b"0"]]
+    assert node.received("failed") == [b"0", b"forged"]

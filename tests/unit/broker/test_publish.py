@@ -71,7 +71,7 @@ def test_what_is_refused_has_its_code_and_leaves_no_trace(
     with pytest.raises(GoQueueError) as refused:
         broker.broker.publisher.publish(topic, partition, made)
     assert code_of(refused.value) is code, refused.value
-    assert [replica.end_offset for replica in broker.replicas if not replica.name.startswith("__")] == [0] * 4
+    assert [replica.end_offset for replica in broker.replicas if not replica.name.startswith("@")] == [0] * 4
     assert broker.broker.publisher.batches == 0
 
 

@@ -10,7 +10,9 @@ from goqueue.broker.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveReque
 from goqueue.broker.send import NewMessage
 from goqueue.broker.settle import How
 from goqueue.model.lanes import Lane
+from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.native import Headers
 from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
@@ -174,13 +176,13 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing() -> None:
 
 @pytest.mark.parametrize("fields", [{"is_dry_run": True}, {"filter": RecordFilter(contains=b"none of them")}])
 def test_a_long_look_without_anything_to_send_comes_to_an_end(fields: dict[str, Any]) -> None:
-    node = queue_node()
-    node.create("orders.dlq")
+    node = with_dead(b"a")
+    headers = node.records("orders.dlq")[0].headers
     for _ in range(50):
-        node.publish("orders.dlq", *[b"x"] * 1000)
+        node.broker.publisher.publish("orders.dlq", 0, memoryview(build_batch([(1000, None, b"x", headers)] * 1000)))
     node.commit()
     report = redrive(node, 10, **fields)
-    assert report.redriven + report.filtered_out == 50_000
+    assert report.redriven + report.filtered_out == 50_001
 
 
 def test_a_rate_is_kept() -> None:
@@ -267,3 +269,82 @@ def test_only_so_many_redrives_are_remembered(monkeypatch: pytest.MonkeyPatch) -
     for topic in ("a", "b", "c"):
         letters.redrive(RedriveRequest(topic), lambda report: None)
     assert [letters.last_redrive(topic) is not None for topic in ("a", "b", "c")] == [False, True, True]
+
+
+# -- letters that somebody else wrote
+
+
+def forge(node: QueueNode, **about: str) -> None:
+    """A message straight into the topic for dead letters, as any producer may send it."""
+    headers: Headers = [(f"gq-dlq-{name}", text.encode()) for name, text in about.items()]
+    node.put("orders.dlq", NewMessage(b"forged", b"k", headers, partition=0))
+
+
+FORGED: dict[str, dict[str, str]] = {
+    "another topic": {"topic": "payroll", "partition": "0", "offset": "0"},
+    "a topic that is not there": {"topic": "nowhere", "partition": "0", "offset": "0"},
+    "a ledger": {"topic": "@metadata", "partition": "0", "offset": "0"},
+    "a partition that is not there": {"topic": "orders", "partition": "7", "offset": "0"},
+    "an offset that was never written": {"topic": "orders", "partition": "0", "offset": "99"},
+    "more digits than a number may have": {"topic": "orders", "partition": "9" * 5000, "offset": "9" * 5000},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORGED if kind != "more digits than a number may have"])
+@pytest.mark.parametrize("is_dry_run", [True, False])
+def test_a_forged_header_does_not_choose_where_a_letter_goes(kind: str, is_dry_run: bool) -> None:
+    node = with_dead(b"a")
+    node.create("payroll")
+    node.put("payroll", b"salary")
+    forge(node, **FORGED[kind])
+    assert listed(node) == [b"a", b"forged"]
+    report = redrive(node, is_dry_run=is_dry_run)
+    assert (report.redriven, report.failed, len(report.errors)) == (1, 1, 1)
+    assert "say where to send it (to)" in report.errors[0]
+    assert node.values("payroll") == [b"salary"]
+    assert node.values("orders") == ([b"a"] if is_dry_run else [b"a", b"a"])
+    assert listed(node) == ([b"a", b"forged"] if is_dry_run else [b"forged"])
+    if not is_dry_run:
+        assert redrive(node, to="payroll") == RedriveReport(redriven=1)  # who runs the node may choose
+        assert node.values("payroll") == [b"salary", b"forged"]
+
+
+def test_numbers_that_are_too_long_are_none() -> None:
+    node = with_dead(b"a")
+    forge(node, **FORGED["more digits than a number may have"])
+    assert redrive(node) == RedriveReport(redriven=2)
+    assert node.values("orders") == [b"a", b"a", b"forged"]
+
+
+def test_a_header_of_the_record_itself_does_not_choose_either() -> None:
+    node = queue_node()
+    node.create("payroll")
+    node.put("orders", NewMessage(b"a", headers=[("gq-dlq-topic", b"payroll"), ("gq-dlq-partition", b"0")]))
+    reject_all(node)
+    assert redrive(node) == RedriveReport(redriven=1)
+    assert (node.values("orders"), node.values("payroll")) == ([b"a", b"a"], [])
+
+
+def test_a_topic_that_keeps_its_letters_in_the_one_of_another_gets_its_own_back() -> None:
+    node = with_dead(b"a")
+    node.create("returns", 1, dead_letter_topic="orders.dlq")
+    node.put("returns", b"r")
+    node.settle(node.receive("returns"), How.REJECT)
+    node.commit()
+    assert listed(node) == [b"a"]
+    assert redrive(node) == RedriveReport(redriven=1)
+    assert (node.values("orders"), node.values("returns")) == ([b"a", b"a"], [b"r"])
+    replies: list[Any] = []
+    node.broker.dead_letters.redrive(RedriveRequest("returns"), replies.append)
+    node.commit()
+    assert replies == [RedriveReport(redriven=1)]
+    assert node.values("returns") == [b"r", b"r"]
+
+
+def test_many_forged_names_do_not_fill_a_report() -> None:
+    node = with_dead(b"a")
+    for number in range(50):
+        forge(node, topic=f"t{number}", partition="0", offset="0")
+    report = redrive(node)
+    assert (report.redriven, report.failed, len(report.errors)) == (1, 50, 20)

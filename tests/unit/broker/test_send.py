@@ -175,7 +175,7 @@ def test_more_than_fits_into_one_batch_is_sent_in_several() -> None:
     assert node.values("orders") == values
 
 
-@pytest.mark.parametrize("topic", ["nowhere", "", "__delays"])
+@pytest.mark.parametrize("topic", ["nowhere", "", "@delays"])
 def test_a_topic_that_is_not_there_is_an_answer_for_each(topic: str) -> None:
     sent = queue_node().send(topic, b"a", b"b")
     assert [code_of(each.error) for each in sent if each.error] == [Code.UNKNOWN_TOPIC_OR_PARTITION] * 2

@@ -61,7 +61,9 @@ def made(*commands: Any) -> Controller:
         (CreateTopic("..", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
         (CreateTopic("a/b", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
         (CreateTopic("x" * 250, ID, 1), Code.INVALID_TOPIC_EXCEPTION),
-        (CreateTopic("__mine", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
+        (CreateTopic("__mine", ID, 1), Code.NONE),
+        (CreateTopic("__consumer_offsets", ID, 1), Code.NONE),
+        (CreateTopic("@mine", ID, 1), Code.INVALID_TOPIC_EXCEPTION),
         (CreateTopic("clicks", ID, 1, {"retention.ms": "soon"}), Code.INVALID_CONFIG),
         (CreateTopic("clicks", ID, 1, {"no.such": "1"}), Code.INVALID_CONFIG),
         (DeleteTopic("orders"), Code.NONE),
@@ -201,7 +203,7 @@ def known(controller: Controller) -> Any:
     return controller.cluster_id, stored, dict(controller.image.topics)
 
 
-NAMES = st.sampled_from(["a", "b", "__c", "bad name"])
+NAMES = st.sampled_from(["a.b", "a_b", "__c", "bad name"])
 OPTIONS = st.dictionaries(st.sampled_from(sorted(OPTION_NAMES)), st.sampled_from(["1", "disk", "-1", "on"]), max_size=2)
 COMMANDS = st.one_of(
     st.builds(CreateTopic, NAMES, st.binary(min_size=16, max_size=16), st.integers(0, 3), OPTIONS, st.booleans()),
@@ -282,3 +284,18 @@ def test_a_list_must_not_become_what_its_option_cannot_be() -> None:
         change = ListChange(items, is_added, default="delete")
         assert do(controller, SetOptions("orders", {"cleanup.policy": change})).code is Code.INVALID_CONFIG
     assert controller.image.topics["orders"].overrides["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize(("old", "new"), [("a.b", "a_b"), ("a_b", "a.b"), ("x.y_z", "x_y.z"), ("__a", "..a")])
+def test_names_that_differ_in_dots_and_underscores_collide(old: str, new: str) -> None:
+    controller = Controller()
+    assert do(controller, CreateTopic(old, ID, 1)).code is Code.NONE
+    refused = do(controller, CreateTopic(new, b"c" * 16, 1))
+    assert refused.code is Code.INVALID_TOPIC_EXCEPTION
+    assert f"collides with existing topic {old!r}" in refused.message
+    assert do(controller, CreateTopic(new, b"c" * 16, 1, check_only=True)).code is Code.INVALID_TOPIC_EXCEPTION
+    do(controller, DeleteTopic(old))
+    assert do(controller, CreateTopic(new, b"c" * 16, 1)).code is Code.INVALID_TOPIC_EXCEPTION
+    do(controller, TopicRemoved(old))
+    assert do(controller, CreateTopic(new, b"c" * 16, 1)).code is Code.NONE
+    assert do(replayed(controller), CreateTopic(old, ID, 1)).code is Code.INVALID_TOPIC_EXCEPTION

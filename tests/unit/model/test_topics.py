@@ -45,9 +45,9 @@ def test_a_subject_is_any_name_that_can_be_seen() -> None:
 
 
 def test_dead_letters_go_to_a_topic_that_there_may_be() -> None:
-    for text in ("", "failed", "a.fifo"):
+    for text in ("", "failed", "a.fifo", "__failed"):
         assert parse_option("dead.letter.topic", text) == text
-    for text in ("a b", "..", "__metadata", "x" * 250):
+    for text in ("a b", "..", "@metadata", "x" * 250):
         with pytest.raises(InvalidOption, match=r"dead\.letter\.topic"):
             parse_option("dead.letter.topic", text)
 

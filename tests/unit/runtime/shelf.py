@@ -118,7 +118,7 @@ class Library(Parts):
 
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         super().__init__(disk, clock)
-        self.ledger_replica = self.replica("__shelf", cleanup_policy="compact", segment_bytes="16384")
+        self.ledger_replica = self.replica("@shelf", cleanup_policy="compact", segment_bytes="16384")
         self.ledger = Ledger(self.ledger_replica, "shelf", (Stored,))
         self.shelf = Shelf()
         self.coordinator = Coordinator("shelf", self.shelf, self.ledger, self.clock)
@@ -135,4 +135,4 @@ class Library(Parts):
         return Library(self.disk.crashed(), VirtualClock(self.clock.now_ms()))
 
     def snapshots(self) -> list[str]:
-        return [name for name in self.disk.list("logs/__shelf/0") if name.startswith("snapshot-shelf")]
+        return [name for name in self.disk.list("logs/@shelf/0") if name.startswith("snapshot-shelf")]

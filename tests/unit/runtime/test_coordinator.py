@@ -178,7 +178,7 @@ def test_a_poisoned_ledger_stops_the_coordinator_and_answers_everyone_who_waits(
     library.commit()
     parked = library.submit(WaitFor("a"))
     pending = library.submit(Put("b", 2))
-    fault = library.disk.faults.add(kind, errno.EIO, prefix="logs/__shelf/0")  # type: ignore[arg-type]
+    fault = library.disk.faults.add(kind, errno.EIO, prefix="logs/@shelf/0")  # type: ignore[arg-type]
     with capture_logs() as told:
         failed = library.submit(Put("c", 3))
         library.commit()

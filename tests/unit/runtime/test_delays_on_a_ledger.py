@@ -31,7 +31,7 @@ class DelayNode(Parts):
 
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         super().__init__(disk, clock)
-        self.ledger_replica = self.replica("__delays", cleanup_policy="compact", segment_bytes="65536")
+        self.ledger_replica = self.replica("@delays", cleanup_policy="compact", segment_bytes="65536")
         self.machine = Delays()
         ledger = Ledger(self.ledger_replica, "delays", DELAY_FACTS)
         self.coordinator = Coordinator("delays", self.machine, ledger, self.clock)

@@ -134,7 +134,7 @@ def test_a_snapshot_never_knows_what_the_ledger_could_lose() -> None:
     library.coordinator.stop()
     for upto in range(trace.disk.op_count + 1):
         for label, image in images(trace.disk, upto):
-            names = [name for name in image.list("logs/__shelf/0") if name.startswith("snapshot-shelf")]
+            names = [name for name in image.list("logs/@shelf/0") if name.startswith("snapshot-shelf")]
             offsets = [int(name.split("-")[2]) for name in names if name.endswith(".bin")]
             if offsets:
                 assert Library(image).ledger_replica.end_offset >= max(offsets), label
@@ -207,7 +207,7 @@ def test_a_damaged_snapshot_is_passed_over_for_the_one_before() -> None:
     library.submit(Drop("0"))
     library.coordinator.stop()
     newest = library.snapshots()[-1]
-    library.disk.flip_bit(f"logs/__shelf/0/{newest}", 400)
+    library.disk.flip_bit(f"logs/@shelf/0/{newest}", 400)
     with capture_logs() as told:
         assert library.again().shelf.plain == {"1": 1, "2": 2}
     assert [event["event"] for event in told if event["log_level"] == "error"] == ["snapshot passed over"]
@@ -349,7 +349,7 @@ def test_what_was_dropped_stays_so_when_a_restart_must_use_an_older_snapshot() -
     library.ledger.snapshot(library.shelf, library.clock.now_ms())
     compacted(library)
     assert library.again().shelf.plain == {"filler": 499}
-    library.disk.flip_bit(f"logs/__shelf/0/{library.snapshots()[-1]}", 300)
+    library.disk.flip_bit(f"logs/@shelf/0/{library.snapshots()[-1]}", 300)
     assert library.again().shelf.plain == {"filler": 499}
 
 
@@ -381,5 +381,5 @@ def test_once_every_snapshot_knows_of_it_a_tombstone_goes() -> None:
     assert tombstones(library) == set()
     for name in library.snapshots():
         assert library.again().shelf.plain == {"filler": 499, "a": 1}
-        library.disk.flip_bit(f"logs/__shelf/0/{name}", 300)
+        library.disk.flip_bit(f"logs/@shelf/0/{name}", 300)
     assert library.again().shelf.plain == {"filler": 499, "a": 1}

@@ -281,8 +281,9 @@ def test_a_log_ends_at_a_hole_unless_what_is_behind_it_is_known_to_be_good(writt
 def test_topics_are_chosen_and_our_own_are_left_out(written: Written) -> None:
     written.append(batch_of(b"a"), seal=True)
     shutil.copytree(written.directory / "logs/orders", written.directory / "logs/orders-old")
-    shutil.copytree(written.directory / "logs/orders", written.directory / "logs/__ledger")
-    assert {row["topic"] for row in read(written.directory)} == {"orders", "orders-old"}
+    shutil.copytree(written.directory / "logs/orders", written.directory / "logs/@ledger")
+    shutil.copytree(written.directory / "logs/orders", written.directory / "logs/__heartbeat")
+    assert {row["topic"] for row in read(written.directory)} == {"orders", "orders-old", "__heartbeat"}
     assert {row["topic"] for row in read(written.directory, subscribe="orders-old")} == {"orders-old"}
     assert {row["topic"] for row in read(written.directory, subscribePattern=".*old")} == {"orders-old"}
     with pytest.raises(SparkError, match="there is no topic nobody in"):

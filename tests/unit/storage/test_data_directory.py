@@ -13,6 +13,7 @@ from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
 from goqueue.storage.log import Log
 from goqueue.storage.real_disk import RealDisk
+from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.testing.memory_disk import MemoryDisk
 from tests.directories import open_directory
 from tests.logs import SMALL, append, batch, stored
@@ -47,7 +48,34 @@ def test_what_is_created_is_what_is_reloaded() -> None:
     assert {name: stored(log) for name, log in again.logs.items()} == {n: [(0, repr(n).encode())] for n in names}
 
 
-@pytest.mark.parametrize("topic", ["../escape", "a b/../c", "", ".", "..", "a/b", "x" * 250, "nul\0", "/etc"])
+def test_ledgers_of_an_older_node_get_the_names_of_today() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for name in ("orders", "@groups", "@metadata"):
+        append(make(directory, name, 0), batch(name.encode()))
+    SnapshotFiles(disk, "logs/@metadata/0", "metadata").save(1, 0, [])
+    directory.close()
+    for name in ("groups", "metadata"):
+        disk.rename(f"logs/@{name}", f"logs/__{name}")
+    again = reopened(disk)
+    assert {name: stored(log) for name, log in again.logs.items()} == {
+        (name, 0): [(0, name.encode())] for name in ("orders", "@groups", "@metadata")
+    }
+    again.close()
+
+
+def test_a_topic_called_like_an_old_ledger_keeps_its_name() -> None:
+    disk = MemoryDisk()
+    directory = opened(disk)
+    for name in ("__metadata", "__groups"):
+        append(make(directory, name, 0), batch(name.encode()))
+    directory.close()
+    assert set(reopened(disk).logs) == {("__metadata", 0), ("__groups", 0)}
+
+
+@pytest.mark.parametrize(
+    "topic", ["../escape", "a b/../c", "", ".", "..", "a/b", "x" * 250, "nul\0", "/etc", "@", "@@a", "a@"]
+)
 def test_a_bad_name_never_reaches_the_disk(topic: str) -> None:
     """B26."""
     disk = MemoryDisk()

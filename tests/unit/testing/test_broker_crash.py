@@ -229,7 +229,7 @@ async def test_a_start_that_fails_can_be_tried_again() -> None:
         await b.create_topic("orders")
         await b.publish("orders", b"x")
         await b.crash()
-        b.faults.add("read", errno.EIO, prefix="logs/__metadata/", forever=True)
+        b.faults.add("read", errno.EIO, prefix="logs/@metadata/", forever=True)
         with pytest.raises(GoQueueError):
             await b.restart()
         with pytest.raises(BrokerDown):

@@ -198,6 +198,12 @@ METRICS = (
     ),
     # -- the process
     Metric("goqueue_runtime_loop_lag_seconds", HISTOGRAM, (), "How late the event loop ran a timer."),
+    Metric(
+        "goqueue_runtime_facts_skipped_total",
+        COUNTER,
+        ("coordinator",),
+        "Facts of a ledger that could not be read or applied when the node started, and were left out.",
+    ),
     Metric("goqueue_runtime_coordinators_out_of_service", GAUGE, (), "Ledgers that failed, with all they keep."),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -13,6 +13,8 @@ def read_node(page: Page, sources: Sources) -> None:
     page.add("goqueue_broker_ready", (), int(health.is_ready(failed)))
     page.add("goqueue_broker_partitions_out_of_service", (), len(failed))
     page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
+    for coordinator, skipped in health.skipped_facts().items():
+        page.add("goqueue_runtime_facts_skipped_total", (coordinator,), skipped)
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
     page.add("goqueue_broker_transactions_open", (), transactions.machine.count((State.ONGOING,)))

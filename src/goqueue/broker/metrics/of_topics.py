@@ -1,11 +1,12 @@
 """Topics and their logs: one walk over all partitions."""
 
+from itertools import chain
 from operator import add
 
 from goqueue.broker.metrics.page import Bound, Page
 from goqueue.broker.metrics.sources import Sources
 from goqueue.model.codes import Code
-from goqueue.model.topics import INTERNAL_PREFIX
+from goqueue.model.names import LEDGER_PREFIX
 from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.meters import NO_TOPIC
@@ -100,10 +101,10 @@ def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: b
 def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
     """What is summed up by topic is summed up before it goes to the page: there may be thousands of partitions."""
     totals: dict[str, tuple[int, ...]] = {}
-    for replica in sources.replicas:
+    for replica in chain(sources.replicas, sources.replicas.ledgers):
         topic, partition = replica.place
         log = replica.log
-        if log.failure is not None and not topic.startswith(INTERNAL_PREFIX):
+        if log.failure is not None and not topic.startswith(LEDGER_PREFIX):
             lost = max(0, log.end_offset - replica.high_watermark)
             page.add(FAILED, (*names.topic(topic), LOST), lost)
         row = _row(replica)
@@ -117,7 +118,7 @@ def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bo
     metrics = COUNTED_OF_A_LOG if has_partitions else COUNTED_OF_A_LOG + OF_A_LOG
     for metric, numbers in zip(metrics, zip(*totals.values(), strict=True), strict=False):
         page.fill(metric, labels, numbers)
-    published = [(names.topic(topic), row[0]) for topic, row in totals.items() if not topic.startswith(INTERNAL_PREFIX)]
+    published = [(names.topic(topic), row[0]) for topic, row in totals.items() if not topic.startswith(LEDGER_PREFIX)]
     page.fill(
         "goqueue_broker_bytes_published_total", [label for label, _ in published], [size for _, size in published]
     )

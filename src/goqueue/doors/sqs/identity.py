@@ -14,6 +14,7 @@ from goqueue.records import dead_letters
 
 Headers = Mapping[str, bytes | None]
 PURPOSE = b"sqs message id"
+DIGITS_MAX = 18
 
 
 def message_id(topic_id: bytes, partition: int, offset: int) -> str:
@@ -48,7 +49,9 @@ def id_of(image: Image, place: tuple[str, int, int]) -> str:
 def _split(text: bytes | None, count: int) -> list[bytes] | None:
     parts = (text or b"").split(b"/")
     numbers = parts[-2:]
-    return parts if len(parts) == count and all(part.isdigit() for part in numbers) else None
+    return (
+        parts if len(parts) == count and all(part.isdigit() and len(part) <= DIGITS_MAX for part in numbers) else None
+    )
 
 
 def sequence_number(offset: int) -> str:

@@ -98,7 +98,7 @@ class AllQueues:
         found = self._known.get(name)
         if found is None:
             topic = image.topics.get(name)
-            if topic is None or topic.is_internal:
+            if topic is None:
                 return None
             found = self._known[name] = Queue.of(topic, self._topics.defaults)
         return found

@@ -24,7 +24,7 @@ OVER_TIME = ("throughput", "lag_over_time")
 
 def report(run: Run) -> int:
     given, totals = run.given, Totals()
-    topics = given.topic or [row["topic"] for row in run.table("topics").collect() if not row["topic"].startswith("__")]
+    topics = given.topic or [row["topic"] for row in run.table("topics").collect()]
     messages = _messages(run, topics).cache()
     bounds = messages.agg(f.min("timestamp"), f.max("timestamp"), f.count("*"), f.sum("bytes")).first()
     assert bounds is not None

@@ -38,7 +38,6 @@ WAIT_MS = 250
 VISIBILITY_MS_MIN = 1000
 """What is leased first must not be ready again before the last row of a micro-batch is leased."""
 TURNS_MAX = 100
-INTERNAL_PREFIX = "__"
 
 
 class LeaseSplit(InputPartition):
@@ -195,5 +194,4 @@ class Topics:
     def names(self, admin: Admin) -> list[str]:
         if self._pattern is None:
             return list(self._names)
-        existing = (name for name in admin.topics() if not name.startswith(INTERNAL_PREFIX))
-        return [name for name in existing if re.fullmatch(self._pattern, name)]
+        return [name for name in admin.topics() if re.fullmatch(self._pattern, name)]

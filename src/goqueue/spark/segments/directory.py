@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from goqueue.model.errors import DamagedFile, InvalidName
 from goqueue.model.names import check_topic_name
-from goqueue.model.topics import INTERNAL_PREFIX
 from goqueue.records.log_files import (
     CLEANED_NAME,
     INDEX_SUFFIX,
@@ -95,11 +94,10 @@ def _chosen(options: Options, existing: list[str], directory: Path) -> list[str]
         if missing:
             raise SparkError(f"there is no topic {', '.join(missing)} in {directory}")
         return sorted(set(named))
-    ours = [name for name in existing if not name.startswith(INTERNAL_PREFIX)]
     if not pattern:
-        return ours
+        return existing
     try:
-        return list(filter(re.compile(pattern).fullmatch, ours))
+        return list(filter(re.compile(pattern).fullmatch, existing))
     except re.error as error:
         raise SparkError(f"subscribePattern: {pattern!r} is no regular expression: {error}") from None
 

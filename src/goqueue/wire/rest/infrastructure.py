@@ -25,7 +25,7 @@ class BrokerFacts(Reply):
 
 
 class Probe(Reply):
-    status: Annotated[str, Meta(description="pass or fail", examples=["pass"])]
+    status: Annotated[str, Meta(description="pass, warn or fail", examples=["pass"])]
     timestamp: str
     uptime: Annotated[str, Meta(examples=["1h2m3s"])]
     message: str | UnsetType = UNSET

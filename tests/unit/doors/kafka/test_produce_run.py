@@ -107,7 +107,7 @@ def outcome(made: House, guest: Guest) -> dict[str, Any]:
         "stored": {
             one.name: [bytes(batch.data) for batch in one.batches_from(0)]
             for one in made.broker.replicas
-            if one.failure is None and not one.name.startswith("__")
+            if one.failure is None and not one.name.startswith("@")
         },
     }
 

@@ -27,7 +27,7 @@ from goqueue.wire.rest.admin import (
 )
 from goqueue.wire.rest.topics import TopicPath
 
-GROUPS, QUEUE_GROUPS = "__groups", "__deliveries"
+GROUPS, QUEUE_GROUPS = "@groups", "@deliveries"
 
 admin = Operations("Administration")
 
@@ -106,9 +106,9 @@ async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -
 
 @admin.get("/admin/coordinators")
 async def list_coordinators(call: Call) -> Coordinators:
-    """Who looks after groups: each belongs to one partition of an internal topic, by its name.
+    """Who looks after groups: each belongs to one partition of a ledger, by its name.
 
-    `__groups` keeps stream groups and members, `__deliveries` what queue groups have settled.
+    `@groups` keeps stream groups and members, `@deliveries` what queue groups have settled.
     """
     groups, queues = call.broker.groups, call.broker.queues
     replies: list[Any] = await call.ask(lambda done: groups.submit_to_all(commands.ListGroups(), done))

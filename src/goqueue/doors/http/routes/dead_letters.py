@@ -110,7 +110,7 @@ def _shown(topic: str, dlq_topic: str, partition: int, record: DecodedRecord) ->
         dlq_topic=dlq_topic,
         partition=partition,
         offset=record.offset,
-        original_topic=about.get(names.TOPIC, topic),
+        original_topic=topic,
         original_partition=_number(about, names.PARTITION),
         original_offset=_number(about, names.OFFSET),
         original_timestamp=_moment(about, names.TIMESTAMP),

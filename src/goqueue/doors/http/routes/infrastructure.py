@@ -3,6 +3,7 @@
 import platform
 
 from goqueue.broker.health import Check as HealthCheck
+from goqueue.broker.health import Status
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
 from goqueue.doors.http.operation import Operations, Text, WithStatus
@@ -22,9 +23,10 @@ from goqueue.wire.rest.infrastructure import (
 
 infrastructure = Operations("Node")
 
-PASS, FAIL = "pass", "fail"
-LASTING = frozenset({"storage", "ledgers"})
+LASTING = frozenset({"storage", "ledgers", "damage"})
 """Checks that do not come right by waiting."""
+ROOM = "disk"
+"""Told to whoever asks for health, but no reason to restart a node: it does not make room."""
 
 _UNITS_S = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -38,16 +40,22 @@ async def health(call: Call) -> Health:
 @infrastructure.get("/livez")
 async def livez(call: Call) -> Probe:
     """Is the process alive? For startup and liveness probes."""
-    return _probe(call, PASS)
+    return _probe(call, Status.PASS)
 
 
 @infrastructure.get("/healthz", other_replies=((UNAVAILABLE, "A log or a ledger is out of service"),))
 async def healthz(call: Call) -> Probe | WithStatus:
-    """Are all logs and ledgers of this node in service?
+    """Are all logs and ledgers of this node in service, and whole?
 
-    What fails here stays so until the node is restarted.
+    What fails here stays so until the node is restarted. `warn`, with status 200, says that something was found damaged
+    or missing, or that the disk is full: the node serves what there is, and a restart does not help.
     """
     checks = [check for check in call.broker.health.checks() if check.name in LASTING]
+    checks += [
+        check._replace(status=Status.WARN)
+        for check in call.broker.health.checks()
+        if check.name == ROOM and check.status is Status.FAIL
+    ]
     return _judged(call, checks, is_verbose=False)
 
 
@@ -62,14 +70,13 @@ async def readyz(call: Call, query: ProbeQuery) -> Probe | WithStatus:
 
 def _judged(call: Call, checks: list[HealthCheck], *, is_verbose: bool) -> Probe | WithStatus:
     topics = call.broker.topics
-    failed = [check for check in checks if not check.is_passed]
-    probe = _probe(call, FAIL if failed else PASS)
-    if failed:
-        probe.message = "; ".join(check.message for check in failed)
+    failed = any(check.status is Status.FAIL for check in checks)
+    told = [check for check in checks if check.status is not Status.PASS]
+    probe = _probe(call, Status.FAIL if failed else Status.WARN if told else Status.PASS)
+    if told:
+        probe.message = "; ".join(check.message for check in told)
     if is_verbose:
-        probe.checks = {
-            check.name: Check(status=PASS if check.is_passed else FAIL, message=check.message) for check in checks
-        }
+        probe.checks = {check.name: Check(status=check.status, message=check.message) for check in checks}
         probe.broker = BrokerFacts(
             node_id=str(call.broker.identity.node_id),
             cluster_id=call.broker.identity.cluster_id,

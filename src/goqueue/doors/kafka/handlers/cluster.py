@@ -132,7 +132,7 @@ def handle_describe_topic_partitions(request: Request) -> None:
             continue
         partitions = list(_partitions(request, topic, first, first + room))
         described = wire.DescribedTopicOfPartitions(
-            Code.NONE, topic.name, topic.id, topic.is_internal, partitions, TOPIC_OPERATIONS
+            Code.NONE, topic.name, topic.id, False, partitions, TOPIC_OPERATIONS
         )
         response.topics.append(described)
         room -= len(described.partitions)

@@ -134,7 +134,7 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
         code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
         partitions.append(MetadataResponsePartition(code, number, node_id, epoch, [node_id], [node_id]))
     allowed = TOPIC_OPERATIONS if request.message.include_topic_authorized_operations else NOT_ASKED_FOR
-    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, topic.is_internal, partitions, allowed)
+    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, False, partitions, allowed)
 
 
 def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:

@@ -111,8 +111,6 @@ def handle_delete_topics(request: Request) -> None:
         if topic is None:
             code = Code.UNKNOWN_TOPIC_ID if one.name is None else Code.UNKNOWN_TOPIC_OR_PARTITION
             commands.append(Result(code, "there is no such topic"))
-        elif topic.is_internal:
-            commands.append(Result(Code.INVALID_TOPIC_EXCEPTION, "internal topics cannot be deleted"))
         else:
             commands.append(DeleteTopic(topic.name))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.moves import NO_SOURCE, Move, MoveStatus
+from goqueue.broker.moves import Move, MoveStatus
 from goqueue.broker.topics import code_of
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import GROUP
@@ -99,9 +99,10 @@ def _described(call: Call, move: Move) -> dict[str, Any]:
 
 
 def _why(error: GoQueueError) -> str:
-    if str(error) == NO_SOURCE:
+    code = code_of(error)
+    if code is Code.INVALID_REQUEST:
         return "CouldNotDetermineMessageSource"
-    return OLD + "NonExistentQueue" if code_of(error) is Code.UNKNOWN_TOPIC_OR_PARTITION else f"InternalError: {error}"
+    return OLD + "NonExistentQueue" if code is Code.UNKNOWN_TOPIC_OR_PARTITION else f"InternalError: {error}"
 
 
 def _handle(move: Move) -> str:

@@ -136,7 +136,7 @@ def _system(
         "MessageDeduplicationId": lambda: _shown(headers.get(DEDUP_ID) or headers.get(FORMER_DEDUP_ID)),
         "MessageGroupId": lambda: _shown(record.key),
         TRACE_ATTRIBUTE: lambda: _shown(headers.get(TRACE)),
-        "DeadLetterQueueSourceArn": lambda: _source(call, headers.get(dead_letters.TOPIC)),
+        "DeadLetterQueueSourceArn": lambda: _source(call, queue, headers.get(dead_letters.TOPIC)),
     }
     made = {name: makers[name]() for name in SYSTEM if name in names}
     return {name: text for name, text in made.items() if text is not None}
@@ -146,5 +146,8 @@ def _shown(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="backslashreplace")
 
 
-def _source(call: Call, topic: bytes | None) -> str | None:
-    return None if topic is None else call.naming.arn(topic.decode(errors="replace"))
+def _source(call: Call, queue: Queue, topic: bytes | None) -> str | None:
+    """A header that names a queue whose dead letters go elsewhere was not written by us."""
+    name = (topic or b"").decode(errors="replace")
+    is_known = bool(name) and call.broker.dead_letters.name_of(name) == queue.name
+    return call.naming.arn(name) if is_known else None

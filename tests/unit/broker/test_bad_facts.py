@@ -1,0 +1,45 @@
+"""A node starts although its ledgers hold what it cannot read, keeps the rest, and says so."""
+
+from structlog.testing import capture_logs
+
+from goqueue.broker.health import Status
+from goqueue.records.batch import check_batch
+from goqueue.records.build import NewRecord, build_batch
+from tests.brokers import TestBroker
+
+BAD: list[NewRecord] = [(0, b"\xff", b"\xc1", []), (0, b"\xff\xff", None, []), (0, b"orders", b"not a fact", [])]
+LEDGERS = {"@metadata": 1, "@groups": 4, "@deliveries": 4, "@delays": 1, "@transactions": 1, "@schemas": 1}
+
+
+def test_a_node_starts_with_bad_facts_in_every_ledger() -> None:
+    node = TestBroker()
+    node.create("orders", 2)
+    node.publish("orders", b"a")
+    node.commit()
+    for replica in node.replicas.ledgers:
+        replica.append(check_batch(memoryview(build_batch(BAD))), 0)
+    node.commit()
+    with capture_logs() as told:
+        again = TestBroker(node.disk.crashed(), node.clock)
+    assert set(again.broker.topics.image.topics) == {"orders"}
+    assert again.publish("orders", b"b") == 1
+    skipped = again.broker.health.skipped_facts()
+    assert set(skipped) == {f"{name[1:]}-{number}" for name, count in LEDGERS.items() for number in range(count)}
+    assert all(2 <= count <= 3 for count in skipped.values()), skipped  # some take any key for one that is not theirs
+    assert {each["ledger"] for each in told if each["event"] == "fact skipped"} == {
+        f"{name}/{number}" for name, count in LEDGERS.items() for number in range(count)
+    }
+    (damage,) = [check for check in again.broker.health.checks() if check.name == "damage"]
+    assert damage.status is Status.WARN
+    assert "facts of metadata-0 cannot be read" in damage.message
+    assert again.broker.health.is_ready([])
+    page, _ = again.broker.metrics.exposition("")
+    assert (
+        f'goqueue_runtime_facts_skipped_total{{coordinator="metadata-0",node_id="1"}} {skipped["metadata-0"]}'
+        in page.decode()
+    )
+
+
+def test_a_node_without_bad_facts_says_so() -> None:
+    (damage,) = [check for check in TestBroker().broker.health.checks() if check.name == "damage"]
+    assert damage.status is Status.PASS
