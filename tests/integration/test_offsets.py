@@ -79,15 +79,12 @@ def test_lag_is_the_high_watermark_less_the_committed_offset(
     assert {number: ends[number] - committed[number] for number in ends} == {0: 6, 1: 0, 2: 10}
 
 
-def test_a_commit_beyond_the_end_is_refused_and_moves_nothing(
+def test_a_commit_beyond_the_end_is_taken_and_its_reader_begins_where_it_is_configured_to(
     node: Node, filled: str, group: str, client: type[Client]
 ) -> None:
-    """B25."""
-    commit(node, client, group, filled, {0: 4})
-    with pytest.raises(ClientFailure) as refused:
-        commit(node, client, group, filled, {0: PER_PARTITION + 1})
-    assert refused.value.code == Code.OFFSET_OUT_OF_RANGE
-    assert group_offsets(node, group) == {0: 4}
+    commit(node, client, group, filled, {0: PER_PARTITION + 7, 1: PER_PARTITION, 2: PER_PARTITION})
+    assert group_offsets(node, group) == {0: PER_PARTITION + 7, 1: PER_PARTITION, 2: PER_PARTITION}
+    received_from(node, client, group, filled, {place for place in ALL if place[0] == 0})
 
 
 def raw_commit(wire: Wire, group: str, topic: str, offset: int, generation: int = -1, member_id: str = "") -> Code:
@@ -99,14 +96,23 @@ def raw_commit(wire: Wire, group: str, topic: str, offset: int, generation: int 
     return Code(answer.topics[0].partitions[0].error_code)
 
 
-def test_a_negative_commit_is_refused_and_moves_nothing(node: Node, filled: str, group: str) -> None:
-    """B25."""
+def raw_committed(wire: Wire, group: str, topic: str) -> int:
+    request = wire_offsets.OffsetFetchRequest(group, [wire_offsets.OffsetFetchRequestTopic(topic, [0])])
+    answer = wire.call(request, 7, wire_offsets.OffsetFetchResponse)
+    return answer.topics[0].partitions[0].committed_offset
+
+
+@pytest.mark.parametrize("offset", [-1, -2])
+def test_a_negative_commit_is_told_as_it_is_and_its_reader_begins_where_it_is_configured_to(
+    node: Node, filled: str, group: str, offset: int, client: type[Client]
+) -> None:
+    """As KafkaJS resets offsets: -1 for the latest, -2 for the earliest."""
+    commit(node, client, group, filled, dict.fromkeys(range(3), PER_PARTITION))
     with Wire(node) as wire:
-        assert raw_commit(wire, group, filled, 4) is Code.NONE
-        for offset in (-1, -5, -(1 << 62)):
-            assert raw_commit(wire, group, filled, offset) is Code.OFFSET_OUT_OF_RANGE
+        assert raw_commit(wire, group, filled, offset) is Code.NONE
+        assert raw_committed(wire, group, filled) == offset
         assert raw_commit(wire, group, "no-such-topic", 0) is Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert group_offsets(node, group) == {0: 4}
+    received_from(node, client, group, filled, {place for place in ALL if place[0] == 0})
 
 
 def join(wire: Wire, group: str, member_id: str = "") -> groups.JoinGroupResponse:

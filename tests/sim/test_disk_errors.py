@@ -158,7 +158,7 @@ class Load:
         (self.committed if ended == [None] else self.undecided).append(values)
 
     def _commit_offset(self, node: Node, offset: int) -> None:
-        command = commands.CommitOffsets("readers", (OffsetToCommit("orders", 0, offset, offset),))
+        command = commands.CommitOffsets("readers", (OffsetToCommit("orders", 0, offset),))
         reply = node.try_to(lambda done: node.broker.groups.submit(command, done))
         if reply is not None and not isinstance(reply, GoQueueError) and reply.codes == (Code.NONE,):
             self.offset = offset

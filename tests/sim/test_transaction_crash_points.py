@@ -36,7 +36,7 @@ class Bank(TestBroker):
             fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": 0, "transactional": True}
             self.publish(topic, b"paid", partition=number, **fields)
         assert self.ask(transactions.submit, AddGroup(NAME, producer_id, epoch, GROUP)).code is Code.NONE
-        offset = OffsetToCommit("orders", 0, 1, 1)
+        offset = OffsetToCommit("orders", 0, 1)
         reply = self.ask(self.broker.groups.submit, CommitTransactionOffsets(GROUP, producer_id, epoch, (offset,)))
         assert reply.codes == (Code.NONE,)
         return producer_id, epoch

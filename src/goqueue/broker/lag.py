@@ -132,7 +132,7 @@ class Lag:
             kind, state = commands.SHARE, share.state if share.epoch else EMPTY
         else:
             return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-        committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets}
+        committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets if one.offset >= 0}
         partitions = (
             self._partition(group_id, place, committed.get(place), owners.get(place))
             for place in sorted(committed.keys() | owners.keys() | read)

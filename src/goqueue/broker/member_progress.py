@@ -14,7 +14,6 @@ from goqueue.machines.group_commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.replica.replica import Replica
 
 
 class MemberProgress:
@@ -35,16 +34,11 @@ class MemberProgress:
         wanted = []
         for (topic, partition), offset in offsets.items():
             try:
-                replica = self._topics.replica(topic, partition)
+                self._topics.replica(topic, partition)
             except Refused as error:
                 on_reply(error)
                 return
-            if offset > replica.high_watermark:
-                end = replica.high_watermark
-                message = f"offset {offset} lies beyond the end of {topic}/{partition}, which is {end}"
-                on_reply(Refused(Code.OFFSET_OUT_OF_RANGE, message))
-                return
-            wanted.append(self._to_commit(TopicPartition(topic, partition), offset, replica))
+            wanted.append(self._to_commit(TopicPartition(topic, partition), offset))
 
         def committed(reply: Any) -> None:
             codes = () if isinstance(reply, GoQueueError) else reply.codes
@@ -66,8 +60,12 @@ class MemberProgress:
                     on_reply(None)
 
             for each in wanted:
-                place = Place(group_id, each.topic, each.partition)
-                self._queues.submit(group_id, SettleBelow(place, each.offset), settled)
+                place, end = (
+                    Place(group_id, each.topic, each.partition),
+                    self._topics.end_offset(each.topic, each.partition),
+                )
+                # Nobody has done yet what lies beyond the end.
+                self._queues.submit(group_id, SettleBelow(place, min(each.offset, end or 0)), settled)
 
         command = commands.CommitOffsets(group_id, tuple(wanted), generation, member_id, knows_group_not_found=True)
         self._groups.submit(command, committed)
@@ -132,13 +130,14 @@ class MemberProgress:
             except Refused:
                 continue  # whoever receives there is told
             start = self._queues.settled_below(place)
-            known = min(offset, replica.high_watermark)
+            # An offset beyond the end counts like none: to settle up to there would lose what is still to come.
+            known = offset if offset <= replica.high_watermark else commands.NO_OFFSET
             if start is None:
                 unopened.append((place, known))
             elif known > start:
                 self._queues.submit(group_id, SettleBelow(place, known))
             elif start > max(known, replica.start_offset):
-                behind.append(self._to_commit(partition, start, replica))
+                behind.append(self._to_commit(partition, start))
         if behind:
             command = commands.CommitOffsets(group_id, tuple(behind), member.epoch, member.member_id)
             self._groups.submit(command, lambda reply: None)
@@ -158,9 +157,9 @@ class MemberProgress:
         for place, offset in places:
             self._queues.open(place, EARLIEST, opened, at=offset if offset >= 0 else None, is_member=True)
 
-    def _to_commit(self, partition: TopicPartition, offset: int, replica: Replica) -> commands.OffsetToCommit:
+    def _to_commit(self, partition: TopicPartition, offset: int) -> commands.OffsetToCommit:
         topic = self._topics.image.topics[partition.topic]
-        return commands.OffsetToCommit(*partition, offset, replica.high_watermark, topic_id=topic.id)
+        return commands.OffsetToCommit(*partition, offset, topic_id=topic.id)
 
 
 def failure_of(reply: Any) -> GoQueueError | None:

@@ -164,10 +164,7 @@ class Replays:
                 on_done(reply if isinstance(reply, GoQueueError) else moves)
                 return
             offsets = tuple(
-                commands.OffsetToCommit(
-                    topic, each.partition, each.after, self._topics.end_offset(topic, each.partition), topic_id=found.id
-                )
-                for each in moves
+                commands.OffsetToCommit(topic, each.partition, each.after, topic_id=found.id) for each in moves
             )
 
             def reset() -> None:

@@ -137,8 +137,9 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
-    end_offset: int | None
-    """Where the partition ends now; None: there is no such partition."""
+    exists: bool = True
+    """There is such a partition. Whether it has such an offset nobody asks, as in Kafka: a reader that finds none there
+    begins where it is configured to."""
     leader_epoch: int = NO_EPOCH
     metadata: str = ""
     topic_id: bytes | None = None

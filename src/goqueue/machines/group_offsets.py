@@ -163,12 +163,10 @@ class GroupOffsets:
         return facts, codes
 
     def _refusal(self, wanted: OffsetToCommit) -> Code:
-        if wanted.end_offset is None:
+        if not wanted.exists:
             return Code.UNKNOWN_TOPIC_OR_PARTITION
         if len(wanted.metadata) > self._options.metadata_chars_max:
             return Code.OFFSET_METADATA_TOO_LARGE
-        if not 0 <= wanted.offset <= wanted.end_offset:
-            return Code.OFFSET_OUT_OF_RANGE
         return Code.NONE
 
     # Transactions

@@ -23,7 +23,7 @@ class Library(TestBroker):
 
     def set_offset(self, offset: int) -> None:
         topic = self.broker.topics.image.topics["orders"]
-        wanted = commands.OffsetToCommit("orders", 0, offset, offset, topic_id=topic.id)
+        wanted = commands.OffsetToCommit("orders", 0, offset, topic_id=topic.id)
         assert self.tell(commands.CommitOffsets(GROUP, (wanted,))).codes == (Code.NONE,)
 
     def offset(self) -> int:

@@ -37,10 +37,7 @@ class Behind(TestBroker):
         return self.ask(self.broker.groups.submit, command)
 
     def set_offsets(self, group_id: str, offsets: dict[int, int], member_id: str = "", epoch: int = -1) -> None:
-        wanted = tuple(
-            commands.OffsetToCommit("orders", number, offset, self.broker.topics.end_offset("orders", number))
-            for number, offset in offsets.items()
-        )
+        wanted = tuple(commands.OffsetToCommit("orders", number, offset) for number, offset in offsets.items())
         reply = self.tell(commands.CommitOffsets(group_id, wanted, epoch, member_id))
         assert set(reply.codes) == {Code.NONE}
 

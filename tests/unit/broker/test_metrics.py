@@ -98,7 +98,7 @@ async def groups_and_transactions(b: MemoryBroker, http: httpx.AsyncClient) -> N
 
     await post("/groups/readers/join", client_id="a", topics=["orders"])
     await post("/groups/alone/offsets", offsets={"orders": {"0": 1}})
-    late = commands.CommitOffsets("readers", (commands.OffsetToCommit("orders", 0, 0, 0),), 99, "nobody")
+    late = commands.CommitOffsets("readers", (commands.OffsetToCommit("orders", 0, 0),), 99, "nobody")
     b.broker.groups.submit(late, lambda reply: None)
     for name, end in (("x", "commit"), ("y", "abort"), ("z", None)):
         who = {**await post("/producers/init", transactional_id=name), "transactional_id": name}

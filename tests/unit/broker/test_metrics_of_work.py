@@ -29,7 +29,7 @@ async def test_segments_come_and_go(b: MemoryBroker) -> None:
 async def test_offsets_that_are_not_committed_are_counted(client: Client) -> None:
     await client.b.create_topic("orders")
     await client.post("/groups/g/join", client_id="a", topics=["orders"])
-    wanted = (commands.OffsetToCommit("orders", 0, 0, 0), commands.OffsetToCommit("none", 0, 0, 0))
+    wanted = (commands.OffsetToCommit("orders", 0, 0), commands.OffsetToCommit("none", 0, 0))
     replies: list[commands.CommitReply] = []
     client.b.broker.groups.submit(commands.CommitOffsets("g", wanted, 99, "nobody"), replies.append)
     code = replies[0].codes[0].name

@@ -59,8 +59,8 @@ def join(member_id: str = "", new_id: str = "", group_id: str = "g", **fields: A
     return JoinGroup(group_id=group_id, member_id=member_id, new_member_id=new_id, **(defaults | fields))
 
 
-def at(topic: str, partition: int, offset: int, end_offset: int | None = 100, **fields: Any) -> OffsetToCommit:
-    return OffsetToCommit(topic, partition, offset, end_offset, **fields)
+def at(topic: str, partition: int, offset: int, **fields: Any) -> OffsetToCommit:
+    return OffsetToCommit(topic, partition, offset, **fields)
 
 
 def state_of(machine: Groups) -> Any:

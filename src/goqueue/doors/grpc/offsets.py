@@ -41,7 +41,7 @@ class OffsetService:
         reply: Any = await self._call.order(
             lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done)
         )
-        found = {(each.topic, each.partition): each.offset for each in reply.offsets}
+        found = {(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
         words = {(each.topic, each.partition): each.metadata for each in reply.offsets}
         for place in broker.queues.places(group_id):
             settled = broker.queues.settled_below(place)

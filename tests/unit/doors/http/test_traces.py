@@ -366,7 +366,7 @@ def commit(b: MemoryBroker, group: str, offset: int) -> Any:
 
     broker: Broker = b.broker
     topic = broker.topics.image.topics["orders"]
-    offsets = (commands.OffsetToCommit("orders", 0, offset, broker.topics.end_offset("orders", 0), topic_id=topic.id),)
+    offsets = (commands.OffsetToCommit("orders", 0, offset, topic_id=topic.id),)
     return b.ask(lambda done: broker.groups.submit(commands.ResetOffsets(group, offsets), done))
 
 

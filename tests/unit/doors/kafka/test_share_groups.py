@@ -265,12 +265,20 @@ def test_offsets_of_nobody_are_not_found() -> None:
     )
     (group,) = house.operator.call(request, 0, share_offsets.DescribeShareGroupOffsetsResponse).groups
     assert group.error_code == Code.GROUP_ID_NOT_FOUND
-    assert alter(house, 0, group="nobody") is Code.GROUP_ID_NOT_FOUND
+    assert alter(house, 0, group="") is Code.GROUP_ID_NOT_FOUND
     assert delete_offsets(house, "orders", group="nobody") == [Code.GROUP_ID_NOT_FOUND]
     empty = house.operator.call(
         share_offsets.DescribeShareGroupOffsetsRequest(), 0, share_offsets.DescribeShareGroupOffsetsResponse
     )
     assert empty.groups == []
+
+
+def test_setting_the_offsets_of_a_group_that_is_not_there_makes_it() -> None:
+    house = House(share_auto_offset_reset=None)
+    house.publish(b"a", b"b", b"c")
+    assert alter(house, 1) is Code.NONE
+    assert listed(house) == [(GROUP, "Empty", "share")]
+    assert set(Member(house).get()) == {(0, 1), (0, 2)}
 
 
 def test_offsets_can_be_set_while_there_are_no_members() -> None:

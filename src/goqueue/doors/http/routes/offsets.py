@@ -68,7 +68,7 @@ async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> Gro
     """
     broker, group_id = call.broker, path.group
     reply: Any = await call.order(lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done))
-    found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets}
+    found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
     for place in broker.queues.places(group_id):
         settled = broker.queues.settled_below(place)
         partition = TopicPartition(place.topic, place.partition)

@@ -103,7 +103,7 @@ def _offsets(
                 name,
                 one.partition_index,
                 one.committed_offset,
-                request.broker.topics.end_offset(name, one.partition_index) if known else None,
+                known is not None and request.broker.topics.find_replica(name, one.partition_index) is not None,
                 one.committed_leader_epoch,
                 one.committed_metadata or "",
                 known.id if known else None,

@@ -98,7 +98,10 @@ def handle_alter_offsets(request: Request) -> None:
     message: wire.AlterShareGroupOffsetsRequest = request.message
 
     def alter(code: Code) -> None:
-        if code is not Code.NONE:
+        """Kafka makes the group that is not there yet."""
+        group_id = message.group_id
+        is_new = code is Code.GROUP_ID_NOT_FOUND and bool(group_id) and request.broker.groups.kind_of(group_id) is None
+        if code is not Code.NONE and not is_new:
             request.answer(wire.AlterShareGroupOffsetsResponse(error_code=code, error_message=_why(code)))
         else:
             _alter(request, message)
