@@ -35,6 +35,7 @@ Int16 = Annotated[int, "int16"]
 Uint16 = Annotated[int, "uint16"]
 Int32 = Annotated[int, "int32"]
 Int64 = Annotated[int, "int64"]
+Float64 = Annotated[float, "float64"]
 Bool = Annotated[bool, "bool"]
 Uuid = Annotated[bytes, "uuid"]
 """Its 16 bytes."""

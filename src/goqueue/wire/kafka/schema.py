@@ -10,7 +10,16 @@ from msgspec.structs import fields as struct_fields
 
 from goqueue.wire.kafka.notation import Message
 
-FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "bool": "?", "uuid": "16s"}
+FIXED = {
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "int64": "q",
+    "float64": "d",
+    "bool": "?",
+    "uuid": "16s",
+}
 """Kinds of one size, and their `struct` codes."""
 KINDS = {*FIXED, "string", "bytes", "records"}
 FIXED_BYTES = {kind: calcsize(f">{code}") for kind, code in FIXED.items()}

@@ -24,6 +24,14 @@ from goqueue.wire.kafka.messages.configs import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from goqueue.wire.kafka.messages.quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    QuotaFilterComponent,
+    ScramUserName,
+)
 from tests.unit.doors.kafka.share_members import House
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -173,6 +181,7 @@ def test_a_broker_shows_its_options_under_kafkas_names_and_none_can_be_changed()
     assert replace_all(house, BROKER, node_id, log_retention_ms="5") is Code.INVALID_REQUEST
     assert alter(house, BROKER, node_id, ("leader.replication.throttled.rate", DELETE, None)) is Code.NONE
     assert alter(house, BROKER, "", ("leader.replication.throttled.rate", DELETE, None)) is Code.NONE
+    assert alter(house, BROKER, node_id, ("follower.replication.throttled.rate", SET, "1000")) is Code.NONE
     assert described(house, BROKER, "") == {}
 
 
@@ -203,3 +212,15 @@ def test_a_resource_that_is_not_there_has_a_code_and_a_reason(kind: int, name: s
     assert (result.error_code, bool(result.error_message), result.configs) == (code, True, [])
     if kind != GROUP:
         assert alter(house, kind, name, ("x", DELETE, None)) is code
+
+
+def test_there_are_no_quotas_and_no_users_and_asking_for_them_is_no_error() -> None:
+    house = House()
+    component = QuotaFilterComponent("user", 2, None)
+    quotas = house.operator.call(DescribeClientQuotasRequest([component]), 1, DescribeClientQuotasResponse)
+    assert (quotas.error_code, quotas.entries) == (Code.NONE, [])
+    everybody = DescribeUserScramCredentialsRequest(None)
+    assert house.operator.call(everybody, 0, DescribeUserScramCredentialsResponse).results == []
+    one = DescribeUserScramCredentialsRequest([ScramUserName("ada")])
+    (result,) = house.operator.call(one, 0, DescribeUserScramCredentialsResponse).results
+    assert (result.user, result.error_code) == ("ada", Code.RESOURCE_NOT_FOUND)

@@ -27,6 +27,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "uint16": st.integers(0, 2**16 - 1),
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
+    "float64": st.floats(allow_nan=False),
     "bool": st.booleans(),
     "uuid": st.just(bytes(16)) | st.binary(min_size=16, max_size=16),
     "string": st.text(st.characters(codec="utf-8"), max_size=3) | st.sampled_from(["topic-Ä", "x" * 126, "ß" * 100]),

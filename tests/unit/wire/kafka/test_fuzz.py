@@ -65,7 +65,8 @@ def survive(message: type[Message], version: int, data: bytes) -> None:
         return
     assert isinstance(found, message)
     assert 0 <= end <= len(data)
-    assert decode(message, version, encode(found, version))[0] == found
+    again = decode(message, version, encode(found, version))[0]
+    assert again == found or repr(again) == repr(found)  # what is not a number is unlike itself
 
 
 def versions_of(message: type[Message]) -> range:

@@ -34,6 +34,12 @@ from goqueue.wire.kafka.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 
+THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+"""Of a broker: taken and not kept, since nothing is replicated. kafka-reassign-partitions sets and deletes them."""
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 Change = SetOptions | GroupChange | Result
 
@@ -199,7 +205,7 @@ def _change(
     if kind in (BROKER_RESOURCE, LOGGER_RESOURCE):
         if name or kind == LOGGER_RESOURCE:
             _check_broker(request, name)
-        given = [option for option, text in changes.items() if text is not None]
+        given = [option for option, text in changes.items() if text is not None and option not in THROTTLES]
         if given:  # to take back what was never set is no error: tools clear throttles that way
             raise Refused(
                 Code.INVALID_REQUEST,

@@ -1,0 +1,65 @@
+"""DescribeClientQuotas and DescribeUserScramCredentials: what kafka-configs asks for users, clients and addresses."""
+
+# ruff: noqa: RUF012  msgspec makes a new list for each message
+
+from goqueue.wire.kafka.notation import Bool, Float64, Int8, Int16, Int32, Message, String
+
+
+class QuotaFilterComponent(Message):
+    entity_type: String = ""
+    match_type: Int8 = 0
+    match: String | None = ""
+
+
+class DescribeClientQuotasRequest(Message):
+    components: list[QuotaFilterComponent] = []
+    strict: Bool = False
+
+
+class QuotaEntity(Message):
+    entity_type: String = ""
+    entity_name: String | None = ""
+
+
+class QuotaValue(Message):
+    key: String = ""
+    value: Float64 = 0.0
+
+
+class QuotaEntry(Message):
+    entity: list[QuotaEntity] = []
+    values: list[QuotaValue] = []
+
+
+class DescribeClientQuotasResponse(Message):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    entries: list[QuotaEntry] | None = []
+
+
+class ScramUserName(Message):
+    name: String = ""
+
+
+class DescribeUserScramCredentialsRequest(Message):
+    users: list[ScramUserName] | None = []
+
+
+class ScramCredentialInfo(Message):
+    mechanism: Int8 = 0
+    iterations: Int32 = 0
+
+
+class DescribedUserScramCredentials(Message):
+    user: String = ""
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    credential_infos: list[ScramCredentialInfo] = []
+
+
+class DescribeUserScramCredentialsResponse(Message):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    results: list[DescribedUserScramCredentials] = []
