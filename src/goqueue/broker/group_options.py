@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from goqueue.broker.starts import BY_DURATION, is_start
 from goqueue.machines.delivery_commands import Policy
 from goqueue.model.errors import InvalidOption
 from goqueue.model.topics import OPTION_NAMES, TopicOptions, parse_option
 
 START = "start"
-STARTS = ("earliest", "latest")
+ISOLATION = "isolation"
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 SHARED_WITH_TOPICS = (
     "lease.ms",
     "attempts.max",
@@ -20,16 +22,25 @@ SHARED_WITH_TOPICS = (
     "expired.messages",
 )
 SESSION_MS, HEARTBEAT_MS = "session.ms", "heartbeat.ms"
-MEMBER_TIMES_MS: Mapping[str, tuple[int, int]] = {SESSION_MS: (1_000, 30 * 60_000), HEARTBEAT_MS: (100, 60_000)}
-"""Of members that send heartbeats: least and most."""
-ALL_OPTIONS = (START, *MEMBER_TIMES_MS, *SHARED_WITH_TOPICS)
+CONSUMER_SESSION_MS, CONSUMER_HEARTBEAT_MS = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+MEMBER_TIMES_MS: Mapping[str, tuple[int, int]] = {
+    SESSION_MS: (1_000, 30 * 60_000),
+    HEARTBEAT_MS: (100, 60_000),
+    CONSUMER_SESSION_MS: (1_000, 30 * 60_000),
+    CONSUMER_HEARTBEAT_MS: (100, 60_000),
+}
+"""Of members that send heartbeats: least and most. Those of consumer groups are for Kafka's own members (KIP-848)."""
+ALL_OPTIONS = (START, ISOLATION, *MEMBER_TIMES_MS, *SHARED_WITH_TOPICS)
 
 
 def check_group_option(name: str, text: str | None) -> None:
     """InvalidOption says what is wrong. None: the option is to be taken back."""
     if name == START:
-        if text is not None and text not in STARTS:
-            raise InvalidOption(f"start is {text!r}, but must be one of {', '.join(STARTS)}")
+        if text is not None and not is_start(text):
+            raise InvalidOption(f"start is {text!r}, but must be earliest, latest or such as {BY_DURATION}PT1H30M")
+    elif name == ISOLATION:
+        if text not in (None, READ_COMMITTED, READ_UNCOMMITTED):
+            raise InvalidOption(f"isolation is {text!r}, but must be {READ_COMMITTED} or {READ_UNCOMMITTED}")
     elif name in MEMBER_TIMES_MS:
         least, most = MEMBER_TIMES_MS[name]
         if text is not None and not _is_within(text, least, most):
@@ -38,6 +49,11 @@ def check_group_option(name: str, text: str | None) -> None:
         raise InvalidOption(f"unknown option of a group {name!r}; there are {', '.join(ALL_OPTIONS)}")
     elif text is not None:
         parse_option(name, text)
+
+
+def is_of_consumers(name: str) -> bool:
+    """Whether an option says nothing about a queue group."""
+    return name in (CONSUMER_SESSION_MS, CONSUMER_HEARTBEAT_MS)
 
 
 def _is_within(text: str, least: int, most: int) -> bool:

@@ -30,11 +30,17 @@ class Look(NamedTuple):
     ttl_ms: int
     """Negative: none."""
     by_key: bool
+    is_uncommitted: bool = False
+    """Records of open and of aborted transactions are shown, too."""
 
     @classmethod
-    def of(cls, options: TopicOptions) -> "Look":
+    def of(cls, options: TopicOptions, is_uncommitted: bool = False) -> "Look":
         return cls(
-            options.wishes != "off", options.wishes == "all", options.message_ttl_ms, options.lease_order == "key"
+            options.wishes != "off",
+            options.wishes == "all",
+            options.message_ttl_ms,
+            options.lease_order == "key",
+            is_uncommitted,
         )
 
 
@@ -44,7 +50,8 @@ def observe(replica: Replica, offset: int, limit_offset: int, look: Look) -> tup
     """
     piece = replica.read(offset, READ_BYTES, limit_offset)
     if piece is None and offset < limit_offset:  # the end of a replay lies within a batch
-        piece = replica.read(offset, ONE_BATCH, replica.last_stable_offset)
+        end = replica.high_watermark if look.is_uncommitted else replica.last_stable_offset
+        piece = replica.read(offset, ONE_BATCH, end)
     if piece is None:
         # Damaged or compacted up to the end.
         return (Span(offset, limit_offset - 1, is_visible=False),) if offset < limit_offset else (), limit_offset
@@ -57,7 +64,7 @@ def observe(replica: Replica, offset: int, limit_offset: int, look: Look) -> tup
         if batch.base_offset > offset:
             _add(spans, Span(offset, batch.base_offset - 1, is_visible=False))
             offset = batch.base_offset
-        is_hidden = aborted.holds(batch) or batch.is_control
+        is_hidden = (aborted.holds(batch) and not look.is_uncommitted) or batch.is_control
         if is_hidden:
             _add(spans, Span(offset, batch.last_offset, is_visible=False))
         if batch.is_control:

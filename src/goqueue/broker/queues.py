@@ -5,12 +5,13 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
-from goqueue.broker.group_options import check_group_option, policy_of
+from goqueue.broker.group_options import ISOLATION, READ_UNCOMMITTED, START, check_group_option, policy_of
 from goqueue.broker.lane_rates import LaneRates, LaneStats
 from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
 from goqueue.broker.queue_lag import Measured, QueueLag, time_of
 from goqueue.broker.settling import measured_settle
+from goqueue.broker.starts import EARLIEST, LATEST, start_offset
 from goqueue.broker.topics import Topics
 from goqueue.machines.delivery import Deliveries
 from goqueue.machines.delivery_commands import (
@@ -38,7 +39,6 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.meters import Meters
 
-EARLIEST, LATEST = "earliest", "latest"
 READS_PER_TURN = 4
 """Of the log, of a mebibyte each, before others get their turn."""
 
@@ -201,12 +201,19 @@ class Queues:
         except GoQueueError as error:
             on_open(error.kept())
             return
-        start = self.options(place.group_id).get("start", start)
-        offset = replica.start_offset if start == EARLIEST else replica.high_watermark
+        offset = start_offset(replica, self.options(place.group_id).get(START, start), self._clock.now_ms())
         if at is not None:
             offset = max(replica.start_offset, min(at, replica.high_watermark))
         command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
         self.submit(place.group_id, command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
+
+    def _end(self, place: Place, replica: Replica) -> int:
+        """As far as the group may see: mostly to the first record whose transaction is open."""
+        is_uncommitted = self.options(place.group_id).get(ISOLATION) == READ_UNCOMMITTED
+        return replica.high_watermark if is_uncommitted else replica.last_stable_offset
+
+    def _look(self, place: Place, replica: Replica) -> Look:
+        return Look.of(replica.options, self.options(place.group_id).get(ISOLATION) == READ_UNCOMMITTED)
 
     def check_is_queue(self, group_id: str) -> None:
         """Refused: the group is of another kind."""
@@ -222,8 +229,7 @@ class Queues:
         """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
         replica = self._topics.replica(place.topic, place.partition)
         coordinator, machine = self.of(place.group_id)
-        look = Look.of(replica.options)
-        limit_offset = replica.last_stable_offset
+        look, limit_offset = self._look(place, replica), self._end(place, replica)
         if replica.start_offset and self._knows_less(place, replica):
             coordinator.submit(Observe(place, (), 0, replica.start_offset))
         for _ in range(READS_PER_TURN):
@@ -254,7 +260,7 @@ class Queues:
     def is_behind(self, place: Place, replica: Replica) -> bool:
         """There is more to observe, and room for it; of a replay only if nothing is ready before that."""
         machine = self.of(place.group_id).machine
-        if machine.observed_end(place) < replica.last_stable_offset and machine.observe_room(place) > 0:
+        if machine.observed_end(place) < self._end(place, replica) and machine.observe_room(place) > 0:
             return True
         return not machine.has_ready(place) and any(offset < end for _, offset, end in machine.replays(place))
 
@@ -352,7 +358,7 @@ class Queues:
             measure.waiting + measure.held,
             measure.dead,
             measure.replaying,
-            max(0, replica.last_stable_offset - measure.end_offset),
+            max(0, self._end(place, replica) - measure.end_offset),
             None if oldest_ms is None else max(0, self._clock.now_ms() - oldest_ms),
         )
 

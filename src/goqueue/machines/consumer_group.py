@@ -171,20 +171,20 @@ class ConsumerGroup:
         reply = ConsumerHeartbeatReply(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._interval_ms(member),
+            heartbeat_interval_ms=self._interval_ms(member, command.heartbeat_ms or self._options.heartbeat_ms),
             assignment=member.assigned if is_told else None,
             member=member,
         )
         return [*draft.facts(), draft.heard(member.member_id)], reply
 
-    def _interval_ms(self, member: ConsumerMember) -> int:
+    def _interval_ms(self, member: ConsumerMember, heartbeat_ms: int) -> int:
         """Members that have what they shall have are not hurried by others that have not."""
         options = self._options
 
         def affordable_ms(beating: int) -> int:
             return beating * 1000 // options.heartbeats_per_second_max
 
-        calm_ms = max(options.heartbeat_ms, affordable_ms(len(self._state.members)))
+        calm_ms = max(heartbeat_ms, affordable_ms(len(self._state.members)))
         if member.is_settled:
             return calm_ms
         return min(calm_ms, max(options.settling_heartbeat_ms, affordable_ms(len(self._state.unsettled))))

@@ -79,6 +79,8 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     client_host: str = ""
     session_ms: int = UNCHANGED
     """How long it may be silent; 0: as long as the options say. No Kafka client can ask for this or what follows."""
+    heartbeat_ms: int = 0
+    """The pause that its group asks of members that have what they shall have; 0: as the options say."""
     is_cooperative: bool | None = None
     """It wants to be asked before anything is taken from it, even while it is served; see `broker.members`."""
     has_leases: bool = False

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from goqueue.broker.groups import commands, consumer_commands, share_commands
+from goqueue.broker.groups import commands, share_commands
+from goqueue.broker.stored import CONSUMER_GROUPS
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import BROKER_NAMES, broker_values, type_of
@@ -42,7 +43,7 @@ def _all(request: Request) -> Iterator[Option]:
 
 
 def _groups() -> Iterator[Option]:
-    classic, consumer = commands.GroupOptions(), consumer_commands.ConsumerGroupOptions()
+    classic, consumer = commands.GroupOptions(), CONSUMER_GROUPS
     share = share_commands.ShareGroupOptions()
     for name, value, words in (
         ("group.min.session.timeout.ms", classic.session_ms_min, "Shortest session of a classic member."),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.broker.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.broker.groups import consumer_commands, new_member_id
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -24,6 +25,7 @@ def handle_heartbeat(request: Request) -> None:
     is_join = message.member_epoch == consumer_commands.JOIN_EPOCH
     if not member_id and is_join and request.version < OWN_MEMBER_ID_FROM:
         member_id = new_member_id(request.header.client_id or "")
+    options = request.broker.queues.options(message.group_id)
     command = consumer_commands.ConsumerHeartbeat(
         group_id=message.group_id,
         member_id=member_id,
@@ -37,6 +39,8 @@ def handle_heartbeat(request: Request) -> None:
         owned=owned,
         client_id=request.header.client_id or "",
         client_host=request.connection.host,
+        session_ms=int(options.get(CONSUMER_SESSION_MS, 0)),
+        heartbeat_ms=int(options.get(CONSUMER_HEARTBEAT_MS, 0)),
     )
 
     def answer(reply: Any) -> None:

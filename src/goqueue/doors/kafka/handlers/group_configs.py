@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.broker.group_options import (
+    ALL_OPTIONS,
+    CONSUMER_HEARTBEAT_MS,
+    CONSUMER_SESSION_MS,
     HEARTBEAT_MS,
+    ISOLATION,
     MEMBER_TIMES_MS,
+    READ_COMMITTED,
     SESSION_MS,
     SHARED_WITH_TOPICS,
     START,
@@ -13,24 +18,34 @@ from goqueue.broker.group_options import (
 )
 from goqueue.broker.groups import share_commands
 from goqueue.broker.queues import LATEST
+from goqueue.broker.stored import CONSUMER_GROUPS
 from goqueue.broker.topics import Result, code_of
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidOption
 from goqueue.model.kept_options import OptionType
+from goqueue.model.option_words import OPTION_WORDS
 from goqueue.model.topics import OPTION_NAMES
 
 KAFKA_NAMES = {
+    CONSUMER_SESSION_MS: CONSUMER_SESSION_MS,
+    CONSUMER_HEARTBEAT_MS: CONSUMER_HEARTBEAT_MS,
     "share.auto.offset.reset": START,
     "share.heartbeat.interval.ms": HEARTBEAT_MS,
     "share.session.timeout.ms": SESSION_MS,
     "share.record.lock.duration.ms": "lease.ms",
     "share.delivery.count.limit": "attempts.max",
+    "share.isolation.level": ISOLATION,
 }
-ISOLATION = "share.isolation.level"
-READ_COMMITTED = "read_committed"
-"""The only level there is: what was aborted is nobody's job to do."""
+WORDS = {
+    START: "Where the group begins in a new partition: earliest, latest, or by_duration: and how long ago.",
+    ISOLATION: "Whether the group sees records of open and aborted transactions (read_uncommitted) or not.",
+    SESSION_MS: "How long a member of a share group may be silent.",
+    HEARTBEAT_MS: "Pause between the heartbeats of a member of a share group.",
+    CONSUMER_SESSION_MS: "How long a member of a consumer group (KIP-848) may be silent.",
+    CONSUMER_HEARTBEAT_MS: "Pause between the heartbeats of a member of a consumer group (KIP-848).",
+}
 OWN_NAMES = tuple(name for name in SHARED_WITH_TOPICS if name not in KAFKA_NAMES.values())
 
 
@@ -51,19 +66,24 @@ def group_options(request: Request, group_id: str) -> list[Option]:
         default = _default(request, own)
         chosen = [Chosen(name, options[own], Source.GROUP)] if own in options else []
         kind = OptionType.INT if default.isdigit() else OptionType.STRING
-        found.append(Option(name, kind, [*chosen, Chosen(name, default, Source.DEFAULT)]))
-    found.append(
-        Option(ISOLATION, OptionType.STRING, [Chosen(ISOLATION, READ_COMMITTED, Source.DEFAULT)], is_read_only=True)
-    )
+        words = WORDS.get(own) or OPTION_WORDS[own]
+        found.append(Option(name, kind, [*chosen, Chosen(name, default, Source.DEFAULT)], words))
     return found
 
 
 def _default(request: Request, name: str) -> str:
     if name == START:
         return LATEST
+    if name == ISOLATION:
+        return READ_COMMITTED
     if name in MEMBER_TIMES_MS:
-        members = share_commands.ShareGroupOptions()
-        return str(members.session_ms if name == SESSION_MS else members.heartbeat_ms)
+        share = share_commands.ShareGroupOptions()
+        return {
+            SESSION_MS: str(share.session_ms),
+            HEARTBEAT_MS: str(share.heartbeat_ms),
+            CONSUMER_SESSION_MS: str(CONSUMER_GROUPS.session_ms),
+            CONSUMER_HEARTBEAT_MS: str(CONSUMER_GROUPS.heartbeat_ms),
+        }[name]
     return str(getattr(request.broker.topics.defaults, OPTION_NAMES[name]))
 
 
@@ -89,10 +109,9 @@ def change_group(request: Request, change: GroupChange, on_result: Callable[[Res
 def _own_changes(change: GroupChange) -> dict[str, str | None]:
     changes: dict[str, str | None] = {}
     for name, text in change.changes.items():
-        if name != ISOLATION:
-            changes[KAFKA_NAMES.get(name, name)] = text
-        elif text not in (None, READ_COMMITTED):
-            raise InvalidOption(f"{ISOLATION} is {text!r}, but only {READ_COMMITTED} is possible")
+        own = KAFKA_NAMES.get(name, name)
+        if text is not None or own in ALL_OPTIONS:  # to take back what does not exist is no error
+            changes[own] = text
     return changes
 
 

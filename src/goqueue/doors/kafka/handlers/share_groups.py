@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS
+from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
 from goqueue.broker.groups import commands, share_commands
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -119,7 +119,9 @@ def _assignment(request: Request, assignment: Any) -> wire.DescribedShareAssignm
 
 def is_kept(request: Request, group_id: str) -> bool:
     """Members or not, there is something to know about this share group."""
-    return not request.broker.groups.is_stream(group_id) and has_deliveries(request, group_id)
+    queues = request.broker.queues
+    is_known = bool(queues.places(group_id)) or any(not is_of_consumers(name) for name in queues.options(group_id))
+    return is_known and not request.broker.groups.is_stream(group_id)
 
 
 def has_deliveries(request: Request, group_id: str) -> bool:
@@ -130,5 +132,5 @@ def has_deliveries(request: Request, group_id: str) -> bool:
 
 def listed_without_members(request: Request, known: set[str]) -> list[ListedGroup]:
     """Groups that are kept and are not among the `known` ones."""
-    found = set(request.broker.queues.groups()) - known
+    found = {name for name in set(request.broker.queues.groups()) - known if is_kept(request, name)}
     return [ListedGroup(name, commands.SHARE, EMPTY, commands.SHARE) for name in sorted(found)]
