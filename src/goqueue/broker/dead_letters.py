@@ -21,7 +21,7 @@ from goqueue.machines.delivery_commands import DeadLetter, DeadLettersWritten, L
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
-from goqueue.records.batch import HEADER_BYTES
+from goqueue.records.batch import HEADER_BYTES, Codec
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.dead_letters import (
     ATTEMPTS,
@@ -139,7 +139,16 @@ class DeadLetterWriter:
         if not records:  # retention was faster
             self._settle(place, letters)
             return
-        keeper, appended = self._publisher.publish(name, partition, memoryview(build_batch(records)))
+        made = build_batch(records)
+        if len(made) > bytes_max:  # it came compressed, and need not fit in any other way
+            made = build_batch(records, codec=Codec.ZSTD)
+        if len(made) > bytes_max:
+            self.publish_errors += 1
+            where = {"topic": place.topic, "partition": place.partition, "offset": written[0].offset}
+            events.error("dead letter left out: too large", **where, bytes=len(made), limit=bytes_max)
+            self._settle(place, letters)
+            return
+        keeper, appended = self._publisher.publish(name, partition, memoryview(made))
 
         def reached() -> None:
             if keeper.failure is not None:
@@ -162,7 +171,7 @@ class DeadLetterWriter:
         there = [each.offset for each in letters if each.offset >= replica.start_offset]
         runs = [LeasedRun(offset, offset, 0, 0) for offset in there]
         slices = read_slices(replica, runs, READ_BYTES)
-        found, unreadable = self._records.read(replica, slices)
+        found, unreadable, not_reached = self._records.read(replica, slices)
         for run in unreadable:
             events.error("dead letter unreadable", topic=place.topic, partition=place.partition, offset=run.first)
         by_offset = {each.offset: each for each in letters}
@@ -179,7 +188,7 @@ class DeadLetterWriter:
             taken.append(by_offset[record.offset])
         if len(taken) < len(found):
             return records, taken, taken
-        left_out = {run.first for run in slices.left_out}
+        left_out = {run.first for run in (*slices.left_out, *not_reached)}
         return records, taken, [each for each in letters if each.offset not in left_out]
 
     def _note(self, place: Place, written: Mapping[int, DeadLetter], where: str) -> None:

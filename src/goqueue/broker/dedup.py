@@ -11,15 +11,15 @@ from typing import NamedTuple, Protocol
 
 from goqueue.broker.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.observe import Aborted
+from goqueue.broker.opening import open_published
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.topics import Topics
-from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
-from goqueue.model.topics import Image, Topic
+from goqueue.model.topics import Image, Topic, TopicOptions
 from goqueue.records.batch import Batch, split
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
+from goqueue.records.portions import portions
 from goqueue.records.wishes import DEDUP_ID, dedup_id, mentions_wishes
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
@@ -117,17 +117,16 @@ class Deduplication:
         key = ids.key(given, record_key)
         return key, ids.known.get(key)
 
-    def look(self, topic: str, partition: int, batch: Batch, stands_at: Appended | None) -> Looked:
+    def look(
+        self, topic: str, partition: int, batch: Batch, options: TopicOptions, stands_at: Appended | None
+    ) -> Looked:
         """`stands_at`: this very batch was sent before and is there. InvalidWish: an id that is none."""
         ids = self._ids.get(topic)
         if ids is None:
             return NOTHING
         self._refresh(topic, ids)
         looked = Looked({}, {})
-        try:
-            records = decode(batch)
-        except GoQueueError as error:
-            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from error
+        records = open_published(batch, options)
         shift = None if stands_at is None else stands_at.base_offset - batch.base_offset
         for record in records:
             given = dedup_id(record.headers) if record.headers else None
@@ -253,18 +252,22 @@ class Deduplication:
 
 def _known(ids: _Ids, batch: Batch, replica: Replica, partition: int, now_ms: int) -> Iterator[tuple[bytes, Known]]:
     try:
-        records: Iterable[DecodedRecord] = decode(batch)
+        for portion in portions(batch):
+            for record in portion.records:
+                given = _id_of(record.headers)
+                if given is not None:
+                    yield ids.key(given, record.key), _known_as(record, replica, partition, now_ms)
     except GoQueueError:
-        return  # its producer filled it with nonsense
-    for record in records:
-        given = _id_of(record.headers)
-        if given is not None:
-            place, published_ms = (partition, record.offset), min(record.timestamp, now_ms)
-            about = dict(record.headers)
-            if SCHEDULED_AS in about:  # under this name its producer knows it
-                place = _place(about[SCHEDULED_AS]) or place
-                published_ms = min(_number(about.get(PUBLISHED_AT)) or published_ms, now_ms)
-            yield ids.key(given, record.key), Known(*place, published_ms, replica)
+        return  # its producer filled the rest with nonsense
+
+
+def _known_as(record: DecodedRecord, replica: Replica, partition: int, now_ms: int) -> Known:
+    place, published_ms = (partition, record.offset), min(record.timestamp, now_ms)
+    about = dict(record.headers)
+    if SCHEDULED_AS in about:  # under this name its producer knows it
+        place = _place(about[SCHEDULED_AS]) or place
+        published_ms = min(_number(about.get(PUBLISHED_AT)) or published_ms, now_ms)
+    return Known(*place, published_ms, replica)
 
 
 def _id_of(headers: Headers) -> bytes | None:

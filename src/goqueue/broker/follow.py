@@ -1,10 +1,12 @@
-"""Following a topic as it grows. The log is the buffer: a slow reader reads later, and nothing is kept for it."""
+"""Following a topic as it grows. The log is the buffer: a slow reader reads later, and no more is kept for it than the
+piece of the log that it is in.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from goqueue.broker.filters import RecordFilter
-from goqueue.broker.scan import read_piece
+from goqueue.broker.scan import Reader
 from goqueue.broker.topics import Replica, Topics
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image
@@ -38,6 +40,8 @@ class Follower:
         self._filter = filter
         self.positions = dict(positions)
         self._replicas: dict[int, Replica] = {}
+        self._readers: dict[int, Reader] = {}
+        """Those that are in the middle of a piece of their log."""
         self._next = 0
         self._waiting: Callable[[bool], None] | None = None
         self._timer: Timer | None = None
@@ -80,11 +84,16 @@ class Follower:
             raise GoQueueError(f"topic {self._topic.name!r} was deleted")
         offset = self.positions[partition]
         first = max(offset, replica.start_offset)
-        piece = read_piece(replica, first, replica.last_stable_offset)
-        if piece is None:
+        reader = self._readers.pop(partition, None)
+        if reader is None or first > offset:
+            reader = Reader(replica, first, replica.last_stable_offset)
+        records = reader.take()
+        if records is None:
             self.positions[partition] = first
             return Piece(partition, [], first, first - offset) if first > offset else None
-        records, self.positions[partition] = piece
+        self.positions[partition] = reader.offset
+        if reader.holds_piece:
+            self._readers[partition] = reader
         chosen = records if self._filter.is_empty else [each for each in records if self._filter.matches(each)]
         return Piece(partition, chosen, first, first - offset)
 

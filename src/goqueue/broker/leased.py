@@ -1,17 +1,16 @@
 """From leased offsets to what a consumer gets: whole batches as bytes, or the records themselves."""
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from goqueue.broker.open_batches import OpenBatches, Turn
 from goqueue.machines.delivery_commands import LeasedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Batch, split
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
 from goqueue.replica.replica import Replica, Slice
 
-RECORD_BATCHES_KEPT = 64
-BATCH_BYTES_KEPT = 256 * 1024
 ONE_BATCH = 1
 
 Leased: TypeAlias = tuple[DecodedRecord, LeasedRun]
@@ -72,53 +71,74 @@ def _pieces(replica: Replica, offset: int, last: int, bytes_max: int) -> Iterato
         bytes_max = max(ONE_BATCH, bytes_max - piece.length)
 
 
-class LeasedRecords:
-    """Decoded batches are kept for a while: who takes one record at a time opens each batch once, not a hundred
-    times.
+class ReadLeases(NamedTuple):
+    records: list[Leased]
+    """In the order of offsets. Offsets without a record are left out."""
+    unreadable: list[LeasedRun]
+    """Damaged by its producer before it was signed, or too large to be unpacked."""
+    not_reached: list[LeasedRun]
+    """More than one turn would have been needed to unpack it. The first record is read in any case: whoever asks must
+    get somewhere.
     """
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Replica, int], Sequence[DecodedRecord]] = OrderedDict()
+    @property
+    def is_empty(self) -> bool:
+        return not self.records and not self.unreadable
 
-    def read(self, replica: Replica, leased: LeasedSlices) -> tuple[list[Leased], list[LeasedRun]]:
-        """Records in the order of offsets, and what cannot be read: damaged by its producer before it was signed.
-        Offsets without a record are left out.
-        """
-        found: list[Leased] = []
-        unreadable: list[LeasedRun] = []
+
+class LeasedRecords:
+    """Who takes one record at a time opens each batch once, not a hundred times."""
+
+    def __init__(self) -> None:
+        self._batches = OpenBatches()
+
+    def read(self, replica: Replica, leased: LeasedSlices) -> ReadLeases:
+        read = ReadLeases([], [], [])
         runs = deque(leased.runs)
+        turn = Turn()
         for piece in leased.slices:
             for batch in split(piece.view()):
                 while runs and runs[0].last < batch.base_offset:
                     runs.popleft()
                 if not runs or runs[0].first > batch.last_offset:
                     continue
-                try:
-                    records = self._records(replica, batch)
-                except GoQueueError:
-                    unreadable.extend(_within(runs, batch))
-                    continue
-                for record in records:
-                    while runs and runs[0].last < record.offset:
-                        runs.popleft()
-                    if runs and runs[0].first <= record.offset:
-                        found.append((record, runs[0]))
-        return found, unreadable
+                if turn.is_over and not read.is_empty:
+                    read.not_reached.extend(_within(runs, batch.base_offset, batch.last_offset))
+                else:
+                    self._read_batch(replica, batch, runs, read, turn)
+        return read
 
-    def _records(self, replica: Replica, batch: Batch) -> Sequence[DecodedRecord]:
-        key = (replica, batch.base_offset)
-        records = self._kept.get(key)
-        if records is None:
-            records = decode(batch)
-            if batch.size <= BATCH_BYTES_KEPT and batch.record_count > 1:
-                self._kept[key] = records
-                if len(self._kept) > RECORD_BATCHES_KEPT:
-                    self._kept.popitem(last=False)
-        return records
+    def _read_batch(
+        self, replica: Replica, batch: Batch, runs: "deque[LeasedRun]", read: ReadLeases, turn: Turn
+    ) -> None:
+        wanted = max(runs[0].first, batch.base_offset)
+        opened = self._batches.open(replica, batch, wanted)
+        while True:
+            for record in opened.records:
+                while runs and runs[0].last < record.offset:
+                    runs.popleft()
+                if runs and runs[0].first <= record.offset:
+                    read.records.append((record, runs[0]))
+            if opened.is_at_end or not runs or runs[0].first > batch.last_offset or _all_given(runs, opened.end, batch):
+                return
+            if turn.is_over and not read.is_empty:
+                read.not_reached.extend(_within(runs, max(wanted, opened.end), batch.last_offset))
+                return
+            try:
+                opened.go_on(turn)
+            except GoQueueError:
+                read.unreadable.extend(_within(runs, max(wanted, opened.end), batch.last_offset))
+                return
 
 
-def _within(runs: Iterable[LeasedRun], batch: Batch) -> Iterator[LeasedRun]:
+def _all_given(runs: Iterable[LeasedRun], end: int, batch: Batch) -> bool:
+    """Whether nothing of `batch` from `end` on is leased."""
+    return next(_within(runs, end, batch.last_offset), None) is None
+
+
+def _within(runs: Iterable[LeasedRun], first: int, last: int) -> Iterator[LeasedRun]:
     for run in runs:
-        if run.first > batch.last_offset:
+        if run.first > last:
             return
-        yield run._replace(first=max(run.first, batch.base_offset), last=min(run.last, batch.last_offset))
+        if run.last >= first:
+            yield run._replace(first=max(run.first, first), last=min(run.last, last))

@@ -5,16 +5,17 @@ wish, or where the topic asks for something of every record (a time to live, ord
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from goqueue.broker.open_batches import OpenBatches, Turn
 from goqueue.machines.delivery_commands import NEVER, NO_KEY, Span
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lanes import Lane
 from goqueue.model.topics import UNLIMITED, TopicOptions
 from goqueue.records.batch import Batch, split
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
 from goqueue.records.wishes import batch_lane, hash_key, lane_and_expiry, mentions_wishes
 from goqueue.replica.replica import Replica
 
@@ -44,10 +45,13 @@ class Look(NamedTuple):
         )
 
 
-def observe(replica: Replica, offset: int, limit_offset: int, look: Look) -> tuple[tuple[Span, ...], int]:
-    """Spans that tile the log from `offset` on, and where they end: at `limit_offset` (which is not observed), or
-    earlier if there is much. The last span may say more.
+def observe(
+    replica: Replica, bounds: tuple[int, int], look: Look, batches: OpenBatches, turn: Turn
+) -> tuple[tuple[Span, ...], int]:
+    """Spans that tile the log from the first offset of `bounds` on, and where they end: at the second (which is not
+    observed), or earlier if there is much. The last span may say more.
     """
+    offset, limit_offset = bounds
     piece = replica.read(offset, READ_BYTES, limit_offset)
     if piece is None and offset < limit_offset:  # the end of a replay lies within a batch
         end = replica.high_watermark if look.is_uncommitted else replica.last_stable_offset
@@ -70,9 +74,9 @@ def observe(replica: Replica, offset: int, limit_offset: int, look: Look) -> tup
         if batch.is_control:
             aborted.ended(batch)
         elif not is_hidden:
-            for span in _spans(batch, look):
-                if span.last >= offset:
-                    _add(spans, span if span.first >= offset else span._replace(first=offset))
+            offset = _observe_batch(replica, batch, offset, look, batches, turn, spans)
+            if offset < batch.next_offset or turn.is_over:
+                return tuple(spans), min(offset, next_offset)
         offset = batch.next_offset
     if offset < next_offset:
         _add(spans, Span(offset, next_offset - 1, is_visible=False))
@@ -103,31 +107,43 @@ def _add(spans: list[Span], span: Span) -> None:
         spans.append(span)
 
 
-def _spans(batch: Batch, look: Look) -> Iterator[Span]:
+def _observe_batch(
+    replica: Replica, batch: Batch, offset: int, look: Look, batches: OpenBatches, turn: Turn, spans: list[Span]
+) -> int:
+    """Add what there is from `offset` on. Where that ends: behind the batch, or behind some of its records if there is
+    much in it.
+    """
     lane = batch_lane(batch)
-    whole = Span(batch.base_offset, batch.last_offset, Lane.NORMAL if lane is None else lane)
+    whole = Span(offset, batch.last_offset, Lane.NORMAL if lane is None else lane)
     needs_records = look.by_key or look.ttl_ms != UNLIMITED or not batch.is_dense
     if not needs_records and not (look.wishes and mentions_wishes(batch, look.opens_compressed)):
-        yield whole
-        return
-    try:
-        records = decode(batch)
-    except GoQueueError:  # delivered all the same: its consumer shall see what there is
-        yield whole
-        return
-    yield from _record_spans(batch, records, look, lane)
+        _add(spans, whole)
+        return batch.next_offset
+    opened = batches.open(replica, batch, offset)
+    reached = offset
+    while True:
+        for record in opened.records:
+            if record.offset >= reached:
+                if record.offset > reached:
+                    _add(spans, Span(reached, record.offset - 1, is_visible=False))
+                _add(spans, _record_span(record, look, lane))
+                reached = record.offset + 1
+        if opened.is_at_end:
+            if reached < batch.next_offset:
+                _add(spans, Span(reached, batch.last_offset, is_visible=False))
+            return batch.next_offset
+        if turn.is_over and reached > offset:
+            return reached
+        try:
+            opened.go_on(turn)
+        except GoQueueError:  # delivered all the same: its consumer shall see what there is
+            _add(spans, whole._replace(first=reached))
+            return batch.next_offset
 
 
-def _record_spans(batch: Batch, records: Sequence[DecodedRecord], look: Look, lane: int | None) -> Iterator[Span]:
-    offset = batch.base_offset
-    for record in records:
-        if record.offset > offset:
-            yield Span(offset, record.offset - 1, is_visible=False)
-        own_lane, expires_at_ms = lane_and_expiry(record.headers)
-        if expires_at_ms == NEVER and look.ttl_ms != UNLIMITED:
-            expires_at_ms = max(record.timestamp, 0) + look.ttl_ms
-        key_hash = hash_key(record.key) if look.by_key and record.key is not None else NO_KEY
-        yield Span(record.offset, record.offset, own_lane if lane is None else lane, expires_at_ms, key_hash)
-        offset = record.offset + 1
-    if offset < batch.next_offset:
-        yield Span(offset, batch.last_offset, is_visible=False)
+def _record_span(record: DecodedRecord, look: Look, lane: int | None) -> Span:
+    own_lane, expires_at_ms = lane_and_expiry(record.headers)
+    if expires_at_ms == NEVER and look.ttl_ms != UNLIMITED:
+        expires_at_ms = max(record.timestamp, 0) + look.ttl_ms
+    key_hash = hash_key(record.key) if look.by_key and record.key is not None else NO_KEY
+    return Span(record.offset, record.offset, own_lane if lane is None else lane, expires_at_ms, key_hash)

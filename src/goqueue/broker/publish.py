@@ -8,6 +8,7 @@ from goqueue.broker.dedup import Deduplication, Known, Looked, Twinned
 from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
+from goqueue.broker.opening import open_published
 from goqueue.broker.record_rules import check_records
 from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics, code_of
@@ -25,7 +26,6 @@ from goqueue.records.batch import (
     check_batch,
 )
 from goqueue.records.control import build_kept_free
-from goqueue.records.decode import decode
 from goqueue.records.rewrite import rebuild_batch
 from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
@@ -251,7 +251,9 @@ class Publisher:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
         now_ms, place = self._clock.now_ms(), (topic, partition)
         looked = (
-            self._dedup.look(topic, partition, batch, replica.find_sent(batch)) if replica.options.dedup_ms else NONE
+            self._dedup.look(topic, partition, batch, replica.options, replica.find_sent(batch))
+            if replica.options.dedup_ms
+            else NONE
         )
         before = _all_before(batch, partition, looked)
         if before is not None:
@@ -288,7 +290,8 @@ class Publisher:
         for one in delayed:
             check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)
         waiting = {one.record.offset for one in delayed}
-        others = [each for each in decode(batch) if each.offset not in waiting and each.offset not in twins]
+        records = open_published(batch, replica.options)
+        others = [each for each in records if each.offset not in waiting and each.offset not in twins]
         return check_batch(memoryview(rebuild_batch(batch, others) if others else build_kept_free(batch)))
 
 

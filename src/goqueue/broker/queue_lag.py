@@ -2,9 +2,12 @@
 
 from typing import NamedTuple
 
+from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import split
-from goqueue.records.decode import decode
+from goqueue.records.portions import find_record
 from goqueue.replica.replica import Replica
+
+TIME_BYTES_MAX = 1024 * 1024
 
 
 class QueueLag(NamedTuple):
@@ -40,6 +43,9 @@ def time_of(replica: Replica, offset: int) -> int | None:
         return None
     for batch in split(piece.view()):
         if not batch.is_control:
-            times = [record.timestamp for record in decode(batch) if record.offset >= offset]
-            return times[0] if times else batch.max_timestamp
+            try:
+                record = find_record(batch, offset, max_bytes=TIME_BYTES_MAX)
+            except GoQueueError:  # much to unpack for a time that its header tells nearly as well
+                return batch.base_timestamp
+            return batch.max_timestamp if record is None else record.timestamp
     return None

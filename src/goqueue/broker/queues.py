@@ -9,6 +9,7 @@ from goqueue.broker.group_options import ISOLATION, READ_UNCOMMITTED, START, che
 from goqueue.broker.lane_rates import LaneRates, LaneStats
 from goqueue.broker.noting import Journeys, note_delivery
 from goqueue.broker.observe import Look, observe
+from goqueue.broker.open_batches import OpenBatches, Turn
 from goqueue.broker.queue_lag import Measured, QueueLag, time_of
 from goqueue.broker.settling import measured_settle
 from goqueue.broker.starts import EARLIEST, LATEST, start_offset
@@ -77,6 +78,7 @@ class Queues:
         self._watchers: dict[str, dict[Callable[[], None], None]] = {}
         self._watchers_are_due = False
         self._rates = LaneRates()
+        self._batches = OpenBatches()
         for group in self._groups:
             group.coordinator.after_apply = partial(self._applied, group)
 
@@ -232,14 +234,15 @@ class Queues:
         look, limit_offset = self._look(place, replica), self._end(place, replica)
         if replica.start_offset and self._knows_less(place, replica):
             coordinator.submit(Observe(place, (), 0, replica.start_offset))
+        turn = Turn()
         for _ in range(READS_PER_TURN):
             offset = max(machine.observed_end(place), replica.start_offset)
-            if offset >= limit_offset or machine.observe_room(place) <= 0:
+            if offset >= limit_offset or machine.observe_room(place) <= 0 or turn.is_over:
                 break
-            spans, next_offset = observe(replica, offset, limit_offset, look)
+            spans, next_offset = observe(replica, (offset, limit_offset), look, self._batches, turn)
             coordinator.submit(Observe(place, spans, next_offset, replica.start_offset))
         for _ in range(READS_PER_TURN):
-            self._observe_replays(place, replica, look)
+            self._observe_replays(place, replica, look, turn)
             if machine.has_ready(place):
                 break
         return replica
@@ -249,12 +252,13 @@ class Queues:
         machine = self.of(place.group_id).machine
         return machine.measure(place).start_offset < replica.start_offset or bool(machine.replays(place))
 
-    def _observe_replays(self, place: Place, replica: Replica, look: Look) -> None:
+    def _observe_replays(self, place: Place, replica: Replica, look: Look, turn: Turn) -> None:
         coordinator, machine = self.of(place.group_id)
         for window, offset, end in machine.replays(place):
             if offset < end:
                 first = max(offset, replica.start_offset)
-                spans, next_offset = observe(replica, first, end, look) if first < end else ((), end)
+                found = observe(replica, (first, end), look, self._batches, turn) if first < end else ((), end)
+                spans, next_offset = found
                 coordinator.submit(Observe(place, spans, next_offset, replica.start_offset, window))
 
     def is_behind(self, place: Place, replica: Replica) -> bool:

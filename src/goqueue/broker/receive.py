@@ -85,14 +85,16 @@ class Receiver:
 
     def read(self, leased: LeasedPlace, group_id: str) -> list[Leased]:
         """The records of what was leased, urgent ones first. What cannot be read is rejected: nobody could ever settle
-        it.
+        it. What would take too long to unpack is given back, as if it had not been leased: whoever asks next gets it.
         """
         assert leased.slices is not None
         assert leased.replica is not None
-        found, unreadable = self._records.read(leased.replica, leased.slices)
+        found, unreadable, not_reached = self._records.read(leased.replica, leased.slices)
+        place = Place(group_id, leased.topic, leased.partition)
         if unreadable:
-            place = Place(group_id, leased.topic, leased.partition)
             self.settle_runs(place, unreadable, leased.lease, How.REJECT, "unreadable")
+        if not_reached:
+            self.settle_runs(place, not_reached, leased.lease, How.UNDO)
         if len(leased.order) > 1:
             rank = {first: number for number, first in enumerate(leased.order)}
             found.sort(key=lambda one: rank.get(one[1].first, 0))

@@ -2,11 +2,11 @@
 the answer says which of them are bad.
 """
 
+from goqueue.broker.opening import read_published
 from goqueue.model.codes import Code
 from goqueue.model.refusal import InvalidRecords
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import Batch
-from goqueue.records.decode import decode
 
 NO_TIMESTAMP = -1
 COMPACT = "compact"
@@ -19,7 +19,7 @@ def check_records(batch: Batch, options: TopicOptions, now_ms: int) -> None:
     needs_key = COMPACT in options.cleanup_policy
     earliest_ms = now_ms - options.message_timestamp_before_max_ms
     latest_ms = now_ms + options.message_timestamp_after_max_ms
-    for record in decode(batch):
+    for record in read_published(batch, options):
         place = record.offset - batch.base_offset
         if needs_key and record.key is None:
             keyless[place] = "a compacted topic takes only records with a key"

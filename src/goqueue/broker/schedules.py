@@ -12,6 +12,7 @@ from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body
 from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
 from goqueue.broker.noting import Journeys, note_delay, note_due
+from goqueue.broker.opening import open_published
 from goqueue.broker.second_places import SecondPlaces
 from goqueue.broker.topics import Topics
 from goqueue.machines.delay import Delays
@@ -38,8 +39,9 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, TopicOptions
 from goqueue.records.batch import NO_PRODUCER, Batch, split
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
 from goqueue.records.partitioners import partition_for
+from goqueue.records.portions import portions
 from goqueue.records.wishes import NOW, read_wishes, without_delay
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
@@ -124,10 +126,7 @@ class Schedules:
         self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int, left_out: Container[int] = ()
     ) -> list[Delayed]:
         """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
-        try:
-            records = decode(batch)
-        except GoQueueError as error:
-            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from error
+        records = open_published(batch, options)
         holds = options.delay_order == HOLD_KEY
         found = []
         for record in records:
@@ -153,8 +152,9 @@ class Schedules:
             return []
         shift = appended.base_offset - batch.base_offset
         stored = [each for each in split(piece.view()) if not each.is_control]  # a place kept free holds no record
-        there = {record.offset - shift for each in stored for record in decode(each)}
-        lost = [each for each in decode(batch) if each.offset not in there and each.offset not in left_out]
+        there = {record.offset - shift for each in stored for portion in portions(each) for record in portion.records}
+        records = open_published(batch, replica.options)
+        lost = [each for each in records if each.offset not in there and each.offset not in left_out]
         return [Delayed(each, max(now_ms, read_wishes(each.headers, now_ms).deliver_at_ms)) for each in lost]
 
     def not_held(self, place: tuple[str, int]) -> None:

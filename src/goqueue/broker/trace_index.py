@@ -3,6 +3,7 @@ name, as bytes, and only batches that hold it are opened.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from goqueue.broker.schedules import Schedules
@@ -11,7 +12,7 @@ from goqueue.machines.delay_commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range
 from goqueue.records.batch import CODEC_MASK, Batch, split
-from goqueue.records.decode import decode
+from goqueue.records.portions import portions
 from goqueue.replica.replica import Replica, Slice
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.journeys import Note, Step
@@ -32,8 +33,12 @@ READ_COST = 32 * 1024
 LATELY = 256
 """Pieces."""
 SECOND_MS = 1000
-COMPRESSED_COST = 16
-"""A byte that must be decompressed counts as so many."""
+UNPACKED_COST = 4
+"""A byte that comes out of a compressed batch counts as so many, and"""
+RECORD_COST = 1024
+"""each of its records as so many more."""
+OPENED_COST_MAX = 4 * 1024 * 1024
+"""What may be opened in one go: ten milliseconds. The rest is not looked at."""
 
 WAITING_MAX = 1000
 """Delayed records that are looked at in one turn; the others have their trace when they are due."""
@@ -70,6 +75,8 @@ class TraceIndex:
         self._clock = clock
         self._any, self._more = Allowance(SEARCHED_PER_S), Allowance(MORE_PER_S)
         self._pieces = 0
+        self._opened_cost = 0
+        """Of compressed batches, in this go."""
         self._found_at: dict[tuple[str, int], int] = {}
         """By partition: how many pieces had come when a trace was found in it."""
         self._parents = parents
@@ -90,6 +97,7 @@ class TraceIndex:
                 _add(received, note, int(note.detail))
         self._any.fill(self._clock.now_ms())
         self._more.fill(self._clock.now_ms())
+        self._opened_cost = 0
         found: list[tuple[Spot, TraceParent]] = []
         for place, ranges in received.items():
             replica = self._topics.find_replica(*place)
@@ -152,20 +160,32 @@ class TraceIndex:
             is_compressed = batch.attributes & CODEC_MASK != 0
             if not is_compressed and not is_mentioned:
                 return  # the others of its producer are most likely alike
-            if is_compressed:
-                self._more.take(batch.size * COMPRESSED_COST)
             if not batch.is_control and (is_compressed or _NAME in bytes(batch.data)):
                 before = len(found)
-                found += self._parents_of(replica, batch)
+                with suppress(GoQueueError):  # whoever reads it is told; here it costs the traces of one batch
+                    found += self._parents_of(replica, batch, is_compressed)
                 if len(found) > before:
                     self._found_at[replica.place] = self._pieces
 
-    def _parents_of(self, replica: Replica, batch: Batch) -> Iterator[tuple[Spot, TraceParent]]:
+    def _parents_of(self, replica: Replica, batch: Batch, is_compressed: bool) -> Iterator[tuple[Spot, TraceParent]]:
         topic, partition = replica.place
-        for record in decode(batch):
-            parent = parent_of(record.headers)
-            if parent is not None:
-                yield Spot(topic, partition, record.offset), parent
+        offset = batch.base_offset
+        for portion in portions(batch) if self._may_open(is_compressed) else ():
+            for record in portion.records:
+                parent = parent_of(record.headers)
+                if parent is not None:
+                    yield Spot(topic, partition, record.offset), parent
+                offset = record.offset + 1
+            if is_compressed:
+                cost = portion.unpacked_bytes * UNPACKED_COST + len(portion.records) * RECORD_COST
+                self._more.take(cost)
+                self._opened_cost += cost
+                if not self._may_open(is_compressed):
+                    break
+        self.skipped += batch.next_offset - offset
+
+    def _may_open(self, is_compressed: bool) -> bool:
+        return not is_compressed or (self._more.is_there and self._opened_cost < OPENED_COST_MAX)
 
 
 def parent_of(headers: Iterable[tuple[str, bytes | None]]) -> TraceParent | None:

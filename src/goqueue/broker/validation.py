@@ -11,19 +11,19 @@ from goqueue.broker.dead_letters import dead_letters_of, make_dead_letter_topic
 from goqueue.broker.firing import record_bytes
 from goqueue.broker.formats.parsed import Parsed
 from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step
+from goqueue.broker.opening import open_published
 from goqueue.broker.publish import OFF, Appended, Batch, Held, Keeper, Publisher, Replica
 from goqueue.broker.schemas import Schemas
 from goqueue.broker.topics import Topics
-from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import SchemaMismatch
+from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.model.schemas import InvalidSchema, SchemaKind
 from goqueue.model.topics import DEFAULTS, TopicOptions
 from goqueue.records.batch import HEADER_BYTES, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.control import build_kept_free
 from goqueue.records.dead_letters import misfit_headers
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
 from goqueue.records.rewrite import rebuild_batch
 from goqueue.records.schema_framing import HEADER, LATEST, PREFIX_BYTES, named_schema
 from goqueue.runtime.clock import Clock
@@ -66,9 +66,9 @@ class Validation:
         """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
         started_s = self._clock.monotonic_s()
         try:
-            records = decode(batch)
-        except GoQueueError as error:
-            raise SchemaMismatch(str(error), code=Code.CORRUPT_MESSAGE) from error
+            records = open_published(batch, replica.options)
+        except Refused as error:
+            raise SchemaMismatch(str(error), code=error.code) from error
         faults = self._faults(records, topic, replica.options)
         self._meters.checks_took(topic, self._clock.monotonic_s() - started_s)
         self._meters.checked(topic, PASSED, len(records) - len(faults))

@@ -17,7 +17,8 @@ from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import split
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.portions import find_record
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.journeys import Note, Step
@@ -26,6 +27,8 @@ from goqueue.telemetry.trace_ids import Spot
 
 OUR_GROUPS = "gq."
 """Groups of our own have such names."""
+READ_BYTES_MAX = 16 * 1024 * 1024
+"""Of the batch of one record, unpacked: so much at once."""
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 _ENDS = {Step.ACKED, Step.DEAD_LETTERED, Step.EXPIRED, Step.REMOVED}
 
@@ -257,7 +260,8 @@ def read_record(replica: Replica, offset: int) -> DecodedRecord | None:
         return None
     for batch in split(piece.view()):
         if not batch.is_control and batch.base_offset <= offset <= batch.last_offset:
-            return next((record for record in decode(batch) if record.offset == offset), None)
+            record = find_record(batch, offset, max_bytes=READ_BYTES_MAX)
+            return record if record is not None and record.offset == offset else None
     return None
 
 

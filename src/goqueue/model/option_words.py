@@ -10,6 +10,7 @@ OPTION_WORDS: Mapping[str, str] = {
     "delete.retention.ms": "How long a tombstone stays readable after its first compaction.",
     "max.compaction.lag.ms": "Age at which a record is compacted, however little of the log is dirty.",
     "max.message.bytes": "Largest batch that is taken, as it was compressed.",
+    "max.unpacked.bytes": "Largest batch that is opened on publish, as it is without compression.",
     "message.timestamp.after.max.ms": "How far in the future the timestamp of a record may be.",
     "message.timestamp.before.max.ms": "How far in the past the timestamp of a record may be.",
     "message.timestamp.type": "Whose clock stamps records: the producer's (CreateTime) or ours (LogAppendTime).",

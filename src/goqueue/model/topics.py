@@ -24,6 +24,8 @@ class TopicOptions:
     delete_retention_ms: int = DAY_MS
     max_compaction_lag_ms: int = LONG_MAX
     max_message_bytes: int = 1024 * 1024 + 12
+    max_unpacked_bytes: int = 16 * 1024 * 1024
+    """What the records of one compressed batch may take, where a topic makes the broker look at them on publish."""
     message_timestamp_after_max_ms: int = LONG_MAX
     """How far in the future a record may say it is. Kafka's default is an hour; here a node whose clock is slow would
     refuse every good producer."""
@@ -91,6 +93,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 LOWEST: Mapping[str, float] = {
     "max_compaction_lag_ms": 1,
     "max_message_bytes": 1,
+    "max_unpacked_bytes": 1,
     "min_insync_replicas": 1,
     "retention_bytes": UNLIMITED,
     "retention_ms": UNLIMITED,
@@ -100,7 +103,12 @@ LOWEST: Mapping[str, float] = {
     "lease_ms": 1,
     "unacked_max": 1,
 }
-HIGHEST: Mapping[str, float] = {"min_cleanable_dirty_ratio": 1, "attempts_max": 200, "min_insync_replicas": INT_MAX}
+HIGHEST: Mapping[str, float] = {
+    "min_cleanable_dirty_ratio": 1,
+    "attempts_max": 200,
+    "max_unpacked_bytes": 64 * 1024 * 1024,
+    "min_insync_replicas": INT_MAX,
+}
 DEFAULTS = TopicOptions()
 _TYPES = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(TopicOptions)}
 

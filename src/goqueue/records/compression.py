@@ -1,13 +1,13 @@
 """The codecs of a batch, their output bounded before it is allocated: 10 kB of zstd may claim to be 300 MB.
 
-gzip and zstd are fed in slices too small to outgrow the room that is left, whatever they hold; lz4 gives its output
-in steps. Snappy states its length first and cannot exceed what its format allows, so that length is checked.
+All give their output in steps, so that who needs the first record need not unpack the rest, and who needs all can let
+others have their turn in between. Bare snappy cannot: it states its length first and cannot exceed what its format
+allows, so that length is checked.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import NamedTuple, Protocol
 
 import cramjam
 import lz4.frame  # type: ignore[import-untyped]
@@ -30,44 +30,18 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 SNAPPY_RATIO_MAX = 22
 """The densest snappy element turns 3 bytes into 64."""
 
-_LZ4_STEP_BYTES = 1024 * 1024  # without a step, lz4 takes nine times its output in memory
+STEP_BYTES = 256 * 1024
+"""About as much is unpacked in one step, but for bare snappy: a fraction of a millisecond."""
+
+_INPUT_BYTES = 16 * 1024
+"""gzip and lz4 copy what they have been given and have not used yet, at every step: so they are given little."""
 _GZIP_WBITS = zlib.MAX_WBITS | 16
 _ZSTD_SIZE_UNKNOWN = 2**64 - 1
-
-
-class _Decoder(Protocol):
-    """What the decompression objects of zlib and zstandard have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: memoryview, /) -> bytes: ...
-
-
-class _Stream(NamedTuple):
-    """How to read one codec: a slice of n bytes gives at most n * `ratio_max` bytes and one block more."""
-
-    new: Callable[[], _Decoder]
-    ratio_max: int
-    slice_bytes_min: int
-    slice_bytes_max: int
-    may_repeat: bool
-    """True: one stream may follow another, as gzip allows; elsewhere what follows is garbage."""
-
-
-_STREAMS = {
-    Codec.GZIP: _Stream(lambda: zlib.decompressobj(_GZIP_WBITS), 1032, 512, 4096, True),
-    Codec.ZSTD: _Stream(
-        lambda: zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj(),
-        32768,
-        64,
-        16384,
-        False,
-    ),
-}
+_ZSTD_BLOCK_BYTES = 128 * 1024
+"""A zstd block never holds more, and its header tells where the next one begins."""
+_ZSTD_BLOCK_HEADER_BYTES = 3
+_ZSTD_REPEATS = 1
+"""The type of a block that is one byte, repeated."""
 
 
 def compress(codec: Codec, data: Octets) -> bytes:
@@ -93,72 +67,116 @@ def decompress(codec: Codec, data: memoryview, max_bytes: int) -> bytes | memory
         if len(data) > max_bytes:
             raise _too_large(codec, max_bytes)
         return data
-    if codec is Codec.SNAPPY:
-        return _decompress_snappy(data, max_bytes)
-    if codec is Codec.LZ4:
-        return _decompress_lz4(data, max_bytes)
-    if codec is Codec.ZSTD:
-        _check_zstd_header(data, max_bytes)
-    return _decompress_stream(codec, data, max_bytes)
+    return b"".join(decompress_steps(codec, data, max_bytes))
 
 
-def _decompress_stream(codec: Codec, data: memoryview, max_bytes: int) -> bytes:
-    stream = _STREAMS[codec]
-    decoder = stream.new()
-    parts = []
-    room, position = max_bytes, 0
-    while position < len(data):
-        if decoder.eof:
-            if not stream.may_repeat:
-                raise _garbage(codec)
-            decoder = stream.new()
-        size = max(stream.slice_bytes_min, min(room // stream.ratio_max, stream.slice_bytes_max))
-        piece = data[position : position + size]
-        try:
-            part = decoder.decompress(piece)
-        except Exception as damage:
-            raise _corrupt(codec, damage) from damage
+def decompress_steps(codec: Codec, data: memoryview, max_bytes: int) -> Iterator[bytes | memoryview]:
+    """As `decompress`, a step at a time. What is wrong with the end of a stream is told when it is reached."""
+    room = max_bytes
+    for part in _STEPS[codec](data, max_bytes):
         room -= len(part)
         if room < 0:
             raise _too_large(codec, max_bytes)
-        parts.append(part)
-        position += len(piece) - len(decoder.unused_data)
+        if part:
+            yield part
+
+
+def _plain_steps(data: memoryview, max_bytes: int) -> Iterator[memoryview]:  # noqa: ARG001  whoever asks counts
+    for start in range(0, len(data), STEP_BYTES):
+        yield data[start : start + STEP_BYTES]
+
+
+def _gzip_steps(data: memoryview, max_bytes: int) -> Iterator[bytes]:  # noqa: ARG001
+    """One stream may follow another, as gzip allows."""
+    decoder = zlib.decompressobj(_GZIP_WBITS)
+    position = 0
+    while position < len(data):
+        if decoder.eof:
+            decoder = zlib.decompressobj(_GZIP_WBITS)
+        given: memoryview | bytes = data[position : position + _INPUT_BYTES]
+        position += len(given)
+        while True:
+            try:
+                part = decoder.decompress(given, STEP_BYTES)
+            except zlib.error as damage:
+                raise _corrupt(Codec.GZIP, damage) from damage
+            yield part
+            given = decoder.unconsumed_tail
+            if decoder.eof or not (given or part):  # it may hold some back without having input left
+                break
+        position -= len(decoder.unused_data)
     if not decoder.eof:
-        raise _cut(codec)
-    return b"".join(parts)
+        raise _cut(Codec.GZIP)
 
 
-def _decompress_lz4(data: memoryview, max_bytes: int) -> bytes:
+def _lz4_steps(data: memoryview, max_bytes: int) -> Iterator[bytes]:  # noqa: ARG001
     decoder = lz4.frame.LZ4FrameDecompressor()
-    parts = []
-    room = max_bytes
-    while not decoder.eof:
-        try:
-            part = decoder.decompress(data, max_length=min(room + 1, _LZ4_STEP_BYTES))
-        except Exception as damage:
-            raise _corrupt(Codec.LZ4, damage) from damage
-        room -= len(part)
-        if room < 0:
-            raise _too_large(Codec.LZ4, max_bytes)
-        if decoder.needs_input and not decoder.eof:
-            raise _cut(Codec.LZ4)
-        parts.append(part)
-        data = data[:0]  # the decoder keeps what it has not used
+    for position in range(0, len(data), _INPUT_BYTES):
+        if decoder.eof:
+            raise _garbage(Codec.LZ4)
+        given = data[position : position + _INPUT_BYTES]
+        while True:
+            try:
+                part = decoder.decompress(given, max_length=STEP_BYTES)
+            except Exception as damage:
+                raise _corrupt(Codec.LZ4, damage) from damage
+            yield part
+            given = data[:0]  # the decoder keeps what it has not used
+            if decoder.eof or decoder.needs_input:
+                break
+    if not decoder.eof:
+        raise _cut(Codec.LZ4)
     if decoder.unused_data:
         raise _garbage(Codec.LZ4)
-    return b"".join(parts)
 
 
-def _check_zstd_header(data: memoryview, max_bytes: int) -> None:
-    """Refuse at once what the frame itself declares too large; a frame that declares less than it holds is corrupt."""
+def _zstd_steps(data: memoryview, max_bytes: int) -> Iterator[bytes]:
+    header_bytes = _check_zstd_header(data, max_bytes)
+    decoder = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
+    for given in _zstd_blocks(data, header_bytes):
+        if decoder.eof:
+            raise _garbage(Codec.ZSTD)
+        try:
+            part = decoder.decompress(given)
+        except zstandard.ZstdError as damage:
+            raise _corrupt(Codec.ZSTD, damage) from damage
+        yield part
+    if not decoder.eof:
+        raise _cut(Codec.ZSTD)
+    if decoder.unused_data:
+        raise _garbage(Codec.ZSTD)
+
+
+def _zstd_blocks(data: memoryview, position: int) -> Iterator[memoryview]:
+    """So many blocks together as make one step: the decoder itself knows no limit to what it gives at once."""
+    start, blocks_left = 0, STEP_BYTES // _ZSTD_BLOCK_BYTES
+    while position + _ZSTD_BLOCK_HEADER_BYTES <= len(data):
+        header = int.from_bytes(data[position : position + _ZSTD_BLOCK_HEADER_BYTES], "little")
+        position += _ZSTD_BLOCK_HEADER_BYTES + (1 if header >> 1 & 3 == _ZSTD_REPEATS else header >> 3)
+        is_last = header & 1
+        if is_last:
+            break
+        blocks_left -= 1
+        if not blocks_left:
+            yield data[start:position]
+            start, blocks_left = position, STEP_BYTES // _ZSTD_BLOCK_BYTES
+    yield data[start:]
+
+
+def _check_zstd_header(data: memoryview, max_bytes: int) -> int:
+    """Where the header of the frame ends. What it declares too large is refused at once; a frame that declares less
+    than it holds is corrupt.
+    """
     try:
         frame = zstandard.get_frame_parameters(data)
+        header_bytes: int = zstandard.frame_header_size(data)
     except zstandard.ZstdError as damage:
         raise _corrupt(Codec.ZSTD, damage) from damage
     if frame.window_size > ZSTD_WINDOW_BYTES_MAX:
         raise BatchTooLarge(f"a ZSTD window of {frame.window_size} bytes, the limit is {ZSTD_WINDOW_BYTES_MAX}")
     if max_bytes < frame.content_size != _ZSTD_SIZE_UNKNOWN:
         raise _too_large(Codec.ZSTD, max_bytes)
+    return header_bytes
 
 
 def _compress_xerial(data: memoryview) -> bytes:
@@ -169,35 +187,34 @@ def _compress_xerial(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
+def _snappy_steps(data: memoryview, max_bytes: int) -> Iterator[bytes]:
     """Bare snappy as librdkafka writes it, or the blocks that Java's snappy library puts behind its magic."""
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        return _decompress_block(data, max_bytes)
+        yield _decompress_block(data, max_bytes, max_bytes)
+        return
     if len(data) < XERIAL_HEADER.size:
         raise CorruptBatch("the SNAPPY stream ends in its header")
     _, _, version_readable = XERIAL_HEADER.unpack_from(data)
     if version_readable > XERIAL_VERSION:
         raise CorruptBatch(f"SNAPPY framing version {version_readable}, only {XERIAL_VERSION} is known")
-    parts = []
     room, position = max_bytes, XERIAL_HEADER.size
     while position < len(data):
         start = position + XERIAL_LENGTH.size
         size = XERIAL_LENGTH.unpack_from(data, position)[0] if start <= len(data) else -1
         if not 0 <= size <= len(data) - start:
             raise CorruptBatch("a SNAPPY block does not fit its stream")
-        part = _decompress_block(data[start : start + size], room)
+        part = _decompress_block(data[start : start + size], max_bytes, room)
         room -= len(part)
-        parts.append(part)
+        yield part
         position = start + size
-    return b"".join(parts)
 
 
-def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
+def _decompress_block(block: memoryview, max_bytes: int, room: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > len(block) * SNAPPY_RATIO_MAX:
             raise CorruptBatch(f"{len(block)} bytes of SNAPPY cannot become {size}")
-        if size > max_bytes:
+        if size > room:
             raise _too_large(Codec.SNAPPY, max_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as damage:
@@ -217,4 +234,13 @@ def _garbage(codec: Codec) -> CorruptBatch:
 
 
 def _too_large(codec: Codec, max_bytes: int) -> BatchTooLarge:
-    return BatchTooLarge(f"{codec.name} batch holds more than {max_bytes} bytes")
+    return BatchTooLarge(f"the {codec.name} batch unpacks to more than {max_bytes} bytes")
+
+
+_STEPS: dict[Codec, Callable[[memoryview, int], Iterator[bytes | memoryview]]] = {
+    Codec.NONE: _plain_steps,
+    Codec.GZIP: _gzip_steps,
+    Codec.SNAPPY: _snappy_steps,
+    Codec.LZ4: _lz4_steps,
+    Codec.ZSTD: _zstd_steps,
+}

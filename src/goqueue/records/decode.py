@@ -72,14 +72,15 @@ def decode(
     objects_max = max_bytes * OBJECT_BYTES_PER_MAX
     if object_bytes(plain, batch.record_count, objects_max) > objects_max:
         raise BatchTooLarge(f"{batch!r}: its objects would take more than {objects_max} bytes")
-    records = _read(batch, plain)
+    records = read_records(batch, plain, batch.record_count)
     _check_offsets(batch, list(map(_offset_of, records)))
     return records
 
 
-def _read(batch: Batch, plain: bytes | memoryview) -> list[DecodedRecord]:
+def read_records(batch: Batch, plain: bytes | memoryview, record_count: int) -> list[DecodedRecord]:
+    """So many records of `batch` that stand in `plain`, and nothing else. Their offsets are not checked."""
     # The header as it was checked: the one in memory may have been placed elsewhere meanwhile.
-    header = HEADER.pack(*batch[:5], batch.attributes & ~CODEC_MASK, *batch[6:13])
+    header = HEADER.pack(*batch[:5], batch.attributes & ~CODEC_MASK, *batch[6:12], record_count)
     padded = b"".join((header, plain, _PADDING))
     reader = native_reader()
     try:

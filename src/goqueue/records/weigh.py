@@ -48,7 +48,7 @@ def _count_headers(records: bytes | memoryview, record_count: int) -> int:
     return total
 
 
-def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """The number there, and where it ends. IndexError: it goes beyond the data."""
     bits = shift = 0
     while True:

@@ -8,7 +8,14 @@ from goqueue.model.kept_options import KEPT_OPTIONS, OptionType
 from goqueue.model.option_words import OPTION_WORDS
 from goqueue.model.topics import DEFAULTS, OPTION_NAMES, Topic, TopicOptions, dotted, parse_option
 
-INTS = ("max.message.bytes", "min.insync.replicas", "segment.bytes", "attempts.max", "unacked.max")
+INTS = (
+    "max.message.bytes",
+    "max.unpacked.bytes",
+    "min.insync.replicas",
+    "segment.bytes",
+    "attempts.max",
+    "unacked.max",
+)
 LISTS = ("cleanup.policy",)
 TYPES: Mapping[type, OptionType] = {str: OptionType.STRING, int: OptionType.LONG, float: OptionType.DOUBLE}
 

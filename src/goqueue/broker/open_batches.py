@@ -1,0 +1,105 @@
+"""Batches that are being read some records at a time. Their places are kept: whoever comes back for the next records
+goes on, instead of unpacking a large batch from its beginning again and again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from goqueue.model.errors import GoQueueError
+from goqueue.records.batch import CODEC_MASK, Batch
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.portions import Portion, portions
+from goqueue.replica.replica import Replica
+
+TURN_BYTES = 2 * 1024 * 1024
+"""Unpacked bytes for which nobody else has to wait: a few milliseconds."""
+RECORD_COST = 256
+"""A record costs as much as unpacking so many bytes, however small it is."""
+BATCHES_KEPT = 64
+BYTES_KEPT = 32 * 1024 * 1024
+
+_NOTHING: Iterator[Portion] = iter(())
+
+
+class Turn:
+    """How much may still be unpacked before others have their turn. What never was compressed costs nothing: how much
+    of it is read was bounded by whoever read it.
+    """
+
+    def __init__(self, room: int = TURN_BYTES) -> None:
+        self.room = room
+
+    @property
+    def is_over(self) -> bool:
+        return self.room <= 0
+
+
+class OpenBatch:
+    """Invariant: `records` are neighbours, and those behind them are still to come from `_portions`."""
+
+    def __init__(self, batch: Batch, offset: int) -> None:
+        # Copied: the log's memory is not ours beyond this turn.
+        own = batch._replace(data=memoryview(bytes(batch.data)))
+        self._portions = portions(own, from_offset=offset)
+        self._is_compressed = batch.attributes & CODEC_MASK != 0
+        self._last_offset = batch.last_offset
+        self._packed_bytes = batch.size
+        self.begin = offset
+        """Nothing below it can be had any more."""
+        self.end = offset
+        """Everything below it has been read."""
+        self.records: Sequence[DecodedRecord] = ()
+        self._coming_bytes = 0
+        """Of a record that has not come whole."""
+        self.kept_bytes = batch.size
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.end > self._last_offset
+
+    def go_on(self, turn: Turn) -> None:
+        """To the next records, though there may be none yet. CorruptBatch, BatchTooLarge: the rest is unreadable."""
+        try:
+            portion = next(self._portions, None)
+        except GoQueueError:
+            self._portions = _NOTHING
+            raise
+        self.begin = self.end
+        if portion is None:
+            self.records, self.end = (), self._last_offset + 1
+            return
+        if self._is_compressed:
+            turn.room -= portion.unpacked_bytes + len(portion.records) * RECORD_COST
+        self.records = portion.records
+        self._coming_bytes += portion.unpacked_bytes
+        self.kept_bytes = self._packed_bytes + self._coming_bytes
+        if portion.records:
+            self._coming_bytes = 0
+            self.end = portion.records[-1].offset + 1
+            if self.is_at_end:
+                self._portions = _NOTHING
+
+
+class OpenBatches:
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Replica, int], OpenBatch] = OrderedDict()
+        """Invariant: the one used last comes last."""
+
+    def open(self, replica: Replica, batch: Batch, offset: int) -> OpenBatch:
+        """`batch` as it was left by whoever read it last, or anew if that is behind `offset`."""
+        key = (replica, batch.base_offset)
+        offset = max(offset, batch.base_offset)
+        found = self._kept.pop(key, None)
+        if found is None or found.begin > offset:
+            found = OpenBatch(batch, offset)
+        if batch.record_count > 1 or batch.attributes & CODEC_MASK:  # one plain record is cheap to read again
+            self._kept[key] = found
+            self._make_room()
+        return found
+
+    def _make_room(self) -> None:
+        """The one that is used now stays."""
+        size = sum(each.kept_bytes for each in self._kept.values())
+        while len(self._kept) > 1 and (size > BYTES_KEPT or len(self._kept) > BATCHES_KEPT):
+            _, dropped = self._kept.popitem(last=False)
+            size -= dropped.kept_bytes
