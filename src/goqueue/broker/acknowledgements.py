@@ -3,11 +3,13 @@ waits, since a timer for each would cost more than the append that it watches an
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.calls import call_each
 
 SWEEP_MS = 100
 """A deadline is met up to twice this too late, never too early."""
@@ -65,8 +67,10 @@ class Acknowledgements:
 
     def _sweep(self) -> None:
         self._sweeps += 1
-        for one in [one for one in self._waiting if one.due_sweep <= self._sweeps]:
-            one.end(Code.REQUEST_TIMED_OUT)
-        self._sweep_is_due = bool(self._waiting)
-        if self._sweep_is_due:
-            self._clock.call_after(SWEEP_MS, self._sweep)
+        late = [one for one in self._waiting if one.due_sweep <= self._sweeps]
+        try:
+            call_each(partial(one.end, Code.REQUEST_TIMED_OUT) for one in late)
+        finally:
+            self._sweep_is_due = bool(self._waiting)
+            if self._sweep_is_due:
+                self._clock.call_after(SWEEP_MS, self._sweep)

@@ -20,6 +20,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Image, Topic
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
 RETRY_MS = 1000
@@ -75,12 +76,10 @@ class Groups:
                 self._clock.call_soon(lambda group_id=fact.group_id: self._tell_changed(group_id))  # type: ignore[misc]
 
     def _tell_gone(self, fact: consumer_commands.ConsumerMemberGone) -> None:
-        for call in self.on_member_gone:
-            call(fact.group_id, fact.member_id)
+        call_each(partial(call, fact.group_id, fact.member_id) for call in self.on_member_gone)
 
     def _tell_changed(self, group_id: str) -> None:
-        for call in list(self._watchers.get(group_id, ())):
-            call()
+        call_each(list(self._watchers.get(group_id, ())))
 
     def topics_changed(self, image: Image) -> None:
         """Groups hear of new partitions at once, and forget what they committed to topics that are gone."""

@@ -74,6 +74,10 @@ class Health:
         words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
         yield _check("event_loop", late_s < LATE_S_MAX, words)
 
+    def faults(self) -> dict[str, int]:
+        """By coordinator: commands that met a fault of ours since the start."""
+        return {each.name: each.faults for each in self._coordinators}
+
     def skipped_facts(self) -> dict[str, int]:
         """By coordinator: facts of its ledger that it could not read or apply when the node started."""
         return {each.name: each.skipped_facts for each in self._coordinators}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from goqueue.model.errors import GoQueueError
+from goqueue.telemetry.calls import call_each
 
 
 class Keeping(Protocol):
@@ -37,13 +38,12 @@ class Held:
 
     def settled(self, reply: Any) -> None:
         self._is_settled = True
+        waiting, self._waiting = self._waiting, []
         if isinstance(reply, GoQueueError):
             self._error = reply
+            call_each(waiting)
         else:
-            self.when_settled()
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            call()
+            call_each([self.when_settled, *waiting])
 
     @property
     def start_offset(self) -> int:

@@ -104,9 +104,11 @@ class Journal:
 
     def _flush(self) -> None:
         self._timer = None
-        self.catch_up()
-        if not self._is_over:
-            self._wait_for_news()
+        try:
+            self.catch_up()
+        finally:
+            if not self._is_over:
+                self._wait_for_news()
 
     def catch_up(self) -> None:
         """See to all that was noted since the last time."""

@@ -38,6 +38,7 @@ from goqueue.model.topics import Image, Topic
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
 READS_PER_TURN = 4
@@ -123,21 +124,19 @@ class Queues:
 
     def _tell_watchers(self) -> None:
         self._watchers_are_due = False
-        for call in [call for watchers in self._watchers.values() for call in watchers]:
-            call()
+        call_each([call for watchers in self._watchers.values() for call in watchers])
 
     def _tell(self) -> None:
         self._tell_is_due = False
+        call_each(self._due_calls())
+
+    def _due_calls(self) -> Iterator[Callable[[], None]]:
         for group in self._groups:
             woken, dying = list(group.machine.woken), list(group.machine.dying)
             group.machine.woken.clear()
             group.machine.dying.clear()
-            for place in woken:
-                for call in self.on_woken:
-                    call(place)
-            for place in dying:
-                for call in self.on_dying:
-                    call(place)
+            yield from (partial(call, place) for place in woken for call in self.on_woken)
+            yield from (partial(call, place) for place in dying for call in self.on_dying)
 
     # -- topics
 

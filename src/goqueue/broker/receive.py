@@ -1,6 +1,7 @@
 """Queue reads: records leased from many partitions at once, parked without a task until some are ready."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.leased import Leased, LeasedRecords, LeasedSlices, read_slices
@@ -13,6 +14,7 @@ from goqueue.model.receipts import NAME_BYTES_MAX
 from goqueue.model.refusal import Refused
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
 BYTES_MAX = 50 * 1024 * 1024
@@ -144,12 +146,15 @@ class Receiver:
         self.clock.call_soon(look)
 
     def _wake(self, place: Place) -> None:
+        call_each(self._woken(place))
+
+    def _woken(self, place: Place) -> Iterator[Callable[[], None]]:
         coordinator, machine = self.queues.of(place.group_id)
         for receiving in list(self._parked.get(place, ())):
             if coordinator.is_busy:  # leases come at once or not at all
                 self.clock.call_soon(lambda: self._wake(place))
                 return
-            receiving.look_again(place)
+            yield partial(receiving.look_again, place)
             if not receiving.has_failed and not machine.has_ready(place):
                 return
 

@@ -1,6 +1,7 @@
 """Topics as the broker serves them: what the metadata says, brought about on this node's disk."""
 
 from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
 __all__ = [
@@ -104,8 +106,7 @@ class Topics:
                 self._is_due = False
                 self._begin_jobs()
                 if not self._is_due:  # else a job is over already, and there may be more to show
-                    self._show()
-                    self._answer()
+                    call_each((self._show, self._answer))
         finally:
             self._is_reconciling = False
 
@@ -157,8 +158,7 @@ class Topics:
         if image.revision == self._seen.revision and image.topics == self._seen.topics:
             return
         self._seen = image
-        for call in self.on_change:
-            call(image)
+        call_each(partial(call, image) for call in self.on_change)
 
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
         """Commands of the controller machine. Whoever is told that a topic is there, or gone, can rely on it."""
@@ -173,9 +173,8 @@ class Topics:
         self._store.submit(command, replied)
 
     def _answer(self) -> None:
-        for name in [name for name in self._unanswered if name not in self._jobs]:
-            for call in self._unanswered.pop(name, ()):
-                call()
+        done = [name for name in self._unanswered if name not in self._jobs]
+        call_each(call for name in done for call in self._unanswered.pop(name, ()))
 
     def replica(self, topic: str, partition: int) -> Replica:
         """Refused: there is none, or it is out of service."""

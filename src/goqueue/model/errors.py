@@ -46,6 +46,12 @@ class LogClosed(GoQueueError):
     """The log was closed or deleted."""
 
 
+class CoordinatorFailed(GoQueueError):
+    """A fault of ours: this command was not decided, or the coordinator stopped until the node is restarted."""
+
+    retriable = True
+
+
 class DataDirectoryLocked(GoQueueError):
     """Another process owns this data directory."""
 

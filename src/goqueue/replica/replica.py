@@ -17,6 +17,7 @@ from goqueue.storage.log import Log
 from goqueue.storage.segment_reads import Slice
 from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.storage.time_reads import Moment, first_at_or_after
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
 events = get_logger("replica")
@@ -309,8 +310,11 @@ class Replica:
         self._watchers.pop(who, None)
 
     def _synced(self) -> None:
-        self.tell_persisted()
         self._wake_soon()
+        try:
+            self.tell_persisted()
+        except Exception as fault:  # noqa: BLE001  it was only to be noted, and what was synced is none the worse for it
+            events.error("persisted records not noted", copy=self.name, exc_info=fault)
 
     def tell_persisted(self, at_ms: int | None = None) -> None:
         """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
@@ -333,11 +337,13 @@ class Replica:
 
     def _wake(self) -> None:
         self._wake_is_due = False
+        call_each(self._woken())
+
+    def _woken(self) -> Iterator[Callable[[], None]]:
         high_watermark, has_failed = self.high_watermark, self.failure is not None
         while self._reached and (has_failed or self._reached[0][0] <= high_watermark):
-            self._reached.popleft()[1]()
-        for call in list(self._watchers.values()):
-            call()
+            yield self._reached.popleft()[1]
+        yield from list(self._watchers.values())
 
     def abandoned(self) -> None:
         """The log was deleted: nobody need wait any longer."""

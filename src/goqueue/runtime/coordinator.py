@@ -3,12 +3,14 @@ durable.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from goqueue.machines.machine import Fact, Machine, Outcome, Tick, apply_at
-from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.ledger import Ledger
+from goqueue.telemetry.calls import call_each, first_fault
 from goqueue.telemetry.logs import get_logger
 
 events = get_logger("runtime")
@@ -16,7 +18,7 @@ events = get_logger("runtime")
 RETRY_MS = 1000
 
 OnReply = Callable[[Any], None]
-"""Gets the machine's reply, or a GoQueueError if the ledger failed."""
+"""Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
 
 
 class Coordinator:
@@ -32,6 +34,8 @@ class Coordinator:
         self._timer: Timer | None = None
         self._timer_due_ms: int | None = None
         self._failure: GoQueueError | None = None
+        self.faults = 0
+        """Commands that met a fault of ours."""
         self._busy = False
         self._inbox: list[tuple[Any, OnReply | None]] = []
         self.command: Any = None
@@ -55,11 +59,15 @@ class Coordinator:
         if self._busy:
             return  # submitted from within a reply: its turn comes
         self._busy = True
-        try:
-            while self._inbox:
+        fault: Exception | None = None
+        while self._inbox:
+            try:
                 self._handle(*self._inbox.pop(0))
-        finally:
-            self._busy = False
+            except Exception as error:  # noqa: BLE001  of whoever was answered: those behind it must have their turn
+                fault = first_fault(fault, error)
+        self._busy = False
+        if fault is not None:
+            raise fault
 
     def _handle(self, command: Any, on_reply: OnReply | None) -> None:
         if self._failure is not None:
@@ -70,29 +78,75 @@ class Coordinator:
         ticket = self._next_ticket
         self._next_ticket += 1
         now_ms = self._clock.now_ms()
-        outcome = self.machine.decide(command, ticket, now_ms)
-        try:
-            offset = self._ledger.append(outcome.facts, now_ms)
-        except GoQueueError as error:
-            # Too much for one batch is refused like anything that finds no room: the ledger is none the worse for it.
-            if not error.retriable and not isinstance(error, BatchTooLarge):
-                self._fail(error, on_reply)
-            else:
-                if on_reply is not None:
-                    on_reply(error)
-                self._try_later()
+        outcome = self._decide(command, ticket, now_ms, on_reply)
+        if outcome is None:
             return
-        for fact in outcome.facts:
-            apply_at(self.machine, fact, offset)
-            offset += len(fact.stored_keys()) if fact.is_tombstone else fact.durable
-        if on_reply is not None:
-            self._waiting[ticket] = on_reply
-        if outcome.facts:
-            self.after_apply(outcome.facts)
+        try:
+            if outcome.facts:
+                self.after_apply(outcome.facts)
+            self._set_timer()
+        except Exception as fault:  # noqa: BLE001  what has to be done about the facts was not done
+            self._stop_for(fault, command)
+            return
         self._give(outcome)
-        self._set_timer()
         if outcome.facts:
             self._ledger.maybe_snapshot(self.machine, now_ms)
+
+    def _decide(self, command: Any, ticket: int, now_ms: int, on_reply: OnReply | None) -> Outcome | None:
+        """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
+        is_decided = False
+        try:
+            outcome = self.machine.decide(command, ticket, now_ms)
+            is_decided = True
+            offset = self._ledger.append(outcome.facts, now_ms)
+        except Exception as error:  # noqa: BLE001  a command that we cannot decide must not cost the others their service
+            if is_decided and isinstance(error, GoQueueError):
+                self._not_stored(error, on_reply)
+            else:
+                self._not_decided(error, command, on_reply)
+            return None
+        if on_reply is not None:
+            self._waiting[ticket] = on_reply
+        try:
+            for fact in outcome.facts:
+                apply_at(self.machine, fact, offset)
+                offset += len(fact.stored_keys()) if fact.is_tombstone else fact.durable
+        except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
+            self._stop_for(fault, command)
+            return None
+        return outcome
+
+    def _not_stored(self, error: GoQueueError, on_reply: OnReply | None) -> None:
+        # Too much for one batch is refused like anything that finds no room: the ledger is none the worse for it.
+        if not error.retriable and not isinstance(error, BatchTooLarge):
+            self._fail(error, on_reply)
+            return
+        try:
+            if on_reply is not None:
+                on_reply(error)
+        finally:
+            self._try_later()
+
+    def _not_decided(self, fault: Exception, command: Any, on_reply: OnReply | None) -> None:
+        """Nothing was changed, since `decide` only reads: the next command may fare better. But who cannot decide a
+        Tick has no deadlines any more, and must not go on as if it had.
+        """
+        if isinstance(command, Tick):
+            self._stop_for(fault, command)
+            return
+        self.faults += 1
+        kind = type(command).__name__
+        events.error("command failed", coordinator=self.name, command=kind, exc_info=fault)
+        if on_reply is not None:
+            on_reply(CoordinatorFailed(f"{self.name} could not decide {kind}: a fault of the node, see its log"))
+
+    def _stop_for(self, fault: Exception, command: Any) -> None:
+        """Nothing is believed of a state that may not be what the ledger says."""
+        self.faults += 1
+        kind = type(command).__name__
+        events.error("coordinator failed", coordinator=self.name, command=kind, exc_info=fault)
+        why = f"{self.name} is out of service until the node is restarted: a fault of the node at {kind}, see its log"
+        self._fail(CoordinatorFailed(why), None)
 
     def read_fact(self, ledger_offset: int) -> Fact | None:
         """What the machine was told lies there."""
@@ -105,7 +159,7 @@ class Coordinator:
     @property
     def failure(self) -> GoQueueError | None:
         """Why it decides nothing any more, if so."""
-        return self._failure
+        return self._failure or self._ledger.failure
 
     @property
     def skipped_facts(self) -> int:
@@ -125,30 +179,32 @@ class Coordinator:
         ready = [(self._waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in self._waiting]
         if not ready:
             return
+        if outcome.is_immediate and len(ready) == 1:  # as most are
+            ((on_reply, reply),) = ready
+            on_reply(reply)
+            return
         if outcome.is_immediate:
-            for on_reply, reply in ready:
-                on_reply(reply)
+            call_each(partial(on_reply, reply) for on_reply, reply in ready)
             return
 
         def give() -> None:
             failure = self._ledger.failure
-            for on_reply, reply in ready:
-                on_reply(reply if failure is None else failure)
+            calls = [partial(on_reply, reply if failure is None else failure) for on_reply, reply in ready]
             if failure is not None:
-                self._fail(failure, None)
+                calls.append(partial(self._fail, failure, None))
+            call_each(calls)
 
         self._ledger.when_durable(give)
 
     def _fail(self, error: GoQueueError, on_reply: OnReply | None) -> None:
-        """The ledger is out of service, and with it this coordinator, until the node is restarted."""
+        """Out of service until the node is restarted: the ledger failed, or the machine did."""
         if self._failure is not None:
             return
         events.error("coordinator stopped", coordinator=self.name, reason=str(error))
         self._failure = error
         self._stop_timer()
         waiting, self._waiting = list(self._waiting.values()), {}
-        for waiter in [*waiting, *([on_reply] if on_reply else [])]:
-            waiter(error)
+        call_each(partial(waiter, error) for waiter in [*waiting, *([on_reply] if on_reply else [])])
 
     def _set_timer(self) -> None:
         due_ms = self.machine.next_deadline_ms()

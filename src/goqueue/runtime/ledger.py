@@ -169,7 +169,12 @@ class Ledger:
         """A slice after the other, and others have their turn in between: who is due must not wait for a snapshot."""
         if saving is not self._saving:
             return  # overtaken by the one that is made at the end
-        if saving.encode_some(self._encoder):
+        try:
+            is_unfinished = saving.encode_some(self._encoder)
+        except Exception as fault:  # noqa: BLE001  the ledger has it all; the next snapshot may do better
+            self._saved(fault)
+            return
+        if is_unfinished:
             self._replica.defer(lambda: self._go_on(saving))
             return
         self._snapshot_size = saving.size

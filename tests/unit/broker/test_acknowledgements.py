@@ -81,3 +81,19 @@ def test_nobody_is_told_too_early_or_much_too_late(asked: list[tuple[int, int]])
     assert len(late) == len(asked)
     assert 0 <= min(late)
     assert max(late) <= 2 * SWEEP_MS
+
+
+def test_one_who_fails_when_told_costs_the_others_nothing() -> None:
+    parts, replica, acknowledgements, told = waiting()
+
+    def fail(_: Code) -> None:
+        raise ZeroDivisionError
+
+    for on_end in (fail, told.append):
+        acknowledgements.wait(replica, replica.end_offset, 1000, on_end)
+    acknowledgements.wait(replica, replica.end_offset, 5000, told.append)
+    with pytest.raises(ZeroDivisionError):
+        parts.clock.advance(2000)
+    assert told == [Code.REQUEST_TIMED_OUT] * 2
+    parts.clock.advance(6000)
+    assert told == [Code.REQUEST_TIMED_OUT] * 3

@@ -149,6 +149,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             watch.stop()
             b.broker.topics.replica("orders", 1).log.damaged_batches += 1
             b.broker.health._coordinators[0]._ledger.skipped_facts += 1
+            b.broker.health._coordinators[0].faults += 1
             before = {name: number async for name, number in _sums(http)}
             b.slow_disk("1h")
             publish = asyncio.create_task(b.publish("orders", b"x"))

@@ -378,16 +378,3 @@ def test_a_crash_at_every_operation_keeps_producers_and_log_together() -> None:
             for number in range(max(0, kept - 5), kept):
                 assert again.append(produced(number), 0).base_offset == number, label
             assert again.append(produced(kept), 0).base_offset == kept, label
-
-
-def test_a_marker_that_could_not_be_synced_is_not_said_to_be_there() -> None:
-    parts = Parts()
-    replica = parts.replica()
-    append(replica, produced(0, in_transaction=True))
-    parts.commit()
-    parts.disk.faults.add("sync", errno.EIO, suffix=".log")
-    replica.append_marker(marker(ControlKind.COMMIT), 0, 0)
-    with capture_logs():
-        parts.commit()
-    with pytest.raises(LogPoisoned):
-        replica.append_marker(marker(ControlKind.COMMIT), 0, 0)

@@ -204,6 +204,17 @@ METRICS = (
         ("coordinator",),
         "Facts of a ledger that could not be read or applied when the node started, and were left out.",
     ),
-    Metric("goqueue_runtime_coordinators_out_of_service", GAUGE, (), "Ledgers that failed, with all they keep."),
+    Metric(
+        "goqueue_runtime_coordinators_out_of_service",
+        GAUGE,
+        (),
+        "Ledgers that failed, and coordinators that stopped for a fault of ours, with all they keep.",
+    ),
+    Metric(
+        "goqueue_runtime_coordinator_faults_total",
+        COUNTER,
+        ("coordinator",),
+        "Commands that could not be decided or applied because of a fault of the node, which its log has.",
+    ),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -46,8 +46,8 @@ class MetricsExport:
         self._timer = self._clock.call_after(self._interval_ms, self._tell)
 
     def _tell(self) -> None:
-        self._offer()
         self.start()
+        self._offer()
 
     def _offer(self) -> None:
         self._outbox.offer(Reading(self._clock.now_ms(), self._metrics.snapshot()))

@@ -15,6 +15,8 @@ def read_node(page: Page, sources: Sources) -> None:
     page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
     for coordinator, skipped in health.skipped_facts().items():
         page.add("goqueue_runtime_facts_skipped_total", (coordinator,), skipped)
+    for name, faults in health.faults().items():
+        page.add("goqueue_runtime_coordinator_faults_total", (name,), faults)
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
     page.add("goqueue_broker_transactions_open", (), transactions.machine.count((State.ONGOING,)))

@@ -6,6 +6,7 @@ from goqueue.broker.asking import Asking
 from goqueue.broker.broker import Broker
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
 from goqueue.model.topics import Topic
+from goqueue.telemetry.calls import call_each
 from goqueue.wire.grpc import common_pb2 as pb
 
 
@@ -22,8 +23,7 @@ class Call(Asking):
 
     def stop(self) -> None:
         self.is_stopping = True
-        for call in list(self.on_stop):
-            call()
+        call_each(list(self.on_stop))
 
     def topic(self, name: str) -> Topic:
         topic = self.broker.topics.image.topics.get(name)

@@ -18,6 +18,7 @@ from goqueue.doors.http.operation import SLASH_SIGN, Operation
 from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import App, Message, Receive, Scope, Send
 
 PREFIX = "/v1"
@@ -61,8 +62,7 @@ class HttpApp:
 
     def stop(self) -> None:
         """What would go on for ever comes to its end."""
-        for call in list(self._call.on_stop):
-            call()
+        call_each(list(self._call.on_stop))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

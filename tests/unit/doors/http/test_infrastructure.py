@@ -4,6 +4,8 @@ import asyncio
 import errno
 from typing import Any
 
+from structlog.testing import capture_logs
+
 from tests.unit.doors.http.door_client import Client, door, served
 
 MIB = 1024 * 1024
@@ -87,6 +89,23 @@ async def test_a_ledger_out_of_service_fails_the_probes(client: Client) -> None:
     assert "metadata-0" in (await client.get("/healthz", status=503))["message"]
     assert failed(await client.get("/readyz", verbose="true", status=503)) == {"ledgers"}
     assert (await client.get("/livez"))["status"] == "pass"
+
+
+@served
+async def test_a_coordinator_that_stopped_for_a_fault_fails_the_probes_and_refuses_for_now(client: Client) -> None:
+    (schemas,) = [each for each in client.b.broker.health._coordinators if each.name == "schemas-0"]
+    schemas.machine.apply = lambda fact: 1 // 0  # type: ignore[method-assign, assignment]
+    with capture_logs() as told:
+        for _ in range(2):
+            answer = await client.ask("POST", "/subjects/orders/versions", {"schema": '{"type": "string"}'}, status=503)
+            assert "out of service until the node is restarted" in answer["message"]
+    assert [event["event"] for event in told] == ["coordinator failed", "coordinator stopped"]
+    assert "schemas-0" in (await client.get("/healthz", status=503))["message"]
+    assert failed(await client.get("/readyz", verbose="true", status=503)) == {"ledgers"}
+    lines = client.b.broker.metrics.exposition()[0].decode().splitlines()
+    assert 'goqueue_runtime_coordinator_faults_total{coordinator="schemas-0",node_id="1"} 1' in lines
+    assert 'goqueue_runtime_coordinators_out_of_service{node_id="1"} 1' in lines
+    await client.post("/topics", name="orders", status=201)
 
 
 @served

@@ -22,7 +22,7 @@ from tests.unit.wire.kafka.test_fuzz import MUTATIONS, mutate
 
 OFFERED = sorted((api for key, api in APIS.items() if key in HANDLERS), key=lambda api: api.key)
 MONTH_MS = 31 * 24 * 3600 * 1000
-FAULTS = {"request failed", "response failed", "coordinator stopped"}
+FAULTS = {"request failed", "response failed", "command failed", "callback failed", "coordinator stopped"}
 fuzz = settings(
     max_examples=8,
     phases=[Phase.generate],  # shrinking a failure takes minutes here, and whole houses

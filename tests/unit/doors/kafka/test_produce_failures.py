@@ -65,8 +65,8 @@ def test_a_partition_that_failed_answers_once_beside_one_that_waits() -> None:
 def test_a_delayed_record_whose_schedule_finds_no_room_is_not_acknowledged(durability: str) -> None:
     made = House()
     made.broker.create("prices", durability=durability)
-    made.broker.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/__delays", forever=True)
-    log = next(one.log for one in made.broker.replicas if one.name == "__delays/0")
+    made.broker.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/@delays", forever=True)
+    log = next(one.log for one in made.broker.replicas.ledgers if one.name == "@delays/0")
     log._active.allocated = log._active.size
     guest = made.knock()
     guest.send(ask(1, topic="prices", records=wishing(10)))
