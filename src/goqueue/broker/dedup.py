@@ -15,7 +15,7 @@ from goqueue.broker.opening import open_published
 from goqueue.broker.schedules import Schedules
 from goqueue.broker.topics import Topics
 from goqueue.model.errors import GoQueueError
-from goqueue.model.topics import Image, Topic, TopicOptions
+from goqueue.model.topics import Topic, TopicOptions, TopicsChange
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
@@ -198,11 +198,11 @@ class Deduplication:
                     ids.add(key, known)
                 ids.expire(self._clock.now_ms())
 
-    def topics_changed(self, image: Image) -> None:
+    def topics_changed(self, change: TopicsChange) -> None:
         """Ids count from the moment when a topic is told to look at them."""
-        for name in self._ids.keys() - image.topics.keys():
-            del self._ids[name]
-        for topic in image.topics.values():
+        for topic in change.gone:
+            self._ids.pop(topic.name, None)
+        for topic in change.present:
             ids, before = self._ids_of(topic), self._ids.get(topic.name)
             if ids is None:
                 self._ids.pop(topic.name, None)

@@ -9,7 +9,7 @@ from goqueue.broker.filters import RecordFilter
 from goqueue.broker.scan import Reader
 from goqueue.broker.topics import Replica, Topics
 from goqueue.model.errors import GoQueueError
-from goqueue.model.topics import Image
+from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
 from goqueue.runtime.clock import Clock, Timer
 
@@ -54,8 +54,9 @@ class Follower:
         replica = self._replicas[partition] = self._topics.replica(self._topic.name, partition)
         replica.watch(self, lambda: self._wake(is_news=True))
 
-    def _topics_changed(self, _: Image) -> None:
-        self._wake(is_news=True)
+    def _topics_changed(self, change: TopicsChange) -> None:
+        if self._topic.name in change.names:
+            self._wake(is_news=True)
 
     def take(self) -> Piece | None:
         """The next piece, of each partition in turn. None: all was read. Refused: the topic is gone, or out of

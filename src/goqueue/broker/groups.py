@@ -17,7 +17,7 @@ from goqueue.machines.groups import Groups as GroupsMachine
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.topics import Image, Topic
+from goqueue.model.topics import Topic, TopicsChange
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.calls import call_each
@@ -81,14 +81,13 @@ class Groups:
     def _tell_changed(self, group_id: str) -> None:
         call_each(list(self._watchers.get(group_id, ())))
 
-    def topics_changed(self, image: Image) -> None:
+    def topics_changed(self, change: TopicsChange) -> None:
         """Groups hear of new partitions at once, and forget what they committed to topics that are gone."""
-        gone = [topic for topic in self._topics.values() if image.by_id(topic.id) is None]
-        self._topics = image.topics
+        self._topics = change.image.topics
         for coordinator in self._coordinators:
-            for topic in gone:
+            for topic in change.gone:
                 self._tell(coordinator, commands.TopicDeleted(topic.name, topic.id))
-            self._tell(coordinator, commands.TopicsChanged(image.topics))
+            self._tell(coordinator, commands.TopicsChanged(change.image.topics))
 
     def _tell(self, coordinator: Coordinator, news: commands.TopicDeleted | commands.TopicsChanged) -> None:
         """News must not be lost for want of room on the disk; but older ones need not be told after newer ones."""

@@ -17,6 +17,7 @@ from goqueue.machines.delivery_commands import How, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
 from goqueue.runtime.clock import Clock
 
@@ -100,8 +101,8 @@ class Moves:
         if move.status is MoveStatus.RUNNING:
             move.status = MoveStatus.CANCELLING
 
-    def topics_changed(self, image: object) -> None:  # noqa: ARG002  as all that hear of topics
-        for source in self._by_source.keys() - self._topics.image.topics.keys():
+    def topics_changed(self, change: TopicsChange) -> None:
+        for source in self._by_source.keys() - change.image.topics.keys():
             if all(move.is_over for move in self._by_source[source]):
                 del self._by_source[source]
 

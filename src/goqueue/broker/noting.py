@@ -12,7 +12,7 @@ from goqueue.machines.delivery_facts import Cause, Changed, Extended, Leased, Re
 from goqueue.machines.machine import Fact
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import merge
-from goqueue.model.topics import Image
+from goqueue.model.topics import Image, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Journeys, Step
 
@@ -156,11 +156,8 @@ class Forgetting:
 
     def __init__(self, *told: Forgets) -> None:
         self._told = told
-        self._image = Image()
 
-    def topics_changed(self, image: Image) -> None:
-        before, self._image = self._image, image
-        for topic in before.topics.values():
-            if image.by_id(topic.id) is None:
-                for each in self._told:
-                    each.forget_topic(topic.name)
+    def topics_changed(self, change: TopicsChange) -> None:
+        for topic in change.gone:
+            for each in self._told:
+                each.forget_topic(topic.name)

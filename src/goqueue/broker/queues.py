@@ -34,7 +34,7 @@ from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import Image, Topic
+from goqueue.model.topics import Image, Topic, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
@@ -140,19 +140,20 @@ class Queues:
 
     # -- topics
 
-    def topics_changed(self, image: Image) -> None:
+    def topics_changed(self, change: TopicsChange) -> None:
         """Groups forget topics that are gone, and hear of options that were changed."""
-        before, self._image = self._image, image
-        if not before.revision:
+        self._image = change.image
+        if not change.before.revision:
             self._resume()
             return
-        for topic in before.topics.values():
-            if image.by_id(topic.id) is None:
-                for group in self._groups:
-                    group.coordinator.submit(ForgetTopic(topic.name, topic.id))
-        known = before.topics
+        for topic in change.gone:
+            for group in self._groups:
+                group.coordinator.submit(ForgetTopic(topic.name, topic.id))
+        known = change.before.topics
         changed = {
-            name for name, each in image.topics.items() if name not in known or known[name].overrides != each.overrides
+            each.name
+            for each in change.present
+            if each.name not in known or known[each.name].overrides != each.overrides
         }
         if changed:
             self._tell_policies(lambda place: place.topic in changed)

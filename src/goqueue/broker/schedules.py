@@ -37,7 +37,7 @@ from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import Image, TopicOptions
+from goqueue.model.topics import Image, TopicOptions, TopicsChange
 from goqueue.records.batch import NO_PRODUCER, Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.partitioners import partition_for
@@ -383,12 +383,11 @@ class Schedules:
         fact: Any = self._coordinator.read_facts([found.ledger_offset]).get(found.ledger_offset)
         return None if fact is None else decode_body(fact.body)
 
-    def topics_changed(self, image: Image) -> None:
-        before, self._image = self._image, image
-        for topic in before.topics.values():
-            if image.by_id(topic.id) is None:
-                for partition in range(topic.partitions):
-                    self._held_keys.changed((topic.name, partition))
-                self._coordinator.submit(ForgetTopic(topic.name, topic.id))
-        if not before.revision:
+    def topics_changed(self, change: TopicsChange) -> None:
+        self._image = change.image
+        for topic in change.gone:
+            for partition in range(topic.partitions):
+                self._held_keys.changed((topic.name, partition))
+            self._coordinator.submit(ForgetTopic(topic.name, topic.id))
+        if not change.before.revision:
             self._fire()

@@ -11,7 +11,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.refusal import InvalidRecords, Refused
-from goqueue.model.topics import Image
+from goqueue.model.topics import TopicsChange
 from goqueue.records.build import build_batch
 from goqueue.records.native import Headers
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
@@ -75,7 +75,6 @@ class Sender:
         self._dedup = dedup
         self._clock = clock
         self._turns = RoundRobin()
-        self._image = topics.image
 
     def send(
         self,
@@ -143,10 +142,9 @@ class Sender:
                     found[number] = here[key]
         return found
 
-    def topics_changed(self, image: Image) -> None:
-        before, self._image = self._image, image
-        for name in before.topics.keys() - image.topics.keys():
-            self._turns.forget(name)
+    def topics_changed(self, change: TopicsChange) -> None:
+        for topic in change.gone:
+            self._turns.forget(topic.name)
 
     def _partitions(self, name: str) -> int:
         topic = self._topics.image.topics.get(name)

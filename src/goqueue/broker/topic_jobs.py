@@ -14,7 +14,7 @@ Steps = Generator[Work, BaseException | None, None]
 class TopicJobs:
     """Invariant: one job for a topic, and one step at a time."""
 
-    def __init__(self, on_end: Callable[[], None]) -> None:
+    def __init__(self, on_end: Callable[[str], None]) -> None:
         self.aside: Aside = at_once
         self._on_end = on_end
         self._waiting: deque[tuple[str, Steps, BaseException | None]] = deque()
@@ -26,7 +26,7 @@ class TopicJobs:
         return topic in self._names
 
     def begin(self, topic: str, steps: Steps) -> None:
-        """`on_end` is called when it is over, perhaps at once."""
+        """`on_end` is called with the topic when it is over, perhaps at once."""
         self._names.add(topic)
         self._waiting.append((topic, steps, None))
         self._go_on()
@@ -47,7 +47,7 @@ class TopicJobs:
             work = steps.send(error)
         except StopIteration:
             self._names.discard(topic)
-            self._on_end()
+            self._on_end(topic)
             return
         self._has_step = True
 

@@ -1,8 +1,7 @@
 """Topics as the broker serves them: what the metadata says, brought about on this node's disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from goqueue.broker.topic_jobs import Steps, TopicJobs
@@ -18,7 +17,7 @@ from goqueue.model.errors import (
     ReadFailed,
 )
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import Image, Topic, TopicOptions
+from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
@@ -45,13 +44,13 @@ events = get_logger("broker")
 class MetadataStore(Protocol):
     """What the broker needs to know and change: one node keeps it itself, a cluster elsewhere."""
 
-    on_change: Callable[[], None]
+    on_change: Callable[[Iterable[str]], None]
 
     @property
     def image(self) -> Image: ...
 
     @property
-    def deleting(self) -> list[Any]: ...
+    def deleting(self) -> Mapping[str, Any]: ...
 
     def removed(self, name: str) -> None: ...
 
@@ -73,13 +72,15 @@ class Topics:
         self._seen = Image()
         self._ready: dict[str, Topic] = {}
         """As they can be used here: a topic that gets more partitions stays as it was until it has them."""
-        self._removed: set[bytes] = set()
+        self._removed: dict[str, bytes] = {}
         """Ids of topics that the store calls deleting still: this node has done, or could not do, its part."""
-        self._jobs = TopicJobs(self.reconcile)
+        self._jobs = TopicJobs(lambda name: self.reconcile((name,)))
         self._unanswered: dict[str, list[Callable[[], None]]] = {}
         """By the topic whose job they wait for."""
-        self._is_reconciling = self._is_due = False
-        self.on_change: list[Callable[[Image], None]] = []
+        self._changed: dict[str, None] = {}
+        """Names that have to be looked at; all others are as they were."""
+        self._is_reconciling = False
+        self.on_change: list[Callable[[TopicsChange], None]] = []
         store.on_change = self.reconcile
 
     @property
@@ -95,40 +96,47 @@ class Topics:
         """From now on; what a start finds is opened at once, since nobody is served before."""
         self._jobs.aside = aside
 
-    def reconcile(self) -> None:
-        """Make the disk agree with the image. Called at the start, after every change and when a job is over."""
-        self._is_due = True
+    def reconcile(self, names: Iterable[str] = ()) -> None:
+        """Make the disk agree with the image in these topics. Called at the start, after every change and when a job
+        is over."""
+        self._changed.update(dict.fromkeys(names))
         if self._is_reconciling:
             return
         self._is_reconciling = True
         try:
-            while self._is_due:
-                self._is_due = False
-                self._begin_jobs()
-                if not self._is_due:  # else a job is over already, and there may be more to show
-                    call_each((self._show, self._answer))
+            while True:
+                looked_at: dict[str, None] = {}
+                while self._changed:  # a job may be over at once, and there is more to show
+                    changed, self._changed = self._changed, {}
+                    looked_at |= changed
+                    for name in changed:
+                        if name not in self._jobs:  # else it is looked at again when that is over
+                            self._bring_about(name)
+                call_each((partial(self._show, looked_at), partial(self._answer, looked_at)))
+                if not self._changed:
+                    break
         finally:
             self._is_reconciling = False
 
-    def _begin_jobs(self) -> None:
-        deleting = self._store.deleting
-        self._removed &= {stored.topic_id for stored in deleting}
-        for stored in deleting:
-            if stored.name not in self._jobs and stored.topic_id not in self._removed:
-                self._ready.pop(stored.name, None)
-                self._jobs.begin(stored.name, self._remove(stored.name, stored.topic_id, stored.partitions))
-        for topic in self._store.image.topics.values():
-            if self._ready.get(topic.name) is topic or topic.name in self._jobs:
-                continue
-            if missing := self._replicas.missing(topic, range(topic.partitions)):
-                self._jobs.begin(topic.name, self._open(topic, missing))
-            else:
-                self._replicas.set_options(topic)
-                self._ready[topic.name] = topic
+    def _bring_about(self, name: str) -> None:
+        stored, topic = self._store.deleting.get(name), self._store.image.topics.get(name)
+        if stored is not None:
+            self._ready.pop(name, None)
+            if self._removed.get(name) != stored.topic_id:
+                self._jobs.begin(name, self._remove(name, stored.topic_id, stored.partitions))
+            return
+        self._removed.pop(name, None)
+        if topic is None or self._ready.get(name) is topic:
+            return
+        if missing := self._replicas.missing(topic, range(topic.partitions)):
+            self._jobs.begin(name, self._open(topic, missing))
+        else:
+            self._replicas.set_options(topic)
+            self._ready[name] = topic
 
     def _remove(self, name: str, topic_id: bytes, partitions: int) -> Steps:
         error = yield self._replicas.retire(name, range(partitions))
-        self._removed.add(topic_id)
+        self._removed[name] = topic_id
         if error is None:
             self._store.removed(name)
         else:  # its name stays taken, and the next start tries again
@@ -150,15 +158,15 @@ class Topics:
         for opening in openings:
             self._replicas.adopt(opening)
 
-    def _show(self) -> None:
-        image = self._store.image
-        if any(self._ready.get(topic.name) is not topic for topic in image.topics.values()):
-            ready = {name: self._ready[name] for name in image.topics if name in self._ready}
-            image = Image(image.revision, MappingProxyType(ready))
-        if image.revision == self._seen.revision and image.topics == self._seen.topics:
+    def _show(self, names: Iterable[str]) -> None:
+        wanted, before = self._store.image, self._seen
+        ready = {name: self._ready.get(name) if name in wanted.topics else None for name in names}
+        changes = {name: topic for name, topic in ready.items() if before.topics.get(name) is not topic}
+        if not changes and wanted.revision == before.revision:
             return
-        self._seen = image
-        call_each(partial(call, image) for call in self.on_change)
+        self._seen = before.replaced(wanted.revision, changes)
+        change = TopicsChange(before, self._seen, frozenset(changes))
+        call_each(partial(call, change) for call in self.on_change)
 
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
         """Commands of the controller machine. Whoever is told that a topic is there, or gone, can rely on it."""
@@ -172,8 +180,8 @@ class Topics:
 
         self._store.submit(command, replied)
 
-    def _answer(self) -> None:
-        done = [name for name in self._unanswered if name not in self._jobs]
+    def _answer(self, names: Iterable[str]) -> None:
+        done = [name for name in names if name not in self._jobs]
         call_each(call for name in done for call in self._unanswered.pop(name, ()))
 
     def replica(self, topic: str, partition: int) -> Replica:

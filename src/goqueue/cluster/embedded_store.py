@@ -1,6 +1,6 @@
 """Metadata of a node that is its own cluster: the controller machine on a ledger in the node's own data directory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from goqueue.machines.controller import (
@@ -8,6 +8,7 @@ from goqueue.machines.controller import (
     Controller,
     NameCluster,
     PartitionLimits,
+    TopicForgotten,
     TopicRemoved,
     TopicStored,
 )
@@ -23,20 +24,22 @@ class EmbeddedStore:
     def __init__(self, controller: Controller, coordinator: Coordinator) -> None:
         self._controller = controller
         self._coordinator = coordinator
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when the image was replaced, before anybody is told that a change was made."""
+        self.on_change: Callable[[Iterable[str]], None] = lambda names: None
+        """Called when the image was replaced, with the names of the topics that have changed, before anybody is told
+        that a change was made."""
         self.image = Image()
         """The last one that a crash cannot take back: nothing is made or removed for the sake of a later one."""
-        self.deleting: list[TopicStored] = []
-        """Topics whose logs have still to be removed."""
+        self.deleting: dict[str, TopicStored] = {}
+        """Topics whose logs have still to be removed, by name."""
         coordinator.after_apply = self._applied
 
-    def _applied(self, _facts: object) -> None:
+    def _applied(self, facts: Iterable[object]) -> None:
+        names = [fact.name for fact in facts if isinstance(fact, TopicStored | TopicForgotten)]
         image, deleting = self._controller.image, self._controller.deleting()
 
         def is_durable() -> None:
             self.image, self.deleting = image, deleting
-            self.on_change()
+            self.on_change(names)
 
         self._coordinator.when_durable(is_durable)
 

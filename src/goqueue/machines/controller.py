@@ -141,20 +141,25 @@ class Controller:
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
+        self._deleting: dict[str, TopicStored] = {}
+        """Those of them whose logs have still to be removed."""
+        self._partitions = 0
+        """Of all topics; those of one that is being deleted are still open."""
         self._revision = 0
-        self._image: Image | None = None
-        """None: has to be made anew, when somebody asks."""
+        self._image = Image()
+        self._not_shown: dict[str, Topic | None] = {}
+        """What has changed since the image was made; it is made anew when somebody asks."""
 
     @property
     def image(self) -> Image:
-        if self._image is None:
-            topics = {one.name: _topic(one) for one in self._topics.values() if not one.is_deleting}
-            self._image = Image(self._revision, MappingProxyType(topics))
+        if self._image.revision != self._revision:
+            self._image = self._image.replaced(self._revision, self._not_shown)
+            self._not_shown = {}
         return self._image
 
-    def deleting(self) -> list[TopicStored]:
-        """Topics whose logs have still to be removed."""
-        return [topic for topic in self._topics.values() if topic.is_deleting]
+    def deleting(self) -> dict[str, TopicStored]:
+        """Topics whose logs have still to be removed, by name."""
+        return dict(self._deleting)
 
     def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
         match command:
@@ -196,7 +201,7 @@ class Controller:
         if others and not command.may_collide:
             text = f"topic {command.name!r} collides with existing topic {min(others)!r}: '.' and '_' count as the same"
             return Result(Code.INVALID_TOPIC_EXCEPTION, text)
-        if refusal := self._limits.refusal(command.partitions, self._partitions()):
+        if refusal := self._limits.refusal(command.partitions, self._partitions):
             return Result(Code.INVALID_PARTITIONS, refusal)
         return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
 
@@ -208,7 +213,7 @@ class Controller:
         found = self._find(command.name)
         if isinstance(found, Result):
             return found
-        if refusal := self._limits.refusal(command.partitions, self._partitions() - found.partitions):
+        if refusal := self._limits.refusal(command.partitions, self._partitions - found.partitions):
             return Result(Code.INVALID_PARTITIONS, refusal)
         if command.partitions <= found.partitions:
             message = (
@@ -247,10 +252,6 @@ class Controller:
                 )
         check_together(overrides)
 
-    def _partitions(self) -> int:
-        """Of all topics; those of one that is being deleted are still open."""
-        return sum(topic.partitions for topic in self._topics.values())
-
     def _find(self, name: str) -> TopicStored | Result:
         topic = self._topics.get(name)
         if topic is None or topic.is_deleting:
@@ -260,19 +261,26 @@ class Controller:
     def apply(self, fact: object) -> None:
         match fact:
             case TopicStored():
+                self._drop(fact.name)
                 self._topics[fact.name] = fact
                 self._by_collision_key.setdefault(collision_key(fact.name), set()).add(fact.name)
+                self._partitions += fact.partitions
+                if fact.is_deleting:
+                    self._deleting[fact.name] = fact
+                else:
+                    self._not_shown[fact.name] = _topic(fact)
             case TopicForgotten():
                 self._forget(fact.name)
             case ClusterNamed():
                 self.cluster_id, self.secret = fact.cluster_id, fact.secret
-        self._changed()
+        self._revision += 1
 
     def forget(self, key: bytes) -> None:
         self._forget(key.decode())
-        self._changed()
+        self._revision += 1
 
     def _forget(self, name: str) -> None:
+        self._drop(name)
         if self._topics.pop(name, None) is None:
             return
         key = collision_key(name)
@@ -280,9 +288,13 @@ class Controller:
         if not self._by_collision_key[key]:
             del self._by_collision_key[key]
 
-    def _changed(self) -> None:
-        self._revision += 1
-        self._image = None
+    def _drop(self, name: str) -> None:
+        """As far as others know it: it keeps its place among the topics."""
+        before = self._topics.get(name)
+        if before is not None:
+            self._partitions -= before.partitions
+            self._deleting.pop(name, None)
+            self._not_shown[name] = None
 
     def facts(self) -> Iterator[Fact]:
         if self.cluster_id:

@@ -223,3 +223,40 @@ class Image:
         if ids is None:
             ids = self.__dict__["_by_id"] = {topic.id: topic for topic in self.topics.values()}
         return ids
+
+    def replaced(self, revision: int, changes: Mapping[str, Topic | None]) -> "Image":
+        """The next image: with these topics in place of those of the same names; None: without. What it costs, beside
+        two copies of tables, goes by the number of changes."""
+        topics, ids = {**self.topics}, {**self._ids}
+        for name, topic in changes.items():
+            before = topics.get(name)
+            if before is not None:
+                del ids[before.id]
+            if topic is None:
+                topics.pop(name, None)
+            else:
+                topics[name] = ids[topic.id] = topic
+        image = Image(revision, MappingProxyType(topics))
+        image.__dict__["_by_id"] = ids
+        return image
+
+
+@dataclass(frozen=True)
+class TopicsChange:
+    """From one image to the next."""
+
+    before: Image
+    image: Image
+    names: frozenset[str]
+    """Of topics that are new, changed or gone; all others are as they were."""
+
+    @property
+    def gone(self) -> list[Topic]:
+        """Also those that were made again under their name."""
+        known = [self.before.topics[name] for name in sorted(self.names) if name in self.before.topics]
+        return [topic for topic in known if self.image.by_id(topic.id) is None]
+
+    @property
+    def present(self) -> list[Topic]:
+        """Those that are new or changed."""
+        return [self.image.topics[name] for name in sorted(self.names) if name in self.image.topics]

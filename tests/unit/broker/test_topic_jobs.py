@@ -83,7 +83,7 @@ def create(name: str, partitions: int) -> CreateTopic:
 def test_nobody_sees_a_topic_before_all_of_it_can_be_used() -> None:
     node = Node()
     seen: list[set[str]] = []
-    node.broker.topics.on_change.append(lambda image: seen.append(set(image.topics)))
+    node.broker.topics.on_change.append(lambda change: seen.append(set(change.image.topics)))
     node.submit("create", create("orders", MANY))
     for _ in range(3):
         assert not node.replies

@@ -142,10 +142,10 @@ def test_one_bad_option_leaves_the_good_ones_unset() -> None:
 def test_the_name_of_a_topic_is_taken_until_its_logs_are_gone() -> None:
     controller = made(DeleteTopic("orders"))
     assert "orders" not in controller.image.topics
-    assert [(one.name, one.partitions) for one in controller.deleting()] == [("orders", 3)]
+    assert [(one.name, one.partitions) for one in controller.deleting().values()] == [("orders", 3)]
     assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.TOPIC_ALREADY_EXISTS
     do(controller, TopicRemoved("orders"))
-    assert controller.deleting() == []
+    assert controller.deleting() == {}
     assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.NONE
     assert controller.image.topics["orders"].id == b"j" * 16
 
@@ -153,9 +153,9 @@ def test_the_name_of_a_topic_is_taken_until_its_logs_are_gone() -> None:
 def test_a_crash_between_the_two_steps_of_a_deletion_is_finished_later() -> None:
     again = replayed(made(DeleteTopic("orders")))
     assert "orders" not in again.image.topics
-    assert [one.name for one in again.deleting()] == ["orders"]
+    assert list(again.deleting()) == ["orders"]
     do(again, TopicRemoved("orders"))
-    assert replayed(again).deleting() == []
+    assert replayed(again).deleting() == {}
 
 
 def test_a_late_word_that_logs_are_gone_leaves_a_living_topic_alone() -> None:

@@ -117,7 +117,7 @@ class Routes:
         self._topics = topics
         self._by_version: dict[int, dict[bytes, Route]] = {}
         self._count = 0
-        topics.on_change.append(lambda image: self._forget())
+        topics.on_change.append(lambda change: self._forget())
 
     def _forget(self) -> None:
         self._by_version.clear()
