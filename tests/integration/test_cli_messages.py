@@ -2,9 +2,12 @@
 
 import signal
 import subprocess
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.integration.goqueue_command import Command
-from tests.integration.process import DEADLINE_S, GOQUEUE
+from tests.integration.process import DEADLINE_S, GOQUEUE, Node
 
 
 def test_messages_from_the_command_line(goqueue: Command) -> None:
@@ -80,6 +83,53 @@ def test_what_consume_writes_produce_reads(goqueue: Command) -> None:
     kept = ("value", "key", "headers", "priority")
     before, after = (goqueue.json_lines("consume", topic) for topic in ("cli-from", "cli-to"))
     assert [[each[name] for name in kept] for each in before] == [[each[name] for name in kept] for each in after]
+
+
+ODD_RECORDS: list[tuple[bytes | None, bytes | None, list[Any]]] = [
+    (b"customer-7", None, []),  # a tombstone
+    (b"\xff\x00key", b"\xfe\x00value", [("binary", b"\xff\x01"), ("text", b"x"), ("null", None), ("empty", b"")]),
+    (None, b"", []),
+    (b"", b'{"value": "not an envelope"}', []),
+    (b"k", b"line\nbreak", [("twice", b"one"), ("between", b"2"), ("twice", b"\xff")]),
+    (b"k", b"urgent", [("gq-priority", b"high")]),
+]
+
+
+def test_what_consume_writes_produce_reads_back_to_the_byte(goqueue: Command, node: Node) -> None:
+    for topic in ("cli-odd", "cli-odd-again"):
+        goqueue.run("topic", "create", topic, "-p", "1")
+    producer = Producer({"bootstrap.servers": node.address})
+    for number, (key, value, headers) in enumerate(ODD_RECORDS):
+        producer.produce("cli-odd", key=key, value=value, headers=headers, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(DEADLINE_S) == 0
+    written = goqueue.run("consume", "cli-odd", "-o", "json").out
+    goqueue.run("produce", "cli-odd-again", "--json", stdin=written)
+    before, after = (everything(node, topic, len(ODD_RECORDS)) for topic in ("cli-odd", "cli-odd-again"))
+    assert [record[:3] for record in before] == ODD_RECORDS
+    assert after == before
+    assert [each["priority"] for each in goqueue.json_lines("consume", "cli-odd-again")][-1] == "high"
+
+
+def everything(node: Node, topic: str, count: int) -> list[Any]:
+    """Key, value, headers and timestamp, as a Kafka client reads them."""
+    consumer = Consumer({"bootstrap.servers": node.address, "group.id": "cli", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = consumer.consume(count, DEADLINE_S)
+    consumer.close()
+    return [(each.key(), each.value(), each.headers() or [], each.timestamp()[1]) for each in found]
+
+
+def test_values_are_written_as_they_are(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-raw", "-p", "1")
+    goqueue.run("produce", "cli-raw", stdin='{"value_base64": "//4A"}\n{"key": "k", "value": null}\nplain\n')
+    read = subprocess.run(
+        [str(GOQUEUE), "consume", "cli-raw", "-o", "value"],
+        env=goqueue.environment,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert read.stdout == b"\xff\xfe\x00\n\nplain\n"
 
 
 def test_bytes_that_are_no_text(goqueue: Command) -> None:

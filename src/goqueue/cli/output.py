@@ -94,6 +94,11 @@ class Output:
     def line(self, text: str) -> None:
         self._stream.write(f"{text}\n")
 
+    def raw_line(self, content: bytes) -> None:
+        """Bytes as they are, for a program to read."""
+        self._stream.flush()
+        self._stream.buffer.write(content + b"\n")
+
     def flush(self) -> None:
         self._stream.flush()
 

@@ -44,7 +44,8 @@ PRODUCE = Command(
     ),
     about=(
         "A line that is a JSON object with the field value (or value_base64) is a message with its key, headers,\n"
-        "priority, delay, deliver_at, ttl and partition; what `goqueue consume -o json` writes can be read back.\n"
+        "priority, delay, deliver_at, ttl, timestamp and partition; a value of null is a tombstone. What\n"
+        "`goqueue consume -o json` writes is read back byte for byte: keys, values, headers and timestamps.\n"
         "Any other line is a value as it stands. Empty lines, and lines that begin with #, are passed over in files."
     ),
     examples=(
@@ -81,7 +82,7 @@ CONSUME = Command(
         flag("--wait", metavar="TIME", kind=duration_ms, help="with --group: wait so long for messages (default 1s)"),
     ),
     about=(
-        "json gives one object a line, which `goqueue produce` reads back; value gives only the values.\n"
+        "json gives one object a line, which `goqueue produce` reads back; value gives only the values, as they are.\n"
         "Without --group nothing is changed by reading. With it, a message is settled after it was written out."
     ),
     examples=(

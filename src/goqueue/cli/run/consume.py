@@ -97,11 +97,21 @@ class Showing:
             cells = (message.partition, message.offset, message.timestamp, message.key, value)
             self._out.line(_row([cell(each) for each in cells]))
         elif self._out.form == "value":
-            self._out.line(message.value if message.value is not None else message.value_base64 or "")
+            self._out.raw_line(_bytes(message))
         elif self._out.form == "json":
             self._out.line(json.dumps({"topic": self._topic, **plain(message)}, ensure_ascii=False))
         else:
             self._out.data([{"topic": self._topic, **plain(message)}])
+
+
+def _bytes(message: Any) -> bytes:
+    if message.value is not None:
+        return str(message.value).encode()
+    if not message.value_base64:
+        return b""
+    from base64 import b64decode
+
+    return b64decode(message.value_base64)
 
 
 def _row(texts: Any) -> str:

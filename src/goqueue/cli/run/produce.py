@@ -26,6 +26,9 @@ FIELDS = frozenset(
         "key",
         "key_base64",
         "headers",
+        "headers_base64",
+        "header_list",
+        "timestamp",
         "partition",
         "priority",
         "delay",
@@ -35,10 +38,9 @@ FIELDS = frozenset(
         "dedup_id",
     )
 )
-WHERE_IT_WAS = frozenset(
-    ("topic", "offset", "timestamp", "delivery_count", "receipt_handle", "lease_until", "headers_base64")
-)
+WHERE_IT_WAS = frozenset(("topic", "offset", "delivery_count", "receipt_handle", "lease_until"))
 """What `goqueue consume -o json` writes beside the message itself."""
+PRIORITY = "gq-priority"
 
 
 class BadLine(Exception):
@@ -160,14 +162,19 @@ def _message(given: Namespace, raw: bytes, number: int) -> dict[str, Any] | None
             shown = cell(line.decode(errors="replace"))
             raise BadLine(f"line {number} is no JSON object with the fields of a message: {shown}")
         return _wishes(given) | _value(line)
-    wishes = _wishes(given)
-    headers = {**wishes.get("headers", {}), **(parsed.get("headers") or {})}
-    # What a line says itself goes before what was said for all.
+    return _merged(_wishes(given), parsed)
+
+
+def _merged(wishes: dict[str, Any], parsed: dict[str, Any]) -> dict[str, Any]:
+    """What a line says itself goes before what was said for all."""
+    for_all = wishes.pop("headers", {})
     merged = wishes | {name: value for name, value in parsed.items() if value is not None}
-    if "value_base64" in merged:
-        merged.pop("value", None)
     if "key_base64" in parsed:
         merged.pop("key", None)
+    if "header_list" in merged:
+        added = [{"name": name, "value": value} for name, value in for_all.items()]
+        return merged | {"header_list": [*added, *merged["header_list"]]}
+    headers = for_all | merged.get("headers", {})
     return merged | ({"headers": headers} if headers else {})
 
 
@@ -190,11 +197,27 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict) or not found.keys() <= FIELDS | WHERE_IT_WAS:
         return None
-    if not isinstance(found.get("value"), str) and not isinstance(found.get("value_base64"), str):
+    # A value of null is a tombstone. Other kinds of value make it JSON that is itself the value of a message.
+    if not isinstance(found.get("value"), str | None) or found.keys().isdisjoint(("value", "value_base64")):
         return None
-    if "offset" in found:  # it was read from somewhere: it need not go to the same partition here
-        found.pop("partition", None)
-    return {name: value for name, value in found.items() if name in FIELDS}
+    return _as_new(found) if "offset" in found else found
+
+
+def _as_new(found: dict[str, Any]) -> dict[str, Any]:
+    """A message that `goqueue consume` wrote: the same content, wherever it goes now."""
+    kept = {name: value for name, value in found.items() if name in FIELDS and name != "partition"}
+    if kept.get("header_list"):
+        kept.pop("headers", None)
+        kept.pop("headers_base64", None)
+    # The priority that is shown comes from this header, and the header goes along.
+    if any(each == PRIORITY for each in _header_names(kept)):
+        kept.pop("priority", None)
+    return kept
+
+
+def _header_names(message: dict[str, Any]) -> Iterator[str]:
+    yield from message.get("headers") or ()
+    yield from (each.get("name") for each in message.get("header_list") or ())
 
 
 class Sending:

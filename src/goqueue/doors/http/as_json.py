@@ -13,6 +13,7 @@ from goqueue.model.errors import InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment, parse_duration_ms, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.native import Headers
 from goqueue.records.wishes import PRIORITY
 from goqueue.wire.rest import messages as rest
 
@@ -25,14 +26,32 @@ def record_of(message: rest.NewMessage, now_ms: int) -> NewMessage:
     return NewMessage(
         value=bytes_of("value", message.value, message.value_base64),
         key=bytes_of("key", message.key, message.key_base64),
-        headers=[(name, None if value is None else value.encode()) for name, value in (message.headers or {}).items()],
+        headers=_headers_of(message),
         partition=message.partition,
+        timestamp_ms=None if message.timestamp is None else parse_moment_ms(message.timestamp, now_ms),
         lane=lane_of(message.priority),
         delay_ms=None if message.delay is None else parse_duration_ms(message.delay),
         deliver_at_ms=None if deliver_at is None or message.delay is not None else parse_moment_ms(deliver_at, now_ms),
         expires_at_ms=None if message.ttl is None else now_ms + parse_duration_ms(message.ttl),
         dedup_id=None if message.dedup_id is None else message.dedup_id.encode(),
     )
+
+
+def _headers_of(message: rest.NewMessage) -> Headers:
+    if message.header_list is not None:
+        if message.headers or message.headers_base64:
+            raise HttpError(BAD_REQUEST, "INVALID_RECORD", "say either headers or header_list")
+        return [(each.name, bytes_of("value", each.value, each.value_base64)) for each in message.header_list]
+    binary = message.headers_base64 or {}
+    texts: dict[str, str | None] = dict(message.headers or {}) | dict.fromkeys(binary)
+    return [
+        (name, bytes_of(f"headers_base64.{name}", None, binary[name]) if name in binary else _encoded(text))
+        for name, text in texts.items()
+    ]
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
 def lane_of(given: str | int | None) -> Lane:
@@ -46,7 +65,7 @@ def lane_of(given: str | int | None) -> Lane:
 
 def bytes_of(name: str, text: str | None, base64: str | None) -> bytes | None:
     if base64 is None:
-        return None if text is None else text.encode()
+        return _encoded(text)
     if text is not None:
         raise HttpError(BAD_REQUEST, "INVALID_RECORD", f"say either {name} or {name}_base64")
     try:
@@ -62,7 +81,10 @@ def priority_of(headers: Iterable[tuple[str, bytes | None]]) -> str:
 
 def shown_record(partition: int, record: DecodedRecord) -> dict[str, Any]:
     """The fields of `rest.MessageReply`."""
+    pairs = record.headers
+    has_twice = len({name for name, _ in pairs}) < len(pairs)
     return {
+        "header_list": [_shown_header(*each) for each in pairs] if has_twice else UNSET,
         "partition": partition,
         "offset": record.offset,
         "timestamp": format_moment(record.timestamp),
@@ -92,6 +114,11 @@ def shown_content(
         "value_base64": value_base64,
         "headers_base64": binary or UNSET,
     }
+
+
+def _shown_header(name: str, content: bytes | None) -> rest.Header:
+    text, base64 = _shown(content)
+    return rest.Header(name=name, value=text, value_base64=None if base64 is UNSET else base64)
 
 
 def _shown(content: bytes | None) -> tuple[str | None, str | UnsetType]:

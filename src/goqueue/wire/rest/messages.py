@@ -13,6 +13,16 @@ LaneName = Annotated[
 ]
 
 
+class Header(Body):
+    """One header, where a name may come more than once."""
+
+    name: str
+    value: str | None = None
+    """Absent, with `value_base64` absent too: a header without a value."""
+    value_base64: Base64 | None = None
+    """Instead of `value`, for bytes that are not text."""
+
+
 class NewMessage(Body):
     """A record and its delivery wishes."""
 
@@ -21,6 +31,12 @@ class NewMessage(Body):
     key: str | None = None
     key_base64: Base64 | None = None
     headers: dict[str, str | None] | None = None
+    headers_base64: dict[str, Base64] | None = None
+    """Headers whose values are not text. A name that is in `headers` too keeps its place there."""
+    header_list: list[Header] | None = None
+    """All headers in order, instead of `headers`: for names that come more than once."""
+    timestamp: Moment | None = None
+    """When it was created; absent: now."""
     partition: PartitionNumber | None = None
     priority: LaneName | int | None = None
     delay: Duration | None = None
@@ -74,6 +90,8 @@ class MessageReply(Reply):
     key_base64: str | UnsetType = UNSET
     value_base64: str | UnsetType = UNSET
     headers_base64: dict[str, str] | UnsetType = UNSET
+    header_list: list[Header] | UnsetType = UNSET
+    """All headers in order, if a name comes more than once; `headers` then has the last of each name."""
 
 
 class Messages(Reply):
