@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
 from goqueue.cli.values import duration_ms
-from goqueue.node.settings import client_environment
+from goqueue.node.environment import client_environment
 
 DEFAULT_NAME = "local"
 DEFAULT_SERVER = "http://127.0.0.1:8080"
@@ -58,6 +57,8 @@ class Contexts:
             return
         except (OSError, UnicodeDecodeError) as error:
             raise CommandFailed(f"cannot read {self.path}: {error}", EXIT_USAGE) from None
+        import yaml  # not before there is a file: it takes its time
+
         try:
             found = yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -78,6 +79,8 @@ class Contexts:
 
     def save(self) -> None:
         """All or nothing, and for nobody else's eyes."""
+        import yaml
+
         self.path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         text = yaml.safe_dump(self.as_dict(), sort_keys=False)
         number, name = tempfile.mkstemp(dir=self.path.parent, prefix=".config-")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
-from goqueue.node.settings import COLOUR_VARIABLE, client_environment
+from goqueue.node.environment import COLOUR_VARIABLE, client_environment
 
 CELL_CHARS_MAX = 200
 GAP = "  "

@@ -53,7 +53,11 @@ class Http:
             raise InvalidArgument(f"{server!r} is no HTTP address, such as http://127.0.0.1:8080")
         headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self._server = address.rstrip("/")
-        self._client = httpx.AsyncClient(base_url=self._server, timeout=timeout_s, headers=headers, transport=transport)
+        # Certificates take longer to load than most questions to answer, and plain HTTP needs none.
+        is_tls = address.startswith("https://")
+        self._client = httpx.AsyncClient(
+            base_url=self._server, timeout=timeout_s, headers=headers, transport=transport, verify=is_tls
+        )
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock

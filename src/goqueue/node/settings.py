@@ -1,6 +1,6 @@
 """The settings of a node: one table, from which flags, environment variables, file keys and documentation follow.
 
-This is the only module that reads the environment or a configuration file. Flags win over the environment, the
+With `environment.py` this is the only module that reads the environment or a configuration file. Flags win over the environment, the
 environment over the file, the file over the defaults. A start with wrong settings reports every problem at once.
 """
 
@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.topics import TopicOptions
+from goqueue.node.environment import CLIENT_VARIABLES, PREFIX
 from goqueue.node.values import (
     Address,
     AddressKind,
@@ -45,11 +46,7 @@ class MetricsExporter(StrEnum):
     OTLP = "otlp"
 
 
-PREFIX = "GOQUEUE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
-CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
-"""Read by client commands, which may share their environment with a node."""
-COLOUR_VARIABLE = "NO_COLOR"
 
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """Kubernetes puts such variables into every container beside a service called goqueue."""
@@ -289,8 +286,3 @@ def _did_you_mean(wrong: str, prefix: str = "") -> str:
     if not guesses:
         return ""
     return f", did you mean {_BY_NAME[guesses[0]].variable if prefix else guesses[0]}?"
-
-
-def client_environment() -> dict[str, str]:
-    """What the environment says to client commands."""
-    return {name: os.environ[name] for name in (*CLIENT_VARIABLES, COLOUR_VARIABLE) if name in os.environ}
