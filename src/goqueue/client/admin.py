@@ -6,9 +6,7 @@ async with Admin("http://127.0.0.1:8080") as admin:
 
 from random import Random
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from goqueue.client.admin_leases import LeaseAdmin
 from goqueue.client.admin_messages import MessageAdmin
@@ -23,6 +21,9 @@ from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics
 from goqueue.wire.rest.admin import PartitionsAdded
 
+if TYPE_CHECKING:
+    import httpx
+
 
 class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
     """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
@@ -36,7 +37,7 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Random | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         super().__init__(
             Http(

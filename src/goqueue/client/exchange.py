@@ -5,8 +5,10 @@ rest. It still does what needs TLS, or a transport that somebody else brings: se
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Protocol
 
 import httptools
@@ -50,15 +52,9 @@ class Streamed(NamedTuple):
 class Exchange(Protocol):
     async def ask(self, ask: Ask) -> Answer: ...
 
-    def stream(self, ask: Ask) -> "AsyncContextManager": ...
+    def stream(self, ask: Ask) -> AbstractAsyncContextManager[Streamed]: ...
 
     async def close(self) -> None: ...
-
-
-class AsyncContextManager(Protocol):
-    async def __aenter__(self) -> Streamed: ...
-
-    async def __aexit__(self, *error: object) -> bool | None: ...
 
 
 class PlainExchange:
@@ -110,7 +106,7 @@ class PlainExchange:
         except TimeoutError as error:
             raise ExchangeTimedOut("no connection in time") from error
         except OSError as error:
-            raise ExchangeFailed(error.strerror or str(error)) from error
+            raise ExchangeFailed(_words(error)) from error
 
     @property
     def _authority(self) -> str:
@@ -167,7 +163,7 @@ class _Connection:
             self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (ask.content or b""))
             await self._writer.drain()
         except OSError as error:
-            raise ExchangeFailed(error.strerror or str(error)) from error
+            raise ExchangeFailed(_words(error)) from error
 
     async def receive_head(self, read_s: float) -> None:
         while not self._has_head:
@@ -188,7 +184,7 @@ class _Connection:
         except TimeoutError as error:
             raise ExchangeTimedOut("no answer in time") from error
         except OSError as error:
-            raise ExchangeFailed(error.strerror or str(error)) from error
+            raise ExchangeFailed(_words(error)) from error
         if not data:
             raise ExchangeFailed("the connection was closed before all of the answer had come")
         self.has_answered = True
@@ -205,3 +201,9 @@ class _Connection:
             await self._writer.wait_closed()
         except OSError:
             return
+
+
+def _words(error: OSError) -> str:
+    """asyncio says which call failed, not why."""
+    is_plain = error.errno is not None and not isinstance(error, socket.gaierror)
+    return os.strerror(error.errno).lower() if is_plain and error.errno else error.strerror or str(error)

@@ -1,18 +1,21 @@
 """Questions over HTTP: asked again where that is safe, and answered with a type or an error."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from random import Random
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
 import msgspec
 
 from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
+from goqueue.client.exchange import Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.wire.rest.common import ErrorReply
+
+if TYPE_CHECKING:
+    import httpx
 
 SAFE = frozenset(("GET", "PUT", "DELETE"))
 """To be sent twice is to be sent once."""
@@ -46,25 +49,20 @@ class Http:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Random | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         address = server if "://" in server else f"http://{server}"
-        if not address.startswith(("http://", "https://")):
-            raise InvalidArgument(f"{server!r} is no HTTP address, such as http://127.0.0.1:8080")
-        headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self._server = address.rstrip("/")
-        # Certificates take longer to load than most questions to answer, and plain HTTP needs none.
-        is_tls = address.startswith("https://")
-        self._client = httpx.AsyncClient(
-            base_url=self._server, timeout=timeout_s, headers=headers, transport=transport, verify=is_tls
-        )
+        self._base_path, self._exchange = _exchange(self._server, server, timeout_s, transport)
+        self._timeout_s = timeout_s
+        self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock
         self._dice = dice or Random()  # noqa: S311  jitter
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._exchange.close()
 
     async def ask(
         self,
@@ -78,10 +76,12 @@ class Http:
     ) -> T:
         """What is None in `body` or `query` is not said. `wait_s`: how long the broker may take on purpose."""
         content = None if body is None else msgspec.json.encode(said(body))
+        headers = self._headers if content is None else self._headers | JSON
+        ask = Ask(method, self._target(path, query or {}), headers, content, self._timeout_s + wait_s)
         attempt = 0
         while True:
             try:
-                return await self._ask(reply, method, path, content, said(query or {}), wait_s)
+                return await self._ask(reply, ask)
             except ClientError as error:
                 # A refusal was not done; whether a request without an answer was, nobody knows.
                 is_safe = method in SAFE or isinstance(error, HttpRefused)
@@ -92,17 +92,17 @@ class Http:
 
     async def events(self, path: str, query: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """What comes, until somebody ends it. A broker that is silent for long is lost: it speaks now and then."""
-        timeout = httpx.Timeout(self._client.timeout.connect, read=EVENTS_SILENCE_S)
+        ask = Ask("GET", self._target(path, query), self._headers, None, EVENTS_SILENCE_S)
         try:
-            async with self._client.stream("GET", path, params=said(query), timeout=timeout) as response:
-                if not response.is_success:
-                    await response.aread()
-                    raise _refusal(response)
-                async with aclosing(events_of(response.aiter_lines())) as events:
+            async with self._exchange.stream(ask) as streamed:
+                if not _is_success(streamed.status):
+                    body = b"".join([piece async for piece in streamed.pieces])
+                    raise _refusal(Answer(streamed.status, streamed.reason, body))
+                async with aclosing(events_of(_lines(streamed.pieces))) as events:
                     async for event in events:
                         yield event
-        except httpx.HTTPError as error:
-            raise ConnectionLost(f"cannot follow {self._server}: {str(error) or type(error).__name__}") from error
+        except ExchangeFailed as error:
+            raise ConnectionLost(f"cannot follow {self._server}: {error}") from error
         raise ConnectionLost(f"{self._server} ended the connection")
 
     async def pause(self, attempt: int) -> None:
@@ -113,32 +113,65 @@ class Http:
             self._clock = LoopClock()
         await self._clock.sleep(delay_s)
 
-    async def _ask(
-        self, reply: type[T], method: str, path: str, content: bytes | None, query: dict[str, Any], wait_s: float
-    ) -> T:
-        timeout = httpx.Timeout(self._client.timeout.connect, read=(self._client.timeout.read or 0) + wait_s)
+    def _target(self, path: str, query: Mapping[str, Any]) -> str:
+        words = urlencode({name: _word(value) for name, value in said(query).items()}, doseq=True)
+        return f"{self._base_path}{path}?{words}" if words else f"{self._base_path}{path}"
+
+    async def _ask(self, reply: type[T], ask: Ask) -> T:
         try:
-            response = await self._client.request(
-                method, path, content=content, headers=None if content is None else JSON, params=query, timeout=timeout
-            )
-        except httpx.TimeoutException as error:
+            answer = await self._exchange.ask(ask)
+        except ExchangeTimedOut as error:
             raise TimedOut(f"{self._server} did not answer in time") from error
-        except httpx.HTTPError as error:
+        except ExchangeFailed as error:
             raise ConnectionLost(f"cannot ask {self._server}: {error}") from error
-        if response.is_success:
+        if _is_success(answer.status):
             try:
-                return msgspec.json.decode(response.content, type=reply)
+                return msgspec.json.decode(answer.body, type=reply)
             except msgspec.MsgspecError as error:
                 raise ClientError(f"{self._server} does not answer as GoQueue would: {error}") from None
-        raise _refusal(response)
+        raise _refusal(answer)
 
 
-def _refusal(response: httpx.Response) -> HttpRefused:
+def _exchange(
+    address: str, shown: str, timeout_s: float, transport: "httpx.AsyncBaseTransport | None"
+) -> tuple[str, Exchange]:
+    """The path before all paths, and how to ask."""
     try:
-        said = msgspec.json.decode(response.content, type=ErrorReply)
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if parts.scheme not in ("http", "https") or not host:
+        raise InvalidArgument(f"{shown!r} is no HTTP address, such as http://127.0.0.1:8080")
+    if parts.scheme == "http" and transport is None:
+        return parts.path, PlainExchange(host, port, timeout_s)
+    from goqueue.client.exchange_httpx import HttpxExchange
+
+    return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport)
+
+
+def _is_success(status: int) -> bool:
+    return status // 100 == 2
+
+
+def _word(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode()
+
+
+def _refusal(answer: Answer) -> HttpRefused:
+    try:
+        said = msgspec.json.decode(answer.body, type=ErrorReply)
     except msgspec.MsgspecError:
-        return HttpRefused(response.status_code, "UNKNOWN", f"{response.status_code} {response.reason_phrase}")
-    return HttpRefused(response.status_code, said.code, said.error)
+        return HttpRefused(answer.status, "UNKNOWN", f"{answer.status} {answer.reason}")
+    return HttpRefused(answer.status, said.code, said.error)
 
 
 def said(given: Mapping[str, Any]) -> dict[str, Any]:

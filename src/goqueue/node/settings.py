@@ -1,7 +1,8 @@
 """The settings of a node: one table, from which flags, environment variables, file keys and documentation follow.
 
-With `environment.py` this is the only module that reads the environment or a configuration file. Flags win over the environment, the
-environment over the file, the file over the defaults. A start with wrong settings reports every problem at once.
+With `environment.py`, this is the only module that reads the environment or a configuration file. Flags win over the
+environment, the environment over the file, the file over the defaults. A start with wrong settings reports every
+problem at once.
 """
 
 import os

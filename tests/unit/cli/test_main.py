@@ -73,6 +73,13 @@ def test_help_of_what_has_settings_loads_no_node(command: list[str]) -> None:
     assert _loaded_by(command) & heavy == set()
 
 
+def test_a_question_to_a_node_loads_no_settings_and_no_heavy_client() -> None:
+    heavy = {"goqueue.node.settings", "httpx", "httpcore", "anyio", "rich", "yaml", "structlog", "certifi"}
+    loaded = _loaded_by(["topic", "list", "--server", "http://127.0.0.1:1"])
+    assert "goqueue.client.http" in loaded
+    assert loaded & heavy == set()
+
+
 def _loaded_by(command: list[str]) -> set[str]:
     """Beyond what Python itself loads at its start."""
     code = (

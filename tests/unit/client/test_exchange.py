@@ -1,0 +1,162 @@
+"""HTTP without TLS, against servers that behave well and badly."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from goqueue.client.exchange import Ask, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from tests.unit.testing.loops import in_loop
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+
+
+@asynccontextmanager
+async def serving(serve: Serve, read_s: float = 30.0) -> AsyncGenerator[PlainExchange, None]:
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    exchange = PlainExchange("127.0.0.1", server.sockets[0].getsockname()[1], read_s)
+    try:
+        yield exchange
+    finally:
+        await exchange.close()
+        server.close()
+
+
+def asked(content: bytes | None = None, read_s: float = 30.0) -> Ask:
+    return Ask("POST" if content else "GET", "/a?b=c", {"x": "y"}, content, read_s)
+
+
+async def request_of(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    _, found, length = head.partition(b"content-length: ")
+    return head + (await reader.readexactly(int(length.split(b"\r")[0])) if found else b"")
+
+
+@in_loop
+async def test_a_question_is_asked_and_the_connection_kept() -> None:
+    requests, connections = [], []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        for _ in range(2):
+            requests.append(await request_of(reader))
+            writer.write(OK)
+
+    async with serving(serve) as exchange:
+        answers = [await exchange.ask(asked()), await exchange.ask(asked(b"body"))]
+    assert [(each.status, each.reason, each.body) for each in answers] == [(200, "OK", b"hi")] * 2
+    assert len(connections) == 1
+    assert requests[0].startswith(b"GET /a?b=c HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert b"\r\nx: y\r\n" in requests[0]
+    assert requests[1].endswith(b"content-length: 4\r\n\r\nbody")
+
+
+@in_loop
+async def test_an_answer_comes_in_pieces_of_any_size() -> None:
+    chunked = b"HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        for byte in chunked:
+            writer.write(bytes([byte]))
+            await writer.drain()
+
+    async with serving(serve) as exchange:
+        answer = await exchange.ask(asked())
+    assert (answer.status, answer.reason, answer.body) == (404, "Not Found", b"abcde")
+
+
+@in_loop
+async def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
+    served = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        await request_of(reader)
+        served += 1
+        writer.write(OK)
+
+    async with serving(serve) as exchange:
+        for _ in range(3):
+            assert (await exchange.ask(asked(b"x"))).body == b"hi"
+    assert served == 3
+
+
+@in_loop
+async def test_a_server_that_says_close_is_asked_on_a_new_connection() -> None:
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await request_of(reader)
+        writer.write(OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+
+    async with serving(serve) as exchange:
+        assert [(await exchange.ask(asked())).status for _ in range(2)] == [200, 200]
+    assert connections == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "closed before all of the answer"),
+        (OK[:-1], "closed before all of the answer"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
+    ],
+)
+@in_loop
+async def test_half_an_answer_is_none(answer: bytes, words: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(answer)
+
+    async with serving(serve) as exchange:
+        with pytest.raises(ExchangeFailed, match=words):
+            await exchange.ask(asked())
+
+
+@in_loop
+async def test_silence_has_an_end() -> None:
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ended.wait()
+
+    async with serving(serve) as exchange:
+        with pytest.raises(ExchangeTimedOut):
+            await exchange.ask(asked(read_s=0.01))
+        ended.set()
+
+
+@in_loop
+async def test_nobody_listens() -> None:
+    async with serving(lambda reader, writer: asyncio.sleep(0)) as exchange:
+        pass
+    with pytest.raises(ExchangeFailed, match="refused"):
+        await exchange.ask(asked())
+
+
+@in_loop
+async def test_what_comes_is_given_on_at_once() -> None:
+    more = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n")
+        await more.wait()
+        writer.write(b"3\r\ntwo\r\n0\r\n\r\n")
+
+    async with serving(serve) as exchange, exchange.stream(asked()) as streamed:
+        assert streamed.status == 200
+        assert await anext(streamed.pieces) == b"one"
+        more.set()
+        assert [piece async for piece in streamed.pieces] == [b"two"]
