@@ -139,7 +139,10 @@ async def test_silence_has_an_end() -> None:
 
 @in_loop
 async def test_nobody_listens() -> None:
-    async with serving(lambda reader, writer: asyncio.sleep(0)) as exchange:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise AssertionError
+
+    async with serving(serve) as exchange:
         pass
     with pytest.raises(ExchangeFailed, match="refused"):
         await exchange.ask(asked())
