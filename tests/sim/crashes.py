@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 from typing import Any
 
 from goqueue.testing.memory_disk import MemoryDisk
@@ -39,6 +41,21 @@ def images(disk: MemoryDisk, upto: int) -> Iterator[tuple[str, MemoryDisk]]:
             for cut in disk.sector_cuts(torn):
                 yield f"after {upto}: {torn} torn at {cut}", disk.crashed(upto, torn=(torn, cut))
             return
+
+
+def images_by_file(disk: MemoryDisk, upto: int, count_max: int = 64) -> Iterator[tuple[str, MemoryDisk]]:
+    """Power fails after `upto` operations: every log keeps more or less of its own un-synced end, whatever others
+    keep. All combinations, as far as there are not too many; then whole ends only. Other files are kept: what becomes
+    of a log without them is tried elsewhere."""
+    by_file = {name: numbers for name, numbers in disk.unsynced_by_file(upto).items() if name.endswith(".log")}
+    cuts = [range(len(numbers) + 1) for numbers in by_file.values()]
+    if prod(map(len, cuts)) > count_max:
+        cuts = [range(0, len(numbers) + 1, len(numbers)) for numbers in by_file.values()]
+    assert prod(map(len, cuts)) <= count_max, by_file
+    for kept in product(*cuts):
+        lost = [number for numbers, count in zip(by_file.values(), kept) for number in numbers[count:]]
+        what = ", ".join(f"{name} {count} of {len(by_file[name])}" for name, count in zip(by_file, kept))
+        yield f"after {upto}: kept {what or 'all'}", disk.crashed(upto, lost=lost)
 
 
 def all_images(disk: MemoryDisk) -> Iterator[tuple[int, str, MemoryDisk]]:

@@ -1,7 +1,7 @@
 """A delayed record on its way back: what the ledger keeps of it, and the batches in which it is published when due."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,12 +17,19 @@ from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
 from goqueue.records.wishes import EXPIRES_AT, without_delay
 from goqueue.replica.replica import Replica
+from goqueue.runtime.coordinator import Coordinator
+from goqueue.telemetry.logs import get_logger
+
+events = get_logger("broker")
 
 PUBLISHED_AT = "gq-published-at"
 """Header of a record that was delayed: when its producer sent it. Its timestamp is the time when it became due."""
 SCHEDULED_AS = "gq-scheduled-as"
 """Header of a record that was delayed: the place that its producer was told, `partition/offset`."""
+LOST = "gq-lost"
+"""Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
 SEQUENCE_MASK = 0x7FFF_FFFF
+SIZE_UNKNOWN = 1 << 62
 FRAME_BYTES = 32
 """More than a record takes beside its key, value and headers."""
 HEADER_FRAME_BYTES = 10
@@ -73,6 +80,26 @@ def check_fits(body: Body, batch_bytes_max: int) -> None:
     size = HEADER_BYTES + ADDED_BYTES + record_bytes((0, body.key, body.value, body.headers))
     if size > batch_bytes_max:
         raise BatchTooLarge(f"a delayed record takes up to {size} bytes, at most {batch_bytes_max} are taken")
+
+
+def read_bodies(coordinator: Coordinator, job: FiringJob) -> Bodies:
+    places = job.records.ledger_offsets
+    facts: dict[int, Any] = coordinator.read_facts(places)
+    try:
+        stored = [facts[place].body for place in places]
+    except KeyError:
+        return Bodies([_body(job, number, facts) for number in range(len(places))], SIZE_UNKNOWN)
+    return Bodies(list(map(decode_body, stored)), sum(map(len, stored)))
+
+
+def _body(job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
+    """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
+    due = job.records[number]
+    if due.ledger_offset in facts:
+        return decode_body(facts[due.ledger_offset].body)
+    name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
+    events.error("delayed record unreadable", name=name)
+    return Body(due.due_ms, None, None, [(LOST, name.encode())])
 
 
 def publish_job(replica: Replica, job: FiringJob, bodies: Bodies, producer: tuple[int, int], now_ms: int) -> int:

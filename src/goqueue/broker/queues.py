@@ -166,10 +166,12 @@ class Queues:
                     topic = self._image.topics.get(stored.topic)
                     if topic is None or topic.id != stored.topic_id:
                         group.coordinator.submit(ForgetTopic(stored.topic, stored.topic_id))
-                    else:
-                        place = Place(group_id, stored.topic, stored.partition)
-                        policy = self._policy(group_id, topic)
-                        group.coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy))
+                        continue
+                    place = Place(group_id, stored.topic, stored.partition)
+                    policy, log_end = self._policy(group_id, topic), self._topics.end_offset(*place[1:])
+                    group.coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy, log_end))
+            # What they dropped with the end of a log must not come back when others stand there.
+            group.coordinator.make_durable()
 
     def _tell_policies(self, concerns: Callable[[Place], bool]) -> None:
         for group in self._groups:

@@ -7,10 +7,12 @@ end of the same partition, under a producer of our own, so that a publish repeat
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from goqueue.broker.firing import Bodies, Body, body_of, check_fits, decode_body, publish_job
+from goqueue.broker.firing import Body, body_of, check_fits, decode_body, publish_job, read_bodies
 from goqueue.broker.held import Held
 from goqueue.broker.held_keys import HeldKeys
+from goqueue.broker.hosts import follow_hosts
 from goqueue.broker.noting import Journeys, note_delay, note_due
 from goqueue.broker.opening import open_published
 from goqueue.broker.second_places import SecondPlaces
@@ -54,10 +56,6 @@ RETRY_MS = 1000
 ONE_BATCH = 1
 HOLD_KEY = "hold_key"
 PENDING_MAX = 1 << 62
-SIZE_UNKNOWN = 1 << 62
-
-LOST = "gq-lost"
-"""Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
 
 events = get_logger("broker")
 
@@ -109,8 +107,10 @@ class Schedules:
         self._under_way: set[int] = set()
         self._appended: set[int] = set()
         """Jobs whose records are in their log, though that they are may not be stored yet."""
+        self._reach: WeakKeyDictionary[Replica, int] = WeakKeyDictionary()
+        """How far a log must be durable before the next job is published to it."""
         self._held_keys = HeldKeys(self._waiting)
-        self._asks_for_producer = False
+        self._asks_for_producer = self._follows = False
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
         coordinator.after_apply = self._applied
@@ -183,7 +183,8 @@ class Schedules:
         self.held += len(delayed)
         self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
         held = Held(replica, appended.base_offset)
-        self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer), held.settled)
+        epoch = replica.epoch_at(appended.base_offset)
+        self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer, epoch), held.settled)
         return held
 
     def end_transaction(
@@ -201,7 +202,13 @@ class Schedules:
     def _applied(self, facts: Iterable[Fact]) -> None:
         if self._coordinator.is_loaded:
             note_delay(self._journeys, facts, self._image, self._clock.now_ms())
-        self._fire()
+        elif not self._follows:
+            self._follows = True
+            follow_hosts(self._coordinator, self._machine, self._topics, self._image)
+        if self._coordinator.is_loaded:
+            self._fire()
+        else:  # whoever gives out producer ids has not read its ledger yet
+            self._clock.call_soon(self._fire)
 
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
@@ -216,9 +223,20 @@ class Schedules:
 
         def publish() -> None:
             for job in jobs:
-                self._publish(job, producer)
+                self._when_places_are_durable(job, lambda job=job: self._publish(job, producer))  # type: ignore[misc]
 
         self._coordinator.when_durable(publish)
+
+    def _when_places_are_durable(self, job: FiringJob, publish: Callable[[], None]) -> None:
+        """A batch that its log could still lose would be sent again, and what was delayed in it would fire twice."""
+        replica = self._topics.find_replica(job.topic, job.partition)
+        if replica is None:
+            publish()
+            return
+        # Jobs of one partition are published in their order, whichever places they are from.
+        reach = max(self._reach.get(replica, 0), max(job.records.offsets) + 1)
+        self._reach[replica] = reach
+        replica.when_reached(min(reach, replica.end_offset), publish)
 
     def _ask_for_producer(self) -> None:
         if self._asks_for_producer:
@@ -244,7 +262,7 @@ class Schedules:
             return
         try:
             replica = self._topics.replica(job.topic, job.partition)
-            bodies = self._bodies(job)
+            bodies = read_bodies(self._coordinator, job)
             end_offset, now_ms = replica.end_offset, self._clock.now_ms()
             next_offset = publish_job(replica, job, bodies, producer, now_ms)
         except GoQueueError as error:
@@ -262,24 +280,6 @@ class Schedules:
             next_offset,
             lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
         )
-
-    def _bodies(self, job: FiringJob) -> Bodies:
-        places = job.records.ledger_offsets
-        facts: dict[int, Any] = self._coordinator.read_facts(places)
-        try:
-            stored = [facts[place].body for place in places]
-        except KeyError:
-            return Bodies([self._body(job, number, facts) for number in range(len(places))], SIZE_UNKNOWN)
-        return Bodies(list(map(decode_body, stored)), sum(map(len, stored)))
-
-    def _body(self, job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
-        """A record that the disk has lost is told of where it would have been: the others of its batch go on."""
-        due = job.records[number]
-        if due.ledger_offset in facts:
-            return decode_body(facts[due.ledger_offset].body)
-        name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
-        events.error("delayed record unreadable", name=name)
-        return Body(due.due_ms, None, None, [(LOST, name.encode())])
 
     def _failed(self, job: FiringJob, error: GoQueueError) -> None:
         events.error("delayed records not published yet", topic=job.topic, partition=job.partition, reason=str(error))
@@ -304,7 +304,7 @@ class Schedules:
             yield found.body.key, found.schedule.due_ms
         for job in self._machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
-                yield from zip((body.key for body in self._bodies(job).bodies), job.records.due_ms)
+                yield from zip((body.key for body in read_bodies(self._coordinator, job).bodies), job.records.due_ms)
 
     def unpublished(self, topic: str, partition: int) -> Iterator[tuple[int, Body]]:
         """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
@@ -315,7 +315,7 @@ class Schedules:
                 yield found.schedule.key.offset, found.body
         for job in self._machine.firing():
             if (job.topic, job.partition) == (topic, partition):
-                yield from ((due.key.offset, body) for due, body in zip(job.records, self._bodies(job).bodies))
+                yield from zip(job.records.offsets, read_bodies(self._coordinator, job).bodies)
 
     # -- what users ask
 

@@ -15,15 +15,16 @@ from itertools import chain, islice
 from typing import Any
 
 from goqueue.machines.delay_commands import (
+    NO_EPOCH,
     CancelSchedule,
     DelayMeasure,
     DropRecurring,
     EndTransactionSchedules,
     FiringDone,
+    FollowHost,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
-    RecurringReply,
     Reschedule,
     Schedule,
     ScheduleKey,
@@ -54,7 +55,9 @@ from goqueue.machines.delay_facts import (
     TopicForgotten,
     TransactionEmpty,
     TransactionReleased,
+    Unkept,
 )
+from goqueue.machines.delay_hosts import decide_follow
 from goqueue.machines.delay_index import NOWHERE
 from goqueue.machines.delay_jobs import FiringJob, firing_job
 from goqueue.machines.delay_recurring import RECURRING_KINDS
@@ -62,7 +65,6 @@ from goqueue.machines.delay_slots import WAITING, Slots
 from goqueue.machines.delay_state import TARGET_KINDS, DelayState
 from goqueue.machines.delay_target import Target
 from goqueue.machines.machine import Fact, Outcome, Tick
-from goqueue.model.codes import Code
 
 LOOKED_AT_MAX = 1000
 """Of what is ready for a partition, to find the earliest."""
@@ -99,6 +101,7 @@ class Delays:
                 state.targets[fact.target_number], fact.producer_id, fact.producer_epoch
             ),
             TransactionReleased: state.release,
+            Unkept: state.leave_unkept,
         }
 
     # Questions
@@ -149,10 +152,14 @@ class Delays:
             slots.state[slot] == WAITING,
         )
 
-    def scheduled_up_to(self, topic: str, topic_id: bytes, partition: int) -> int:  # noqa: ARG002  for the reader
-        """The highest offset that was ever scheduled there, or -1."""
+    def known_place(self, topic_id: bytes, partition: int) -> tuple[int, int]:
+        """Epoch and offset of the highest place that was ever scheduled there; NO_EPOCH and -1: nothing was."""
         target = self._state.by_id.get(TargetId(topic_id, partition))
-        return -1 if target is None else target.up_to
+        return (NO_EPOCH, -1) if target is None else (target.epoch, target.up_to)
+
+    def is_known(self, topic_id: bytes, partition: int) -> bool:
+        """Whether anything is stored about this partition."""
+        return TargetId(topic_id, partition) in self._state.by_id
 
     def producer(self) -> tuple[int, int] | None:
         """Id and epoch under which due records are published."""
@@ -204,7 +211,8 @@ class Delays:
             pieces.append([DelayProducer(*state.producer)])
         for target in state.targets.values():
             # What was released before what waits for a later transaction of the same producer.
-            pieces.append([target.saved(), *target.released.values()])
+            unkept = [target.unkept_fact(target.unkept)] if target.unkept else []
+            pieces.append([target.saved(), *unkept, *target.released.values()])
             pieces += state.packed_schedules(target, slots)
             pieces.append(target.doomed_facts())
         # The targets again: a job leaves the sequence behind itself, and one after it may have been finished before it.
@@ -215,7 +223,7 @@ class Delays:
     # Decisions
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        decisions, recurrings = self._decisions, self._state.recurrings
+        decisions = self._decisions
         reply: Any = DONE
         match command:
             case Schedule():
@@ -224,6 +232,8 @@ class Delays:
                 return Outcome(decisions.tick(now_ms), [])
             case FiringDone():
                 facts = decisions.finish(command.number)
+            case FollowHost():
+                facts, reply = decide_follow(self._state, command)
             case CancelSchedule():
                 facts, reply = decisions.cancel(command)
             case Reschedule():
@@ -234,12 +244,10 @@ class Delays:
                 facts = decisions.take_producer(command)
             case ForgetTopic():
                 facts = decisions.forget_topic(command)
-            case StoreRecurring() if command.topic_id in self._state.forgotten:
-                facts, reply = [], RecurringReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {command.topic}")
             case StoreRecurring():
-                facts, reply = recurrings.decide_store(command, now_ms)
+                facts, reply = decisions.store_recurring(command, now_ms)
             case DropRecurring():
-                facts, reply = recurrings.decide_drop(command.name)
+                facts, reply = self._state.recurrings.decide_drop(command.name)
             case _:
                 raise TypeError(f"{command!r} is no command of this machine")
         return Outcome(facts, [(ticket, reply)])

@@ -12,6 +12,8 @@ import msgspec
 from goqueue.model.codes import Code
 
 NO_PRODUCER = -1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
 RECURRING = -1
 """No place was kept free for a run of a recurring schedule."""
 
@@ -41,6 +43,28 @@ class Schedule(msgspec.Struct, frozen=True):
     producer_id: int = NO_PRODUCER
     """Given: part of this producer's transaction; they wait for its end before they wait for their time."""
     producer_epoch: int = -1
+    epoch: int = NO_EPOCH
+    """Of the leader that wrote the batch: two batches may have had the same offsets, if the first was lost."""
+
+
+class FollowHost(msgspec.Struct, frozen=True):
+    """What a start finds in the log of a partition, which may have lost its end while the ledger kept what it says of
+    it, or the other way round. Replies with True if it has to be asked again: there was too much to be done at once.
+    """
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    end_offset: int
+    """Where the epoch of the highest known place ends in the log: what was known there and beyond is lost."""
+    epoch: int
+    """Of the leader that goes on from here."""
+    next_sequence: int = NO_SEQUENCE
+    """Which our own producer must go on with there; NO_SEQUENCE: it may begin with any."""
+    unkept: tuple[int, ...] = ()
+    """Free places in batches that may be sent again; those above the highest known place count."""
+    repeated_from: int = 0
+    """No batch below this offset will be sent again."""
 
 
 class ScheduleReply(msgspec.Struct, frozen=True):

@@ -7,10 +7,12 @@ from goqueue.machines.delay_commands import (
     CancelSchedule,
     EndTransactionSchedules,
     ForgetTopic,
+    RecurringReply,
     Reschedule,
     Schedule,
     ScheduleKey,
     ScheduleReply,
+    StoreRecurring,
     TakeProducer,
 )
 from goqueue.machines.delay_facts import (
@@ -18,6 +20,7 @@ from goqueue.machines.delay_facts import (
     RELEASE,
     SCHEDULE,
     TOPIC_ID_BYTES,
+    UNKEPT,
     Cancelled,
     DelayProducer,
     JobFinished,
@@ -64,13 +67,18 @@ class DelayDecisions:
         target = self._state.by_id.get(TargetId(topic_id, partition))
         if len(topic_id) != TOPIC_ID_BYTES or (target is not None and target.is_forgotten):
             return [], _no_topic(topic)
-        last = target.up_to if target is not None else -1
+        epoch = command.epoch
         facts: list[Fact] = [Seen(now_ms)]
+        found: set[int] = set()
         for offset, due_ms, body in command.schedules:
-            if offset > last:
+            if target is None or not target.knows(epoch, offset):
                 if abs(due_ms) > DUE_MS_MAX:
                     return [], ScheduleReply(Code.INVALID_REQUEST, f"{due_ms} is no time to deliver at")
-                facts.append(Scheduled(topic, topic_id, partition, offset, due_ms, body, *producer))
+                facts.append(Scheduled(topic, topic_id, partition, offset, due_ms, body, *producer, epoch))
+                found.add(offset)
+        if target is not None and not found.isdisjoint(target.unkept):
+            left = target.unkept - found
+            facts.append(target.unkept_fact(left) if left else Removed(target_key(UNKEPT, target.key)))
         return (facts, DONE) if len(facts) > 1 else ([], DONE)
 
     def cancel(self, command: CancelSchedule) -> tuple[list[Fact], ScheduleReply]:
@@ -92,7 +100,7 @@ class DelayDecisions:
         producer = NO_PRODUCER, -1
         if self._state.slots.state[slot] == WAITING:
             producer = self._state.producer_of(target, offset)
-        scheduled = Scheduled(target.topic, *target.key, offset, command.due_ms, command.body, *producer)
+        scheduled = Scheduled(target.topic, *target.key, offset, command.due_ms, command.body, *producer, target.epoch)
         return [Seen(now_ms), scheduled], DONE
 
     def _find(self, key: ScheduleKey) -> tuple[Target | None, int]:
@@ -123,6 +131,11 @@ class DelayDecisions:
             return []
         gone = [removed for each in recurrings for removed in removal(each.stored.number)]
         return [*gone, TopicForgotten(topic_id)]
+
+    def store_recurring(self, command: StoreRecurring, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+        if command.topic_id in self._state.forgotten:
+            return [], RecurringReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {command.topic}")
+        return self._state.recurrings.decide_store(command, now_ms)
 
     # Firing
 

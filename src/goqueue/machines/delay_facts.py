@@ -11,7 +11,7 @@ from struct import Struct
 from sys import byteorder
 from typing import NamedTuple
 
-from goqueue.machines.delay_commands import NO_PRODUCER
+from goqueue.machines.delay_commands import NO_EPOCH, NO_PRODUCER
 from goqueue.machines.machine import Fact
 from goqueue.machines.timer_wheel import Drained
 
@@ -19,7 +19,7 @@ TOPIC_ID_BYTES = 16
 DOOMED_MAX = 10_000
 """Offsets in one fact."""
 
-SCHEDULE, JOB, TARGET, RELEASE, DOOM = b"s", b"j", b"t", b"r", b"d"
+SCHEDULE, JOB, TARGET, RELEASE, DOOM, UNKEPT = b"s", b"j", b"t", b"r", b"d", b"u"
 FORGOTTEN, RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED = b"f", b"c", b"n", b"x", b"p", b"k"
 
 _OF_TARGET = Struct(f">c{TOPIC_ID_BYTES}siq")
@@ -97,6 +97,7 @@ class Scheduled(OfTarget, frozen=True, array_like=True):
     body: bytes
     producer_id: int = NO_PRODUCER
     producer_epoch: int = -1
+    epoch: int = NO_EPOCH
 
     def key(self) -> bytes:
         return _OF_TARGET.pack(SCHEDULE, self.topic_id, self.partition, self.offset)
@@ -125,13 +126,28 @@ class Firing(OfTarget, frozen=True, array_like=True):
 
 
 class TargetKept(OfTarget, frozen=True, array_like=True):
-    """What must outlive the schedules and jobs of a partition: which offsets are known, and the next sequence."""
+    """What must outlive the schedules and jobs of a partition: which places are known, and the next sequence. Known is
+    what is not above the pair of `epoch` and `up_to`. A later epoch with a lower offset says that the log has lost its
+    end in between, and the ledger what it knew of it.
+    """
 
     up_to: int
     sequence: int
+    epoch: int = NO_EPOCH
 
     def key(self) -> bytes:
         return target_key(TARGET, self.target)
+
+
+class Unkept(OfTarget, frozen=True, array_like=True):
+    """Places that the log keeps free for records which the ledger has lost: a producer that was not answered may send
+    these again, and they are taken though later places are known.
+    """
+
+    offsets: bytes
+
+    def key(self) -> bytes:
+        return target_key(UNKEPT, self.target)
 
 
 class TransactionReleased(OfTarget, frozen=True, array_like=True):
@@ -278,6 +294,7 @@ DELAY_FACTS: tuple[type[Fact], ...] = (
     TargetSaved,
     TopicForgotten,
     TransactionReleased,
+    Unkept,
 )
 
 

@@ -11,6 +11,7 @@ from goqueue.machines.delay_facts import (
     RELEASE,
     SCHEDULE,
     TARGET,
+    UNKEPT,
     Firing,
     Scheduled,
     SchedulesDoomed,
@@ -20,6 +21,7 @@ from goqueue.machines.delay_facts import (
     TargetSaved,
     TimePassed,
     TransactionReleased,
+    Unkept,
     packed,
     read_target_key,
     target_key,
@@ -31,7 +33,7 @@ from goqueue.machines.delay_slots import FREE, READY, TIMED, WAITING, Slots
 from goqueue.machines.delay_target import SEQUENCE_MASK, Target
 from goqueue.machines.timer_wheel import TimerWheel
 
-TARGET_KINDS = frozenset({SCHEDULE, JOB, TARGET, RELEASE, DOOM})
+TARGET_KINDS = frozenset({SCHEDULE, JOB, TARGET, RELEASE, DOOM, UNKEPT})
 PACKED_MAX = 4096
 """Schedules in one fact of a snapshot."""
 
@@ -41,6 +43,10 @@ class OpenSchedules(NamedTuple):
 
     offsets: "array[int]"
     epochs: "array[int]"
+
+    def begun(self) -> dict[int, int]:
+        """Epochs by offset: a place that the log had lost may have been scheduled again."""
+        return dict(zip(self.offsets, self.epochs))
 
 
 class DelayState:
@@ -85,7 +91,7 @@ class DelayState:
 
     def keep(self, fact: TargetKept) -> None:
         target = self.target(fact.topic, fact.target)
-        target.up_to = max(target.up_to, fact.up_to)
+        target.learn(fact.up_to, fact.epoch)
         target.kept_up_to = fact.kept_up_to if isinstance(fact, TargetSaved) else fact.up_to
         target.sequence = fact.sequence
 
@@ -106,7 +112,8 @@ class DelayState:
         if slot == NOWHERE:
             slot = slots.take(target.number, offset, fact.due_ms, len(fact.body))
             target.index.add(offset, slot)
-            target.up_to = max(target.up_to, offset)
+            target.learn(offset, fact.epoch)
+            target.unkept.discard(offset)
         else:
             was_waiting = slots.state[slot] == WAITING
             self._detach(target, slot)
@@ -131,12 +138,15 @@ class DelayState:
         columns = unpacked("q", fact.due_ms), unpacked("q", fact.ledger_offsets), unpacked("I", fact.body_bytes)
         slots = self.slots.take_many(target.number, offsets, *columns)
         target.index.add_many(offsets, slots)
-        target.up_to = max(target.up_to, offsets[-1])
+        target.learn(offsets[-1])
         if fact.producer_id == NO_PRODUCER:
             self.wheel.add_many(slots)
         else:
             self.waiting += len(slots)
             self._join(target, fact.producer_id, offsets, fact.producer_epoch)
+
+    def leave_unkept(self, fact: Unkept) -> None:
+        self.target(fact.topic, fact.target).unkept = set(unpacked("q", fact.offsets))
 
     def _start(self, target: Target, slot: int) -> None:
         """It waits for its time, unless that has come."""
@@ -199,7 +209,7 @@ class DelayState:
         index, state = target.index, self.slots.state
         return [
             offset
-            for offset, begun in zip(opened.offsets, opened.epochs)
+            for offset, begun in opened.begun().items()
             if begun <= epoch and (slot := index.find(offset)) != NOWHERE and state[slot] == WAITING
         ]
 
@@ -246,12 +256,13 @@ class DelayState:
         target = self.target(fact.topic, fact.target)
         offsets = unpacked("q", fact.offsets)
         self._remove_many(target, offsets)
-        target.up_to = max(target.up_to, *offsets, -1)
+        target.learn(max(offsets, default=-1))
         target.sequence = (fact.sequence + len(offsets)) & SEQUENCE_MASK
+        before = target.jobs.get(fact.number)  # made anew at a start, with less in it or another sequence
         target.jobs[fact.number] = self.jobs[fact.number] = fact
         self.next_job = max(self.next_job, fact.number + 1)
-        self.firing += len(offsets)
-        if fact.recurring:
+        self.firing += len(offsets) - (before.count if before is not None else 0)
+        if fact.recurring and before is None:
             self.recurrings.begin(fact.recurring)
         self.fireable.pop(target.number, None)  # to the end of the row
         self._note(target)
@@ -278,7 +289,7 @@ class DelayState:
             self.remove(target, offset)
         if fact.producer_id != NO_PRODUCER:
             self.end(target, fact.producer_id, fact.producer_epoch)
-        target.up_to = max(target.up_to, *offsets, -1)
+        target.learn(max(offsets, default=-1))
         target.doomed.extend(offsets)
         target.doomed_keys.update(dict.fromkeys((fact.key(), *fact.keys)))
         self.doomed[target.number] = target
@@ -296,6 +307,9 @@ class DelayState:
             for producer_id in target.released:
                 target.doomed_keys[target_key(RELEASE, target.key, producer_id)] = None
             target.released = {}
+            if target.unkept:
+                target.doomed_keys[target_key(UNKEPT, target.key)] = None
+                target.unkept = set()
             target.doomed_keys[target_key(TARGET, target.key)] = None
             self.doomed[target.number] = target
             if self.by_name[target.topic].get(target.key.partition) is target:
@@ -331,6 +345,8 @@ class DelayState:
             self.finish(target, number)
         elif kind == RELEASE:
             target.released.pop(number, None)
+        elif kind == UNKEPT:
+            target.unkept.clear()
         elif kind == TARGET:
             self._empty(target)
             del self.by_id[target_id], self.targets[target.number]
@@ -348,8 +364,9 @@ class DelayState:
             opened = targets.get(target.number)
             if opened is None:
                 continue
-            for epoch in sorted(set(opened.epochs)):
-                offsets = sorted(offset for offset, begun in zip(opened.offsets, opened.epochs) if begun == epoch)
+            begun_at = opened.begun()
+            for epoch in sorted(set(begun_at.values())):
+                offsets = sorted(offset for offset, begun in begun_at.items() if begun == epoch)
                 found = (slot for slot in map(target.index.find, offsets) if slot != NOWHERE)
                 packs.append(_packed(target, slots, array("I", found), producer_id, epoch))
         return packs

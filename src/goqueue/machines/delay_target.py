@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator
 
+from goqueue.machines.delay_commands import NO_EPOCH
 from goqueue.machines.delay_facts import (
     DOOMED_MAX,
     Firing,
@@ -11,6 +12,7 @@ from goqueue.machines.delay_facts import (
     TargetKept,
     TargetSaved,
     TransactionReleased,
+    Unkept,
     packed,
 )
 from goqueue.machines.delay_index import OffsetIndex
@@ -30,8 +32,10 @@ class Target:
         self.topic = topic
         self.key = key
         self.index = OffsetIndex()
-        self.up_to = -1
-        """The highest offset that was ever scheduled here."""
+        self.epoch, self.up_to = NO_EPOCH, -1
+        """The highest place that was ever scheduled here, of those that the log still had at the last start."""
+        self.unkept: set[int] = set()
+        """Offsets at or below it that are not known all the same."""
         self.kept_up_to = -1
         """What the ledger's last TargetKept says of it. Invariant: no tombstone of a schedule above it was written."""
         self.sequence = 0
@@ -53,11 +57,25 @@ class Target:
         """How many more jobs it may have."""
         return UNFINISHED_MAX - len(self.jobs)
 
+    def knows(self, epoch: int, offset: int) -> bool:
+        """Whether what is at this place was scheduled, be it over by now or not."""
+        return (epoch, offset) <= (self.epoch, self.up_to) and offset not in self.unkept
+
+    def learn(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        """Without an epoch: of the present one or of an earlier."""
+        if epoch > self.epoch:
+            self.epoch, self.up_to = epoch, offset
+        elif offset > self.up_to and epoch in (self.epoch, NO_EPOCH):
+            self.up_to = offset
+
     def kept(self) -> TargetKept:
-        return TargetKept(self.topic, *self.key, self.up_to, self.sequence)
+        return TargetKept(self.topic, *self.key, self.up_to, self.sequence, self.epoch)
 
     def saved(self) -> TargetSaved:
-        return TargetSaved(self.topic, *self.key, self.up_to, self.sequence, self.kept_up_to)
+        return TargetSaved(self.topic, *self.key, self.up_to, self.sequence, self.epoch, self.kept_up_to)
+
+    def unkept_fact(self, unkept: Iterable[int]) -> Unkept:
+        return Unkept(self.topic, *self.key, packed(array("q", sorted(unkept))))
 
     def doomed_facts(self) -> list[SchedulesDoomed]:
         keys = tuple(self.doomed_keys)

@@ -46,7 +46,7 @@ from goqueue.machines.delivery_facts import (
     OptionsStored,
     Progress,
 )
-from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, restored, state_of
+from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, lost_end, restored, state_of
 from goqueue.machines.delivery_held import Held
 from goqueue.machines.delivery_leases import HeldLease
 from goqueue.machines.delivery_look import oldest_ready, record_look
@@ -289,7 +289,8 @@ class Deliveries:
         place, delivery = command.place, self._state.places.get(command.place)
         if delivery is not None and delivery.topic_id == command.topic_id:
             is_same = delivery.is_open and delivery.policy == command.policy
-            return ([] if is_same else [Opened(place, command.policy)]), Code.NONE
+            opened = [] if is_same else [Opened(place, command.policy)]
+            return [*lost_end(delivery, command.log_end_offset), *opened], Code.NONE
         return [
             *(() if delivery is None else forgotten(delivery)),
             Progress(place, OWN_WINDOW, command.topic_id, command.start_offset),

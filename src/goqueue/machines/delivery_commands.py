@@ -74,6 +74,10 @@ class OpenDelivery(msgspec.Struct, frozen=True):
     topic_id: bytes
     start_offset: int
     policy: Policy = DEFAULT_POLICY
+    log_end_offset: int | None = None
+    """Where the log ends at a start. What the group knows of records beyond is dropped: they were lost with the end of
+    a log that did not wait for the disk, and others will stand there.
+    """
 
 
 class SetPolicy(msgspec.Struct, frozen=True):

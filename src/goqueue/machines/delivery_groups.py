@@ -70,6 +70,32 @@ def forgotten(delivery: Delivery) -> Iterator[Fact]:
     yield ProgressForgotten(place, OWN_WINDOW)
 
 
+def lost_end(delivery: Delivery, end_offset: int | None) -> list[Fact]:
+    """What is known from `end_offset` on is forgotten, and with it every replay that goes so far."""
+    if end_offset is None:
+        return []
+    place, own, topic_id = delivery.place, delivery.own, delivery.topic_id
+    assert topic_id is not None
+    facts: list[Fact] = []
+    for window in delivery.replays.values():
+        if window.limit > end_offset:
+            facts += forgotten_replay(delivery, window)
+    for number, block in own.stored.items():
+        if number * BLOCK >= end_offset:
+            facts.append(BlockForgotten(place, OWN_WINDOW, number))
+        elif (number + 1) * BLOCK > end_offset:
+            settled = unpack_bits(block.settled) & bits_of(number, 0, end_offset - 1)
+            retries = pack_retries(
+                number, _clipped_retries(unpack_retries(number, block.retries), number * BLOCK, end_offset - 1)
+            )
+            kept = BlockStored(place, OWN_WINDOW, number, pack_bits(settled), retries)
+            facts += [kept] if kept != block else []
+    facts += (DeadForgotten(place, offset) for offset in delivery.dead if offset >= end_offset)
+    if own.stored_start > end_offset:
+        facts += [WindowReset(place, end_offset), Progress(place, OWN_WINDOW, topic_id, end_offset)]
+    return facts
+
+
 def decide_seek(delivery: Delivery, command: Seek) -> list[Fact]:
     """What died below the new start is still written to the dead letters: nobody else will ever see it."""
     place, topic_id = delivery.place, delivery.topic_id

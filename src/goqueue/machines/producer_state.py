@@ -145,6 +145,15 @@ class ProducerStates:
             return 0
         return (producer.batches[-1][1] + 1) & _SEQUENCE_MASK
 
+    def knows(self, producer_id: int, epoch: int) -> bool:
+        """Whether a batch of this producer must have a certain sequence here."""
+        producer = self._producers.get(producer_id)
+        return producer is not None and producer.epoch == epoch and bool(producer.batches)
+
+    def last_batches(self) -> list[tuple[int, int]]:
+        """First and last offset of every batch that its producer may send again."""
+        return [(kept[2], kept[3]) for producer in self._producers.values() for kept in producer.batches]
+
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> Code:
         """May the coordinator end the transaction of a producer here?
 

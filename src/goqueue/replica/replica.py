@@ -284,6 +284,12 @@ class Replica:
             return epoch if latest == NO_EPOCH or epoch == self.leader_epoch else latest, self.end_offset
         return self.log.epoch_end(epoch)
 
+    def end_of_epoch(self, epoch: int) -> int:
+        """Where what was written up to this epoch ends: at the next one, or at the end of the log."""
+        if epoch < 0 or epoch >= self.log.state.epochs.latest:
+            return self.end_offset
+        return self.log.epoch_end(epoch)[1]
+
     def delete_before(self, offset: int) -> None:
         """Nothing below `offset` is served any more."""
         if offset > self.high_watermark:

@@ -171,6 +171,10 @@ class Coordinator:
         """A command submitted now would wait for its turn: this is asked from within a reply."""
         return self._busy
 
+    def make_durable(self) -> None:
+        """All that was decided so far, here and now: for a start, before anybody is served."""
+        self._ledger.make_durable()
+
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call once all that was decided so far is durable; never, if it will not be."""
         self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)

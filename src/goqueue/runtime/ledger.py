@@ -144,6 +144,10 @@ class Ledger:
         except (GoQueueError, msgspec.MsgspecError) as error:
             events.error("fact not read", ledger=self._replica.name, batch=batch.base_offset, reason=str(error))
 
+    def make_durable(self) -> None:
+        if self._replica.high_watermark < self._replica.end_offset:
+            self._replica.sync()
+
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call when all that was appended so far is durable, at once if it is."""
         self._replica.when_reached(self._replica.end_offset, call)

@@ -131,6 +131,15 @@ class Journal:
     def unsynced(self, upto: int) -> list[int]:
         return [number for number in range(upto) if self.ops[number].durable_at >= upto]
 
+    def unsynced_by_file(self, upto: int) -> dict[str, list[int]]:
+        """The same by the file that each changed, as it was opened; a change of names stands for itself."""
+        by_file: dict[str, list[int]] = {}
+        for number in self.unsynced(upto):
+            op = self.ops[number]
+            is_content = isinstance(op, (Write, Resize, Allocate))
+            by_file.setdefault(op.text.split(" ")[1] if is_content else op.text, []).append(number)
+        return by_file
+
     def write(self, number: int) -> Write:
         op = self.ops[number]
         if not isinstance(op, Write):

@@ -334,6 +334,11 @@ class MemoryDisk:
         with self._drive.lock:
             return self._drive.journal.unsynced(self.op_count if upto is None else upto)
 
+    def unsynced_by_file(self, upto: int | None = None) -> dict[str, OpNumbers]:
+        """The same by file, since each file may keep more or less of its own end: give `crashed` what it loses."""
+        with self._drive.lock:
+            return self._drive.journal.unsynced_by_file(self.op_count if upto is None else upto)
+
     def sector_cuts(self, op_number: int) -> OpNumbers:
         """For `torn`: how many bytes a write may keep so that it ends between two sectors of the file."""
         with self._drive.lock:
@@ -351,12 +356,15 @@ class MemoryDisk:
             return MemoryDisk(Drive(tree, drive.next_node, drive.capacity_bytes))
 
     def crash(self, random: Random) -> "MemoryDisk":
-        """A crash now: all, none, one or some of the un-synced ops are lost, the last write perhaps torn."""
+        """A crash now: all, none, one or some of the un-synced ops are lost, or the end of each file by itself; the
+        last write perhaps torn."""
         with self._drive.lock:
             unsynced = self.unsynced()
             some = [number for number in unsynced if random.random() < 0.5]
             one = [random.choice(unsynced)] if unsynced else []
-            lost = random.choice([unsynced, [], one, some])
+            by_file = self.unsynced_by_file().values()
+            ends = [number for each in by_file for number in each[random.randint(0, len(each)) :]]
+            lost = random.choice([unsynced, [], one, some, ends])
             writes = [number for number in unsynced if isinstance(self._drive.journal.ops[number], Write)]
             cuts = self.sector_cuts(writes[-1]) if writes else []
             if not cuts or random.random() < 0.5:

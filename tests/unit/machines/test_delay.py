@@ -215,12 +215,12 @@ def test_what_was_scheduled_once_is_not_again(how: Restart) -> None:
     for _ in range(2):
         fill(driver, 6)
         assert driver.machine.pending("t", None, None, 10) == []
-        assert driver.machine.scheduled_up_to("t", ID, 0) == 5
+        assert driver.machine.known_place(ID, 0)[1] == 5
         driver.restart(how)
     driver.schedule(6, 0)
     driver.run()
     assert driver.fired_offsets == [1, 6]
-    assert driver.machine.scheduled_up_to("t", ID, 1) == -1
+    assert driver.machine.known_place(ID, 1)[1] == -1
 
 
 @pytest.mark.parametrize("with_tombstones", [False, True])
@@ -231,7 +231,7 @@ def test_the_ledger_alone_knows_what_was_scheduled_even_if_a_snapshot_knew_it_to
     driver.restart("snapshot")
     assert driver.cancel(key) is Code.NONE
     driver.restart("compacted" if with_tombstones else "no tombstones")
-    assert driver.machine.scheduled_up_to("t", ID, 0) == 5
+    assert driver.machine.known_place(ID, 0)[1] == 5
 
 
 # Questions

@@ -153,7 +153,7 @@ def test_a_topic_that_is_made_again_has_nothing_of_the_old_one(how: Restart) -> 
     driver = Driver()
     old = driver.schedule(7, SECOND_MS)
     driver.submit(ForgetTopic("t", ID))
-    assert driver.machine.scheduled_up_to("t", OTHER_ID, 0) == -1
+    assert driver.machine.known_place(OTHER_ID, 0)[1] == -1
     driver.schedule(7, MINUTE_MS, topic_id=OTHER_ID)
     driver.restart(how)
     assert driver.machine.find(old) is not None
