@@ -109,7 +109,8 @@ def pass_ms(node: QueueNode, ms: int) -> None:
 
 
 def ledger(node: QueueNode, name: str) -> Replica:
-    (found,) = [each for each in node.replicas if name in each.name]
+    """Or the partition of a topic."""
+    (found,) = [each for each in (*node.replicas, *node.replicas.ledgers) if name in each.name]
     return found
 
 
