@@ -110,7 +110,8 @@ def pass_ms(node: QueueNode, ms: int) -> None:
 
 def ledger(node: QueueNode, name: str) -> Replica:
     """Or the partition of a topic."""
-    (found,) = [each for each in (*node.replicas, *node.replicas.ledgers) if name in each.name]
+    replicas: list[Replica] = [*node.replicas, *node.replicas.ledgers]
+    (found,) = [each for each in replicas if name in each.name]
     return found
 
 
