@@ -18,6 +18,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from goqueue.wire.kafka.messages.topics import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from tests.integration.aiokafka_client import run
 from tests.integration.clients import ClientFailure, Message
 from tests.integration.confluent_client import Confluent
@@ -202,6 +208,29 @@ def test_deleted_records_are_gone_and_the_rest_is_not(node: Node, admin: AdminCl
         assert crowd.received() == expected
     beyond = TopicPartition(topic, 0, 99)
     assert code_of(lambda: admin.delete_records([beyond])[beyond].result(DEADLINE_S)) is Code.OFFSET_OUT_OF_RANGE
+    assert delete_before(node, topic, -2) == (Code.OFFSET_OUT_OF_RANGE, -1)
+    assert delete_before(node, topic, -(2**63)) == (Code.OFFSET_OUT_OF_RANGE, -1)
+    assert delete_before(node, topic, 3) == (Code.NONE, 4)
+    assert delete_before(node, topic, -1) == (Code.NONE, 10)
+
+
+def delete_before(node: Node, topic: str, offset: int) -> tuple[Code, int]:
+    """What a client that checks nothing itself is told, and where the partition begins then."""
+    asked = DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])
+    with Wire(node) as wire:
+        answer = wire.call(DeleteRecordsRequest([asked], 5000), 2, DeleteRecordsResponse)
+    (result,) = answer.topics[0].partitions
+    return Code(result.error_code), result.low_watermark
+
+
+def test_records_of_a_topic_that_is_only_compacted_are_not_deleted(
+    node: Node, admin: AdminClient, make_topic: CreateTopic
+) -> None:
+    topic = make_topic(1)
+    assert alter(admin, topic, "cleanup.policy", "compact") is Code.NONE
+    assert delete_before(node, topic, 0) == (Code.POLICY_VIOLATION, -1)
+    assert alter(admin, topic, "cleanup.policy", "compact,delete") is Code.NONE
+    assert delete_before(node, topic, 0) == (Code.NONE, 0)
 
 
 def test_offsets_are_found_by_time_and_at_both_ends(node: Node, admin: AdminClient, make_topic: CreateTopic) -> None:

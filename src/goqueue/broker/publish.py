@@ -1,6 +1,6 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.acknowledgements import Acknowledgements
@@ -9,13 +9,13 @@ from goqueue.broker.firing import body_of, check_fits
 from goqueue.broker.held import Held
 from goqueue.broker.noting import Journeys, Step, note_refused
 from goqueue.broker.opening import open_published
-from goqueue.broker.record_rules import check_records
+from goqueue.broker.record_rules import check_records, wish_faults
 from goqueue.broker.schedules import Delayed, Schedules
 from goqueue.broker.topics import Topics, code_of
 from goqueue.model.codes import Code
-from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.ranges import merge, subtract
-from goqueue.model.refusal import Refused
+from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -108,6 +108,13 @@ class Publisher:
         replica = self._topics.find_replica(topic, partition)
         note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
         self._meters.refused(topic if topic in self._topics.image.topics else NO_TOPIC, code_of(error).name, count)
+
+    def faults_of(self, topic: str, partition: int, data: memoryview, error: GoQueueError) -> Mapping[int, str]:
+        """Which records of a refused batch are why, by their places in it. Empty: it is the batch that cannot be."""
+        if isinstance(error, InvalidWish):
+            options = self._topics.replica(topic, partition).options
+            return wish_faults(check_batch(data), options, self._clock.now_ms())
+        return error.faults if isinstance(error, InvalidRecords) else {}
 
     def now_s(self) -> float:
         """For `acknowledged`: when a request was taken up."""

@@ -4,9 +4,11 @@ the answer says which of them are bad.
 
 from goqueue.broker.opening import read_published
 from goqueue.model.codes import Code
+from goqueue.model.errors import InvalidWish
 from goqueue.model.refusal import InvalidRecords
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import Batch
+from goqueue.records.wishes import dedup_id, read_wishes
 
 NO_TIMESTAMP = -1
 COMPACT = "compact"
@@ -36,3 +38,16 @@ def check_records(batch: Batch, options: TopicOptions, now_ms: int) -> None:
         raise InvalidRecords(next(iter(keyless.values())), keyless)
     if untimely:
         raise InvalidRecords(next(iter(untimely.values())), untimely, Code.INVALID_TIMESTAMP)
+
+
+def wish_faults(batch: Batch, options: TopicOptions, now_ms: int) -> dict[int, str]:
+    """The records of a batch whose `gq-` headers ask for something that cannot be, by their places, and why."""
+    faults: dict[int, str] = {}
+    for record in read_published(batch, options):
+        try:
+            read_wishes(record.headers, now_ms)
+            if options.dedup_ms:
+                dedup_id(record.headers)
+        except InvalidWish as error:
+            faults[record.offset - batch.base_offset] = str(error)
+    return faults

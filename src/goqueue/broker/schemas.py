@@ -17,6 +17,7 @@ from goqueue.machines.schema_facts import (
     VersionStored,
 )
 from goqueue.machines.schemas import SchemaMachine
+from goqueue.model import registry_words as words
 from goqueue.model.again import Again
 from goqueue.model.schemas import (
     InvalidSchema,
@@ -82,8 +83,8 @@ class Schemas:
             level = self._machine.level(subject) or Level.NONE
             problems = self._problems(parsed, schema.kind, self._before(subject, level), level)
             if problems:
-                message = f"the schema is not {level} compatible with earlier ones of subject {subject!r}: "
-                raise RegistryRefused(RegistryCode.INCOMPATIBLE_SCHEMA, message + "; ".join(problems))
+                message = words.incompatible(subject, level, "; ".join(problems))
+                raise RegistryRefused(RegistryCode.INCOMPATIBLE_SCHEMA, message)
         self._coordinator.submit(Register(subject, schema, *place), on_reply)
 
     def look_up(self, subject: str, given: Given, *, normalize: bool, with_deleted: bool) -> VersionStored:
@@ -94,7 +95,7 @@ class Schemas:
         for each in reversed(self._machine.versions(subject, with_deleted)):
             if each.schema_id == known:
                 return each
-        raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, f"subject {subject!r} does not have this schema")
+        raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, words.SCHEMA_NOT_FOUND)
 
     def problems(self, subject: str, given: Given, version: str | None, *, normalize: bool = False) -> list[str]:
         """Why it could not follow `version`; None: all that its subject's level asks for."""
@@ -109,7 +110,7 @@ class Schemas:
     def versions(self, subject: str, with_deleted: bool = False) -> list[VersionStored]:
         found = self._machine.versions(subject, with_deleted)
         if not found:
-            raise RegistryRefused(RegistryCode.SUBJECT_NOT_FOUND, f"there is no subject {subject!r}")
+            raise RegistryRefused(RegistryCode.SUBJECT_NOT_FOUND, words.subject_not_found(subject))
         return found
 
     def version(self, subject: str, version: str, with_deleted: bool = False) -> VersionStored:
@@ -121,20 +122,19 @@ class Schemas:
         for each in found:
             if each.version == wanted:
                 return each
-        raise RegistryRefused(RegistryCode.VERSION_NOT_FOUND, f"subject {subject!r} has no version {version}")
+        raise RegistryRefused(RegistryCode.VERSION_NOT_FOUND, words.version_not_found(version))
 
     def version_number(self, version: str) -> int:
         if version in ("latest", str(LATEST)):
             return LATEST
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > 0:
             return int(version)
-        message = f"a version is a number from 1 or the word latest, not {version[:40]!r}"
-        raise RegistryRefused(RegistryCode.INVALID_VERSION, message)
+        raise RegistryRefused(RegistryCode.INVALID_VERSION, words.invalid_version(version))
 
     def schema(self, schema_id: int) -> NewSchema:
         found = self._machine.schema(schema_id)
         if found is None:
-            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, f"there is no schema with the id {schema_id}")
+            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, words.schema_not_found(schema_id))
         return found
 
     def parsed(self, schema_id: int) -> Parsed | None:
@@ -156,13 +156,13 @@ class Schemas:
         size = len(given.text.encode())
         if not given.text.strip() or size > SCHEMA_BYTES_MAX:
             message = f"a schema has 1 to {SCHEMA_BYTES_MAX} bytes, not {size}"
-            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, message)
+            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message))
         references = tuple(self._resolved(each) for each in given.references)
         try:
             parsed = self._parse(given.kind, given.text, references)
             text = parsed.normalized if normalize else parsed.text
         except InvalidSchema as error:
-            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, str(error)) from None
+            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(str(error))) from None
         fingerprint = digest(text) if normalize else parsed.fingerprint
         return parsed, NewSchema(given.kind, text, fingerprint, references, given.extras)
 
@@ -172,7 +172,7 @@ class Schemas:
             found = self.version(reference.subject, str(reference.version), with_deleted=reference.version != LATEST)
         except RegistryRefused as error:
             message = f"the reference {reference.name!r} leads nowhere: {error}"
-            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, message) from None
+            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message)) from None
         return Reference(reference.name, reference.subject, found.version)
 
     def _parse(self, kind: SchemaKind, text: str, references: Sequence[Reference]) -> Parsed:

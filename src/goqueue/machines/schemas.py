@@ -27,6 +27,7 @@ from goqueue.machines.schema_facts import (
     VersionForgotten,
     VersionStored,
 )
+from goqueue.model import registry_words as words
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, Reference, RegistryCode, SchemaKind
 
 SCHEMAS_MAX = 100_000
@@ -122,7 +123,7 @@ class SchemaMachine:
         subject, schema = command.subject, command.schema
         mode = self.mode(subject)
         if mode in (Mode.READONLY, Mode.READONLY_OVERRIDE):
-            return Result(RegistryCode.OPERATION_NOT_PERMITTED, f"subject {subject!r} is in {mode} mode")
+            return Result(RegistryCode.OPERATION_NOT_PERMITTED, words.in_mode(subject, mode))
         if (command.schema_id or command.version) and mode is not Mode.IMPORT:
             message = f"subject {subject!r} is not in import mode: ids and versions are given by the registry"
             return Result(RegistryCode.OPERATION_NOT_PERMITTED, message)
@@ -144,8 +145,7 @@ class SchemaMachine:
     def _check_import(self, command: Register, known_id: int | None) -> Result | None:
         wanted = command.schema_id
         if wanted and (known_id or wanted) != wanted:
-            message = f"this schema has the id {known_id}, not {wanted}"
-            return Result(RegistryCode.ID_DOES_NOT_MATCH, message)
+            return Result(RegistryCode.ID_DOES_NOT_MATCH, words.id_does_not_match(known_id, wanted))
         if wanted and wanted != known_id and (wanted in self._schemas or wanted < self._next_id):
             return Result(RegistryCode.OPERATION_NOT_PERMITTED, f"the id {wanted} was given to another schema")
         if not wanted and known_id is None and (len(self._schemas) >= SCHEMAS_MAX or self._next_id > ID_MAX):
@@ -162,13 +162,11 @@ class SchemaMachine:
             return refusal
         found = self.version(subject, version)
         if found is None:
-            return Result(RegistryCode.VERSION_NOT_FOUND, f"subject {subject!r} has no version {version}")
+            return Result(RegistryCode.VERSION_NOT_FOUND, words.version_not_found(version))
         if command.is_permanent and not found.is_deleted:
-            message = f"version {version} of subject {subject!r} must be deleted first, and then for good"
-            return Result(RegistryCode.VERSION_NOT_SOFT_DELETED, message)
+            return Result(RegistryCode.VERSION_NOT_SOFT_DELETED, words.version_not_deleted(subject, version))
         if not command.is_permanent and found.is_deleted:
-            message = f"version {version} of subject {subject!r} is deleted; permanent=true deletes it for good"
-            return Result(RegistryCode.VERSION_SOFT_DELETED, message)
+            return Result(RegistryCode.VERSION_SOFT_DELETED, words.version_deleted(subject, version))
         refusal = self._check_references([found], command.is_permanent)
         if refusal is not None:
             return refusal
@@ -181,11 +179,9 @@ class SchemaMachine:
             return refusal
         alive, found = self.versions(subject), self.versions(subject, True)
         if command.is_permanent and alive:
-            message = f"subject {subject!r} must be deleted first, and then for good"
-            return Result(RegistryCode.SUBJECT_NOT_SOFT_DELETED, message)
+            return Result(RegistryCode.SUBJECT_NOT_SOFT_DELETED, words.subject_not_deleted(subject))
         if not command.is_permanent and not alive:
-            message = f"subject {subject!r} is deleted; permanent=true deletes it for good"
-            return Result(RegistryCode.SUBJECT_SOFT_DELETED, message)
+            return Result(RegistryCode.SUBJECT_SOFT_DELETED, words.subject_deleted(subject))
         chosen = found if command.is_permanent else alive
         refusal = self._check_references(chosen, command.is_permanent)
         if refusal is not None:
@@ -200,9 +196,9 @@ class SchemaMachine:
     def _check_delete(self, subject: str) -> Result | None:
         mode = self.mode(subject)
         if mode in (Mode.READONLY, Mode.READONLY_OVERRIDE):
-            return Result(RegistryCode.OPERATION_NOT_PERMITTED, f"subject {subject!r} is in {mode} mode")
+            return Result(RegistryCode.OPERATION_NOT_PERMITTED, words.in_mode(subject, mode))
         if subject not in self._subjects:
-            return Result(RegistryCode.SUBJECT_NOT_FOUND, f"there is no subject {subject!r}")
+            return Result(RegistryCode.SUBJECT_NOT_FOUND, words.subject_not_found(subject))
         return None
 
     def _check_references(self, chosen: list[VersionStored], is_permanent: bool) -> Result | None:
@@ -212,8 +208,8 @@ class SchemaMachine:
             for schema_id in self.referenced_by(each.subject, each.version, is_permanent):
                 users = {(use.subject, use.version) for use in self.uses(schema_id, is_permanent)}
                 if users - going:
-                    name = f"version {each.version} of subject {each.subject!r}"
-                    return Result(RegistryCode.REFERENCE_EXISTS, f"schema {schema_id} refers to {name}")
+                    message = words.referenced(each.subject, each.version, schema_id)
+                    return Result(RegistryCode.REFERENCE_EXISTS, message)
         return None
 
     def _delete(self, chosen: list[VersionStored], is_permanent: bool) -> list[Fact]:
@@ -229,7 +225,7 @@ class SchemaMachine:
         if command.level is not None:
             return [LevelStored(command.subject, command.level)], Result()
         if command.subject not in self._levels:
-            message = f"subject {command.subject!r} has no compatibility level of its own"
+            message = words.no_own_level(command.subject)
             return Result(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, message) if command.subject else Result()
         return [LevelForgotten(command.subject)], Result()
 
@@ -241,7 +237,7 @@ class SchemaMachine:
         if mode is not None:
             return [ModeStored(subject, mode)], Result()
         if subject not in self._modes:
-            message = f"subject {subject!r} has no mode of its own"
+            message = words.no_own_mode(subject)
             return Result(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, message) if subject else Result()
         return [ModeForgotten(subject)], Result()
 

@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 from msgspec import Struct
 
 from goqueue.model.errors import GoQueueError
+from goqueue.model.registry_words import invalid_subject
 
 SUBJECT_CHARS_MAX = 255
 EVERYWHERE = ""
@@ -97,5 +98,5 @@ class InvalidSchema(GoQueueError):
 
 def check_subject(subject: str) -> None:
     if not 0 < len(subject) <= SUBJECT_CHARS_MAX or any(ord(each) < 0x20 or ord(each) == 0x7F for each in subject):
-        message = f"a subject has 1 to {SUBJECT_CHARS_MAX} characters and no control characters, not {subject[:40]!r}"
-        raise RegistryRefused(RegistryCode.INVALID_SUBJECT, message)
+        why = f"it must have 1 to {SUBJECT_CHARS_MAX} characters and no control characters"
+        raise RegistryRefused(RegistryCode.INVALID_SUBJECT, invalid_subject(subject, why))

@@ -292,8 +292,8 @@ class Replica:
 
     def delete_before(self, offset: int) -> None:
         """Nothing below `offset` is served any more."""
-        if offset > self.high_watermark:
-            raise OffsetOutOfRange(f"{offset} is beyond the high watermark {self.high_watermark}")
+        if not 0 <= offset <= self.high_watermark:
+            raise OffsetOutOfRange(f"{offset} is not from 0 to the high watermark {self.high_watermark}")
         if offset > self.start_offset:
             self.log.advance_start(offset)
 

@@ -16,6 +16,7 @@ from goqueue.model.refusal import InvalidRecords
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
 from goqueue.records.control import ControlKind, build_control
+from goqueue.records.native import Headers
 from goqueue.testing import MemoryDisk
 from tests.brokers import TestBroker, data
 
@@ -204,3 +205,17 @@ def test_what_must_be_on_more_copies_than_there_are_is_refused() -> None:
     sent: list[Any] = []
     broker.broker.sender.send("orders", [NewMessage(b"x", partition=0)], sent.extend)
     assert [code_of(one.error) for one in sent] == [Code.NOT_ENOUGH_REPLICAS]
+
+
+def test_the_records_whose_wishes_cannot_be_are_named_when_a_batch_is_refused() -> None:
+    broker = TestBroker()
+    broker.create("orders", dedup_ms="1000")
+    headers: list[Headers] = [[], [("gq-delay-ms", b"soon")], [("gq-delay-ms", b"5")], [("gq-dedup-id", b"")]]
+    batch = build_batch([(1000, None, b"x", each) for each in headers])
+    publisher = broker.broker.publisher
+    with pytest.raises(GoQueueError) as refused:
+        publisher.publish("orders", 0, memoryview(batch))
+    assert code_of(refused.value) is Code.INVALID_RECORD
+    assert set(publisher.faults_of("orders", 0, memoryview(batch), refused.value)) == {1, 3}
+    whole = GoQueueError("of the batch")
+    assert publisher.faults_of("orders", 0, memoryview(batch), whole) == {}

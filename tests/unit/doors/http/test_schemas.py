@@ -11,6 +11,10 @@ from tests.unit.doors.http.door_client import Client, served
 TEXT = '{"type": "object", "properties": {"a": {"type": "string"}}}'
 WIDER = '{"type": "object"}'
 OTHER = '{"type": "string"}'
+NO_VERSION = (
+    "The specified version 'first' is not a valid version id. "
+    'Allowed values are between [1, 2^31-1] and the string "latest"'
+)
 BOTH = ("", "/schemas", "/v1", "/v1/schemas")
 
 
@@ -265,3 +269,46 @@ def test_every_route_has_a_name_of_its_own() -> None:
         ("GET", "/schemas/stats"),
     }
     assert named <= paths
+
+
+@served
+async def test_the_registry_says_no_in_confluents_words(client: Client) -> None:
+    for text in (TEXT, WIDER):
+        await client.put("/config", compatibility="NONE")
+        await client.post("/subjects/orders/versions", **body(text))
+    told = {
+        ("GET", "/subjects/x/versions"): (404, 40401, "Subject 'x' not found."),
+        ("GET", "/subjects/x/versions/1"): (404, 40401, "Subject 'x' not found."),
+        ("DELETE", "/subjects/x"): (404, 40401, "Subject 'x' not found."),
+        ("GET", "/subjects/orders/versions/7"): (404, 40402, "Version 7 not found."),
+        ("DELETE", "/subjects/orders/versions/7"): (404, 40402, "Version 7 not found."),
+        ("GET", "/schemas/ids/5"): (404, 40403, "Schema 5 not found"),
+        ("GET", "/config/orders"): (
+            404,
+            40408,
+            "Subject 'orders' does not have subject-level compatibility configured",
+        ),
+        ("GET", "/mode/orders"): (404, 40409, "Subject 'orders' does not have subject-level mode configured"),
+        ("GET", "/subjects/orders/versions/first"): (
+            422,
+            42202,
+            NO_VERSION,
+        ),
+        ("DELETE", "/subjects/orders?permanent=true"): (
+            404,
+            40405,
+            "Subject 'orders' was not deleted first before being permanently deleted",
+        ),
+    }
+    for (method, path), (status, number, message) in told.items():
+        assert await refused(client, method, path, status, number) == message
+    assert await refused(client, "POST", "/subjects/orders", 404, 40403, body(OTHER)) == "Schema not found"
+    bad = await refused(client, "POST", "/subjects/orders/versions", 422, 42201, body("{"))
+    assert bad.startswith("Invalid schema")
+    await client.put("/config/orders", compatibility="FULL")
+    worse = await refused(client, "POST", "/subjects/orders/versions", 409, 409, body(OTHER))
+    assert worse.startswith('Schema being registered is incompatible with an earlier schema for subject "orders"')
+    level = await refused(client, "PUT", "/config", 422, 42203, {"compatibility": "SOME"})
+    assert level.startswith("Invalid compatibility level")
+    mode = await refused(client, "PUT", "/mode", 422, 42204, {"mode": "SOME"})
+    assert mode.startswith("Invalid mode")

@@ -11,6 +11,7 @@ import msgspec
 from goqueue.broker.schemas import Given, Schemas, VersionStored
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Operations
+from goqueue.model import registry_words as words
 from goqueue.model.schemas import Level, Mode, RegistryCode, RegistryRefused, SchemaKind
 from goqueue.wire.rest.schemas import NewSchema, ReferenceReply, RegistryErrorReply, SchemaVersion
 
@@ -59,7 +60,8 @@ def given_schema(body: NewSchema) -> Given:
     extras = {name: value for name, field in EXTRAS.items() if (value := getattr(body, field)) is not None}
     kind = (body.schema_type or SchemaKind.AVRO).upper()
     if kind not in SchemaKind.__members__:
-        raise RegistryRefused(RegistryCode.INVALID_SCHEMA, f"the schema type {kind!r} is none of AVRO, JSON, PROTOBUF")
+        message = words.invalid_schema(f"the type {kind!r} is none of AVRO, JSON, PROTOBUF")
+        raise RegistryRefused(RegistryCode.INVALID_SCHEMA, message)
     return Given(
         body.schema,
         SchemaKind(kind),
@@ -106,12 +108,12 @@ def checked(result: Any) -> Any:
 
 def level_named(text: str | None) -> Level:
     if text is None or text.upper() not in Level.__members__:
-        message = f"the compatibility level {text!r} is none of {', '.join(Level)}"
+        message = words.invalid_level(text, ", ".join(Level))
         raise RegistryRefused(RegistryCode.INVALID_COMPATIBILITY_LEVEL, message)
     return Level(text.upper())
 
 
 def mode_named(text: str) -> Mode:
     if text.upper() not in Mode.__members__:
-        raise RegistryRefused(RegistryCode.INVALID_MODE, f"the mode {text!r} is none of {', '.join(Mode)}")
+        raise RegistryRefused(RegistryCode.INVALID_MODE, words.invalid_mode(text, ", ".join(Mode)))
     return Mode(text.upper())

@@ -4,6 +4,7 @@ from goqueue.broker.schemas import SetLevel, SetMode
 from goqueue.broker.validation import subjects_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
+from goqueue.model import registry_words as words
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, RegistryCode, RegistryRefused, check_subject
 from goqueue.wire.rest.schemas import (
     Config,
@@ -56,8 +57,7 @@ async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) 
     subject = named(path.subject)
     level = call.broker.schemas.machine.level(subject, is_set(query.default_to_global))
     if level is None:
-        message = f"subject {subject!r} has no compatibility level of its own"
-        raise RegistryRefused(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, message)
+        raise RegistryRefused(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, words.no_own_level(subject))
     return _config(level)
 
 
@@ -113,7 +113,7 @@ async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) ->
     subject = named(path.subject)
     mode = call.broker.schemas.machine.mode(subject, is_set(query.default_to_global))
     if mode is None:
-        raise RegistryRefused(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, f"subject {subject!r} has no mode of its own")
+        raise RegistryRefused(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, words.no_own_mode(subject))
     return ModeReply(mode=mode.value)
 
 

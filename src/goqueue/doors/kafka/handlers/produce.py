@@ -5,7 +5,7 @@ from goqueue.broker.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import InvalidRecords, Refused
+from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -126,8 +126,8 @@ def _append(
     except GoQueueError as error:
         result.error_code = _known_as(code_of(error), request.version)
         result.error_message = str(error)
-        if isinstance(error, InvalidRecords):
-            result.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.faults.items()]
+        faults = request.broker.publisher.faults_of(topic, data.index, records, error)
+        result.record_errors = [BatchIndexAndErrorMessage(*each) for each in faults.items()]
         return
     result.base_offset = appended.base_offset
     result.log_append_time_ms = appended.append_time

@@ -10,6 +10,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import options_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -28,6 +29,7 @@ from goqueue.wire.kafka.notation import NO_UUID
 
 USE_DEFAULT = -1
 END_OF_LOG = -1
+DELETE = "delete"
 
 
 def submit_all(request: Request, commands: list[Any], on_results: Callable[[list[Result]], None]) -> None:
@@ -152,6 +154,8 @@ def handle_delete_records(request: Request) -> None:
             answered.partitions.append(result)
             try:
                 replica = request.broker.topics.replica(topic.name, wanted.partition_index)
+                if DELETE not in replica.options.cleanup_policy:
+                    raise Refused(Code.POLICY_VIOLATION, "cleanup.policy of the topic does not say delete")
                 offset = replica.high_watermark if wanted.offset == END_OF_LOG else wanted.offset
                 replica.delete_before(offset)
                 result.low_watermark = replica.start_offset
