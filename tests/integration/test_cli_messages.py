@@ -29,7 +29,7 @@ def test_messages_from_the_command_line(goqueue: Command) -> None:
     assert [(each["topic"], each["partition"], each["offset"], each["priority"]) for each in sent] == [
         ("cli-produce", 1, 0, "high")
     ]
-    assert goqueue.run("produce", "cli-produce", "four pears", "-p", "0").out == "cli-produce/0/0\n"
+    assert goqueue.run("produce", "cli-produce", "four pears", "-p", "0").out == "cli-produce/0/0 (disk)\n"
     (first, second) = goqueue.json_lines("consume", "cli-produce")
     assert (first["value"], first["key"], first["headers"]["source"]) == ("three apples", "customer-7", "cli")
     assert first["priority"] == "high"
@@ -51,12 +51,13 @@ def test_messages_from_a_file_and_from_stdin(goqueue: Command) -> None:
     ]
     (goqueue.home / "lines").write_text("\n".join(lines), "utf-8")
     said = goqueue.run("produce", "cli-lines", "-f", "lines")
-    assert said.out == "cli-lines/0/0\n... 4 messages published\n"
+    assert said.out == "cli-lines/0/0 (disk)\n... 4 messages published\n"
     assert goqueue.run("produce", "cli-lines", stdin="from stdin\n# not a file\n").out.endswith(
         "2 messages published\n"
     )
     assert (
-        goqueue.run("produce", "cli-lines", "-", "--text", stdin='{"value": "as it stands"}').out == "cli-lines/0/6\n"
+        goqueue.run("produce", "cli-lines", "-", "--text", stdin='{"value": "as it stands"}').out
+        == "cli-lines/0/6 (disk)\n"
     )
     values = goqueue.run("consume", "cli-lines", "-o", "value").out.splitlines()
     assert values == [

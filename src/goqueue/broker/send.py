@@ -63,6 +63,8 @@ class Sent(NamedTuple):
     """Of a delayed message: the place kept free for it, which is its name until it is due. Of one that was published
     before (`gq-dedup-id`): where that is."""
     error: GoQueueError | None = None
+    durability: str = "disk"
+    """What was reached when it was acknowledged: `disk`, or `os`, which the machine may still lose."""
 
 
 OnSent: TypeAlias = Callable[[list[Sent]], None]
@@ -119,7 +121,7 @@ class Sender:
         for partition, numbers in by_partition.items():
             self._publish(topic, partition, messages, numbers, sent, done)
         for number, first in twins.items():
-            _answer_twin(number, first, sent, done)
+            self._answer_twin(topic, number, first, sent, done)
         done()
 
     def choose(self, topic: str, message: NewMessage) -> int:
@@ -141,6 +143,22 @@ class Sender:
                 elif here.setdefault(key, number) != number:
                     found[number] = here[key]
         return found
+
+    def _answer_twin(
+        self, topic: str, number: int, first: int | Known, sent: list[Sent], done: Callable[[], None]
+    ) -> None:
+        if isinstance(first, int):
+            done()  # it is told what the first of them is told
+            return
+        partition, offset, _, keeper = first
+
+        def reached() -> None:
+            failure = keeper.failure
+            durability = self._topics.durability(topic, partition)
+            sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
+            done()
+
+        keeper.when_reached(offset + 1, reached)
 
     def topics_changed(self, change: TopicsChange) -> None:
         for topic in change.gone:
@@ -198,26 +216,13 @@ class Sender:
             return
 
         def reached() -> None:
-            failure = keeper.failure
+            failure, durability = keeper.failure, self._topics.durability(topic, partition)
             for place, number in enumerate(numbers):
-                sent[number] = Sent(partition, -1 if failure else appended.base_offset + place, failure)
+                offset = -1 if failure else appended.base_offset + place
+                sent[number] = Sent(partition, offset, failure, durability)
             done()
 
         keeper.when_reached(appended.next_offset, reached)
-
-
-def _answer_twin(number: int, first: int | Known, sent: list[Sent], done: Callable[[], None]) -> None:
-    if isinstance(first, int):
-        done()  # it is told what the first of them is told
-        return
-    partition, offset, _, keeper = first
-
-    def reached() -> None:
-        failure = keeper.failure
-        sent[number] = Sent(partition, -1 if failure else offset, failure)
-        done()
-
-    keeper.when_reached(offset + 1, reached)
 
 
 class _Both:

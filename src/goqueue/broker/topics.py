@@ -195,6 +195,11 @@ class Topics:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(replica.failure))
         return replica
 
+    def durability(self, topic: str, partition: int) -> str:
+        """What an acknowledgement of this partition means now: `disk`, or `os`."""
+        replica = self.find_replica(topic, partition)
+        return self.defaults.durability if replica is None else replica.options.durability
+
     def find_replica(self, topic: str, partition: int) -> Replica | None:
         """Also one that is out of service."""
         return self._replicas.get(topic, partition)

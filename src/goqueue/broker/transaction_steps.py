@@ -44,6 +44,8 @@ class Placed(NamedTuple):
     offset: int
     is_duplicate: bool
     """It was sent before under the same sequence, and stands there since."""
+    durability: str = "disk"
+    """As that of `Sent`."""
 
 
 class _Begun(NamedTuple):
@@ -279,7 +281,7 @@ class TransactionSteps:
         def reached() -> None:
             if keeper.failure is None:
                 self._publisher.acknowledged(topic, partition, placed.offset, started_s)
-            on_placed(keeper.failure or placed)
+            on_placed(keeper.failure or placed._replace(durability=self._topics.durability(*place)))
 
         keeper.when_reached(appended.next_offset, reached)
         return None

@@ -86,7 +86,7 @@ class Batch:
         self.signed_for = signer
         return self.data
 
-    def succeed(self, base_offset: int, append_time_ms: int) -> None:
+    def succeed(self, base_offset: int, append_time_ms: int, durability: str | None = None) -> None:
         """`base_offset` -1: it is stored, but nobody knows where any more."""
         topic, partition = self.place
         step = 0 if base_offset < 0 else 1
@@ -94,7 +94,7 @@ class Batch:
         for record, future in zip(self.records, self.futures):
             if not future.done():
                 timestamp = record[0] if append_time_ms < 0 else append_time_ms
-                future.set_result(Receipt(topic, partition, offset, timestamp))
+                future.set_result(Receipt(topic, partition, offset, timestamp, durability))
             offset += step
 
     def fail(self, error: GoQueueError) -> None:

@@ -31,6 +31,9 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     offset: int
     timestamp: int
     """Milliseconds since 1970."""
+    durability: str | None = None
+    """What it had reached: `disk`, or `os` for the operating system, which loses it with the machine; None: the broker
+    did not tell."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):

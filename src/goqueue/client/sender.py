@@ -31,6 +31,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Codec
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.produce import (
+    DURABILITY_NAMES,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -198,7 +199,8 @@ class Sender:
             if answer.error_code == 0:
                 queue.finish(batch)
                 queue.failures = 0
-                batch.succeed(answer.base_offset, answer.log_append_time_ms)
+                durability = DURABILITY_NAMES.get(answer.gq_durability)
+                batch.succeed(answer.base_offset, answer.log_append_time_ms, durability)
                 self._on_end(batch, None)
             else:
                 self._refused(queue, batch, answer)

@@ -304,3 +304,13 @@ async def test_new_partitions_are_used() -> None:
         producer._routes["orders"].grow(3)
         with pytest.raises(InvalidArgument, match="0 to 2"):
             await producer.send("orders", b"", partition=3)
+
+
+@in_loop
+async def test_a_receipt_says_which_durability_was_reached() -> None:
+    async with broker(kafka=True) as b, Producer(b.kafka, clock=None) as producer:
+        for durability in ("disk", "os"):
+            await b.create_topic(durability, durability=durability)
+            receipts = [await producer.send(durability, b"x") for _ in range(3)]  # the first goes another way
+            receipts.append(await producer.send(durability, b"x", delay="1h"))
+            assert [each.durability for each in receipts] == [durability] * 4

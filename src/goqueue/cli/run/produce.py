@@ -253,7 +253,7 @@ class Sending:
                 out.data([shown])
         elif self.sent <= 1 or self._call.given.message:
             due = f", comes at {result.deliver_at}" if result.delayed else ""
-            out.line(f"{topic}/{result.partition}/{result.offset}{due}")
+            out.line(f"{topic}/{result.partition}/{result.offset}{due} ({result.durability})")
 
     def end(self) -> int:
         self._call.progress.clear()

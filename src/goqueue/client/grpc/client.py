@@ -222,5 +222,6 @@ def _single(answer: publish_pb2.PublishStreamResponse) -> publish_pb2.PublishStr
         offset=one.offset,
         timestamp=one.timestamp,
         duplicate=one.duplicate,
+        durability=one.durability,
         error=one.error if one.HasField("error") else None,
     )

@@ -23,6 +23,11 @@ UNANSWERED_BYTES_MAX = 16 * 1024 * 1024
 BATCH_MAX = 10_000
 SEQUENCE_MAX = 2**31 - 1
 NOT_TOLD = -1
+DURABILITIES = {
+    "": common_pb2.DURABILITY_UNSPECIFIED,
+    "os": common_pb2.DURABILITY_OS,
+    "disk": common_pb2.DURABILITY_DISK,
+}
 
 OnPublished = Callable[[list[pb.PublishResponse | GoQueueError]], None]
 
@@ -97,15 +102,19 @@ def _send(
         if is_told:
             return
         is_told = True
-        for (number, _), (partition, offset, error) in zip(ones, results):
+        for (number, _), (partition, offset, error, durability) in zip(ones, results):
             answers[number] = error or pb.PublishResponse(
-                topic=topic, partition=partition, offset=offset, timestamp=taken
+                topic=topic,
+                partition=partition,
+                offset=offset,
+                timestamp=taken,
+                durability=DURABILITIES[durability],
             )
         done()
 
     call.broker.sender.send(topic, [message for _, message in ones], sent)
     if is_unwatched:  # what is wrong at once is told all the same
-        sent([Sent(NOT_TOLD, NOT_TOLD)] * len(ones))
+        sent([Sent(NOT_TOLD, NOT_TOLD, durability="")] * len(ones))
 
 
 def _publish_as(
@@ -139,6 +148,7 @@ def _keeping(
                 offset=reply.offset,
                 timestamp=timestamp_of(now_ms),
                 duplicate=reply.is_duplicate,
+                durability=DURABILITIES[reply.durability],
             )
         done()
 
@@ -233,6 +243,7 @@ def _answer(answer: pb.PublishResponse | GoQueueError, topic: str) -> pb.Publish
         offset=answer.offset,
         timestamp=answer.timestamp,
         duplicate=answer.duplicate,
+        durability=answer.durability,
     )
 
 

@@ -1,7 +1,7 @@
 """From a request to a handler's arguments, and from what it returns to a response."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qsl
@@ -40,6 +40,8 @@ class Endpoint:
     def __init__(self, operation: Operation, call: Call) -> None:
         self._operation = operation
         self._call = call
+        query_type = operation.query_type
+        self._parameters = tuple(each.encode_name for each in msgspec.structs.fields(query_type)) if query_type else ()
         self._decode = None if operation.body_type is None else msgspec.json.Decoder(operation.body_type).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,11 +82,8 @@ class Endpoint:
         try:
             if operation.path_type is not None:
                 arguments["path"] = msgspec.convert(scope["path_params"], operation.path_type, strict=False)
+            query = self._query(scope["query_string"])
             if operation.query_type is not None:
-                fields = parse_qsl(
-                    scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX
-                )
-                query = dict(fields)
                 for name, field in operation.header_fields:
                     value = header(scope, name.encode())
                     if value:
@@ -97,6 +96,22 @@ class Endpoint:
         except ValueError as error:  # what msgspec raises, and too many fields, digits or bytes that are no text
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", str(error)) from None
         return arguments
+
+    def _query(self, given: bytes) -> dict[str, str]:
+        """What is not known, or said twice, is refused: an answer to another question helps nobody."""
+        if not given:
+            return {}
+        fields = parse_qsl(given.decode("ascii"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
+        query = dict(fields)
+        if self._operation.takes_any_query:
+            return query
+        for name in query:
+            if name not in self._parameters:
+                raise HttpError(BAD_REQUEST, "UNKNOWN_PARAMETER", _unknown(name, self._parameters))
+        if len(query) < len(fields):
+            name = next(name for name, value in fields if query[name] != value or fields.count((name, value)) > 1)
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"the query parameter {name!r} may be given once")
+        return query
 
     async def _answer(self, send: Send, reply: Any) -> None:
         if isinstance(reply, Text):
@@ -142,6 +157,17 @@ class Endpoint:
             parked.discard(task)
             watcher.cancel()
             await asyncio.wait((watcher,))
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    guesses = get_close_matches(name[:100], known, n=1)
+    if guesses:
+        hint = f"did you mean {guesses[0]!r}?"
+    else:
+        hint = f"there are {', '.join(known)}" if known else "none is taken here"
+    return f"there is no query parameter {name[:100]!r}; {hint}"
 
 
 def _check_content_type(scope: Scope, body: bytes) -> None:

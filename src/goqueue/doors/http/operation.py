@@ -71,6 +71,8 @@ class Operation(NamedTuple):
     """Headers that are taken as a field of the query, if the query does not say."""
     error_type: type[ErrorReply]
     """What a refusal looks like."""
+    takes_any_query: bool
+    """Query parameters that are not known are passed over."""
 
     @property
     def name(self) -> str:
@@ -81,9 +83,10 @@ class Operation(NamedTuple):
 class Operations:
     """The operations of one resource, in the order in which they are matched."""
 
-    def __init__(self, tag: str, error_type: type[ErrorReply] = ErrorReply) -> None:
+    def __init__(self, tag: str, error_type: type[ErrorReply] = ErrorReply, *, takes_any_query: bool = False) -> None:
         self.tag = tag
         self.error_type = error_type
+        self.takes_any_query = takes_any_query
         self.all: list[Operation] = []
 
     def get(self, path: str, **more: Any) -> Callable[[H], H]:
@@ -138,6 +141,7 @@ class Operations:
                     header_fields=header_fields,
                     media_type=media_type,
                     error_type=self.error_type,
+                    takes_any_query=self.takes_any_query,
                 )
             )
             return handle

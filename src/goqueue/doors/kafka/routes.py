@@ -17,6 +17,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.errors import MalformedRequest
 from goqueue.wire.kafka.frames import RequestHeader, request_frame, response_frame
 from goqueue.wire.kafka.messages.produce import (
+    DURABILITIES,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -74,7 +75,8 @@ class Route:
         self.timeout_ms = message.timeout_ms
         self._version = version
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)
-        frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2))
+        durability = DURABILITIES[replica.options.durability]
+        frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2, gq_durability=durability))
         self._prefix, mark, self._suffix = frame[KEY_AT:].rpartition(_MARK)
         assert mark, "these four fields stand in a row in every version"
         self._frame_bytes = len(frame) - 4

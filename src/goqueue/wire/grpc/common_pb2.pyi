@@ -45,6 +45,12 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_BROKER_NOT_AVAILABLE: _ClassVar[ErrorCode]
     ERROR_CODE_REPLICATION_FAILED: _ClassVar[ErrorCode]
 
+class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DURABILITY_UNSPECIFIED: _ClassVar[Durability]
+    DURABILITY_OS: _ClassVar[Durability]
+    DURABILITY_DISK: _ClassVar[Durability]
+
 class AckMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ACK_MODE_LEADER: _ClassVar[AckMode]
@@ -81,6 +87,9 @@ ERROR_CODE_NOT_LEADER: ErrorCode
 ERROR_CODE_LEADER_NOT_AVAILABLE: ErrorCode
 ERROR_CODE_BROKER_NOT_AVAILABLE: ErrorCode
 ERROR_CODE_REPLICATION_FAILED: ErrorCode
+DURABILITY_UNSPECIFIED: Durability
+DURABILITY_OS: Durability
+DURABILITY_DISK: Durability
 ACK_MODE_LEADER: AckMode
 ACK_MODE_NONE: AckMode
 ACK_MODE_ALL: AckMode

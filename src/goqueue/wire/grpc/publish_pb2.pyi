@@ -60,20 +60,22 @@ class PublishRequest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., partition: _Optional[int] = ..., priority: _Optional[int] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deliver_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ack_mode: _Optional[_Union[_common_pb2.AckMode, str]] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., binary_headers: _Optional[_Mapping[str, bytes]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., dedup_id: _Optional[str] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
-    __slots__ = ("topic", "partition", "offset", "timestamp", "error", "duplicate")
+    __slots__ = ("topic", "partition", "offset", "timestamp", "error", "duplicate", "durability")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     offset: int
     timestamp: _timestamp_pb2.Timestamp
     error: _common_pb2.Error
     duplicate: bool
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., duplicate: _Optional[bool] = ...) -> None: ...
+    durability: _common_pb2.Durability
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., duplicate: _Optional[bool] = ..., durability: _Optional[_Union[_common_pb2.Durability, str]] = ...) -> None: ...
 
 class PublishStreamRequest(_message.Message):
     __slots__ = ("correlation_id", "topic", "key", "value", "headers", "partition", "priority", "delay", "ack_mode", "producer_id", "producer_epoch", "sequence", "deliver_at", "binary_headers", "ttl", "dedup_id", "batch")
@@ -128,7 +130,7 @@ class PublishStreamRequest(_message.Message):
     def __init__(self, correlation_id: _Optional[str] = ..., topic: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., partition: _Optional[int] = ..., priority: _Optional[int] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ack_mode: _Optional[_Union[_common_pb2.AckMode, str]] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., deliver_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., binary_headers: _Optional[_Mapping[str, bytes]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., dedup_id: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[PublishRequest, _Mapping]]] = ...) -> None: ...
 
 class PublishStreamResponse(_message.Message):
-    __slots__ = ("correlation_id", "topic", "partition", "offset", "timestamp", "error", "duplicate", "batch")
+    __slots__ = ("correlation_id", "topic", "partition", "offset", "timestamp", "error", "duplicate", "batch", "durability")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +139,7 @@ class PublishStreamResponse(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
     correlation_id: str
     topic: str
     partition: int
@@ -145,4 +148,5 @@ class PublishStreamResponse(_message.Message):
     error: _common_pb2.Error
     duplicate: bool
     batch: _containers.RepeatedCompositeFieldContainer[PublishResponse]
-    def __init__(self, correlation_id: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., duplicate: _Optional[bool] = ..., batch: _Optional[_Iterable[_Union[PublishResponse, _Mapping]]] = ...) -> None: ...
+    durability: _common_pb2.Durability
+    def __init__(self, correlation_id: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., duplicate: _Optional[bool] = ..., batch: _Optional[_Iterable[_Union[PublishResponse, _Mapping]]] = ..., durability: _Optional[_Union[_common_pb2.Durability, str]] = ...) -> None: ...

@@ -13,6 +13,16 @@ LaneName = Annotated[
 ]
 
 
+DurabilityName = Annotated[
+    str,
+    Meta(
+        description="Where the message is now: `disk`, or `os` for the operating system, where power loss loses it; "
+        "see the topic option `durability`",
+        examples=["disk"],
+    ),
+]
+
+
 class Header(Body):
     """One header, where a name may come more than once."""
 
@@ -60,6 +70,8 @@ class Published(Reply):
     priority: str
     delayed: bool
     deliver_at: str | UnsetType = field(default=UNSET, name="deliverAt")
+    durability: DurabilityName | UnsetType = UNSET
+    """Missing if there is an error."""
     error: str | UnsetType = UNSET
 
 

@@ -11,18 +11,27 @@ TraceLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class TracesQuery(Query):
-    limit: TraceLimit = 100
-
-
-class TraceSearchQuery(Query):
+    trace_id: TraceId | None = None
+    """Only the messages of this trace."""
     topic: TopicName | None = None
-    partition: Annotated[int, Meta(ge=-1, le=2**31 - 1, description="-1: all")] = -1
+    """Only messages of this topic."""
+    partition: Annotated[int, Meta(ge=-1, le=2**31 - 1, description="Only messages of this partition; -1: of all")] = -1
+    offset: Offset | None = None
+    """Only the message at this offset; needs `topic` and `partition`."""
     consumer_group: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    """Only messages that something happened to in this group."""
     start: Moment | None = None
+    """Only messages that something happened to at this time or later."""
     end: Moment | None = None
+    """Only messages that something happened to at this time or earlier."""
     status: Annotated[str, Meta(pattern="^(completed|error|pending)$", examples=["error"])] | None = None
-    key: Annotated[str, Meta(description="Of the message; only together with a topic")] | None = None
+    """Only journeys that are `completed`, in `error` or `pending`."""
+    key: Annotated[str, Meta(description="Only the latest messages with this key; needs `topic`")] | None = None
     limit: TraceLimit = 100
+    """So many journeys at most."""
+
+
+class TraceSearchQuery(TracesQuery, kw_only=True):
     spans: Annotated[bool, Meta(description="With all that happened to each")] | None = None
     cursor: (
         Annotated[

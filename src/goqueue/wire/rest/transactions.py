@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from goqueue.wire.rest.common import INT32_MAX, INT64_MAX, Body, Count, PartitionNumber, Query, Reply, TopicName
 from goqueue.wire.rest.delays import PageQuery
-from goqueue.wire.rest.messages import NewMessage
+from goqueue.wire.rest.messages import DurabilityName, NewMessage
 
 EPOCH_MAX = (1 << 15) - 1
 
@@ -78,6 +78,7 @@ class TransactionPublished(Reply):
     partition: int
     offset: int
     duplicate: Annotated[bool, Meta(description="It was published before; this is where")]
+    durability: DurabilityName
 
 
 class TransactionEnded(Reply):

@@ -10,7 +10,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from goqueue.client.errors import TimedOut
 from goqueue.client.grpc import GrpcClient
 from goqueue.client.grpc.client import new_request
-from goqueue.wire.grpc.common_pb2 import ACK_MODE_ALL, ACK_MODE_LEADER, ACK_MODE_NONE
+from goqueue.wire.grpc.common_pb2 import (
+    ACK_MODE_ALL,
+    ACK_MODE_LEADER,
+    ACK_MODE_NONE,
+    DURABILITY_DISK,
+    DURABILITY_OS,
+    DURABILITY_UNSPECIFIED,
+)
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
 from goqueue.wire.grpc.topic_pb2 import ListTopicsRequest
 from goqueue.wire.grpc.transaction_pb2 import InitProducerRequest
@@ -208,3 +215,18 @@ async def test_large_batches_are_not_taken_without_end(door: Door) -> None:
     assert sent < 100
     task.cancel()
     await asyncio.wait([task])
+
+
+@served
+async def test_an_answer_says_which_durability_was_reached(door: Door) -> None:
+    for name, reached in (("disk", DURABILITY_DISK), ("os", DURABILITY_OS)):
+        await door.b.create_topic(name, durability=name)
+        assert (await door.client.publish(name, b"x")).durability == reached
+
+        async def messages(topic: str = name) -> AsyncIterator[PublishRequest]:
+            yield new_request(topic, b"x")
+
+        (answer,) = [each async for each in door.client.publish_stream(messages())]
+        assert answer.durability == reached
+    unwatched = await door.client.publish("disk", b"x", ack_mode=ACK_MODE_NONE)
+    assert unwatched.durability == DURABILITY_UNSPECIFIED

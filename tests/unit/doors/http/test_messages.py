@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.unit.doors.http.door_client import Client, served
 
-NORMAL = {"priority": "normal", "delayed": False}
+NORMAL = {"priority": "normal", "delayed": False, "durability": "disk"}
 
 
 async def publish(client: Client, *messages: dict[str, Any], topic: str = "orders") -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ async def test_what_is_published_can_be_read(client: Client) -> None:
     await one_partition(client)
     sent = {"key": "k", "value": "three \u00e4pples", "headers": {"a": "1", "b": None}, "priority": "high"}
     assert await publish(client, sent, {"value": "x"}) == [
-        {"partition": 0, "offset": 0, "priority": "high", "delayed": False},
+        {"partition": 0, "offset": 0, "priority": "high", "delayed": False, "durability": "disk"},
         {"partition": 0, "offset": 1, **NORMAL},
     ]
     found = await client.get("/topics/orders/partitions/0/messages")
@@ -133,3 +133,22 @@ async def test_what_has_an_id_is_published_once(client: Client) -> None:
     (later,) = await publish(client, {"value": "a", "dedup_id": "7"})
     assert first["offset"] == again["offset"] == later["offset"]
     assert len((await client.get("/topics/orders/partitions/0/messages"))["messages"]) == 1
+
+
+@served
+async def test_an_answer_says_which_durability_was_reached(client: Client) -> None:
+    for durability in ("disk", "os"):
+        await client.b.create_topic(durability, durability=durability)
+        one, later, wrong = await publish(
+            client, {"value": "x"}, {"value": "x", "delay": "1h"}, {"value": "x", "partition": 9}, topic=durability
+        )
+        assert (one["durability"], later["durability"]) == (durability, durability)
+        assert "durability" not in wrong
+
+
+@served
+async def test_a_changed_durability_is_told_from_then_on(client: Client) -> None:
+    await one_partition(client)
+    await client.patch("/topics/orders", options={"durability": "os"})
+    (sent,) = await publish(client, {"value": "x"})
+    assert sent["durability"] == "os"

@@ -33,7 +33,7 @@ async def test_a_transaction_is_seen_as_a_whole_when_it_is_committed(client: Cli
     who = await init(client)
     begun = await client.post("/transactions/begin", **who)
     assert begun == {"transaction_id": f"txn-{who['producer_id']}-1", "status": "begun"}
-    assert await publish(client, who, "a") == {"partition": 0, "offset": 0, "duplicate": False}
+    assert await publish(client, who, "a") == {"partition": 0, "offset": 0, "duplicate": False, "durability": "disk"}
     await publish(client, who, "b", topic="bills", partition=1)
     assert (await values(client), await values(client, "bills")) == ([], [])
     (open_one,) = (await client.get("/transactions"))["transactions"]
@@ -104,7 +104,8 @@ async def test_a_message_sent_again_is_known_by_its_sequence(client: Client) -> 
     assert refusal["code"] == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     assert (await publish(client, who, "a", partition=0, sequence=0))["offset"] == 0
     assert (await publish(client, who, "b", partition=0, sequence=1))["offset"] == 1
-    assert await publish(client, who, "a", partition=0, sequence=0) == {"partition": 0, "offset": 0, "duplicate": True}
+    again = await publish(client, who, "a", partition=0, sequence=0)
+    assert again == {"partition": 0, "offset": 0, "duplicate": True, "durability": "disk"}
     assert (await publish(client, who, "c", partition=1, sequence=0))["duplicate"] is False
     await publish(client, who, "d", partition=0, sequence=3, status=400)
     await client.post("/transactions/commit", **who)

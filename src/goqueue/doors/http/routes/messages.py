@@ -68,7 +68,9 @@ def _published(record: NewMessage, sent: Sent, now_ms: int) -> Published:
     )
     if is_delayed and due_ms is not None:
         published.deliver_at = format_moment(due_ms)
-    if sent.error is not None:
+    if sent.error is None:
+        published.durability = sent.durability
+    else:
         published.error = str(sent.error)
     return published
 

@@ -24,7 +24,8 @@ EXTRAS = {"metadata": "metadata", "ruleSet": "rule_set"}
 
 class Registry(Operations):
     def __init__(self, tag: str) -> None:
-        super().__init__(tag, RegistryErrorReply)
+        # Clients of other registries send what only those know.
+        super().__init__(tag, RegistryErrorReply, takes_any_query=True)
 
     def route(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
         def add(handle: H) -> H:

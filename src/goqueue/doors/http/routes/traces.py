@@ -39,23 +39,42 @@ MS_NS = 1_000_000
 traces = Operations("Traces")
 
 
-@traces.get("/traces")
+@traces.get("/traces", errors=(404,))
 async def list_traces(call: Call, query: TracesQuery) -> TraceList:
-    """The journeys of the latest messages that anything happened to."""
-    found, total = await _search(call, TraceFilter(), query.limit)
+    """The journeys of the latest messages that anything happened to, or of those that the filters choose."""
+    found, total = await _search(call, await _wanted(call, query), query.limit)
     return TraceList(traces=found, total=total)
 
 
 @traces.get("/traces/search", errors=(404,))
 async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResult:
-    """Journeys by topic, partition, group, time, status or key.
+    """Journeys by trace, topic, partition, offset, group, time, status or key.
 
     `start` and `end` choose messages to which something happened then. With `key` the latest messages of that key are
     meant, and `topic` is needed. They are the latest; with `cursor` all journeys of one partition can be listed, by
     offset, which needs `topic` and `partition`. A page may have fewer than `limit`: it was the last if `next` is null.
     """
+    following = None
+    with_spans = query.spans is True
+    if query.cursor is not None:
+        by_spots = (query.key, query.trace_id, query.offset)
+        if query.topic is None or query.partition == ALL_PARTITIONS or any(each is not None for each in by_spots):
+            message = "a cursor needs one topic and one partition, and takes no key, trace_id or offset"
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", message)
+        page = call.broker.tracing.traces.page
+        wanted = _filter(call, query)
+        journeys, following = await asyncio.to_thread(page, wanted, int(query.cursor), query.limit, _notes(call))
+        found, total = _summaries(call, journeys, with_spans=with_spans), len(journeys)
+    else:
+        found, total = await _search(call, await _wanted(call, query), query.limit, with_spans=with_spans)
+    said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
+    cursor = None if following is None else str(following)
+    return TraceSearchResult(traces=found, total=total, query=said, next=cursor)
+
+
+def _filter(call: Call, query: TracesQuery) -> TraceFilter:
     now_ms = call.now_ms
-    wanted = TraceFilter(
+    return TraceFilter(
         query.topic,
         query.partition,
         query.consumer_group,
@@ -63,24 +82,24 @@ async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResul
         None if query.end is None else parse_moment_ms(query.end, now_ms),
         query.status,
     )
-    following = None
-    with_spans = query.spans is True
-    if query.cursor is not None:
-        if query.topic is None or query.partition == ALL_PARTITIONS or query.key is not None:
-            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a cursor needs one topic, one partition and no key")
-        page = call.broker.tracing.traces.page
-        journeys, following = await asyncio.to_thread(page, wanted, int(query.cursor), query.limit, _notes(call))
-        found, total = _summaries(call, journeys, with_spans=with_spans), len(journeys)
-    else:
-        if query.key is not None:
-            if query.topic is None:
-                raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
-            spots = frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit))
-            wanted = wanted._replace(spots=spots)
-        found, total = await _search(call, wanted, query.limit, with_spans=with_spans)
-    said = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
-    cursor = None if following is None else str(following)
-    return TraceSearchResult(traces=found, total=total, query=said, next=cursor)
+
+
+async def _wanted(call: Call, query: TracesQuery) -> TraceFilter:
+    """With the records that a trace, an offset or a key stands for."""
+    chosen: list[frozenset[Spot]] = []
+    if query.trace_id is not None:
+        call.broker.tracing.journal.catch_up()
+        chosen.append(frozenset(call.broker.tracing.traces.spots(query.trace_id)))
+    if query.offset is not None:
+        if query.topic is None or query.partition == ALL_PARTITIONS:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "an offset needs a topic and a partition")
+        chosen.append(frozenset({Spot(query.topic, query.partition, query.offset)}))
+    if query.key is not None:
+        if query.topic is None:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a key is looked for in one topic: say which")
+        chosen.append(frozenset(spot for spot, _ in await _of_key(call, query.topic, query.key, query.limit)))
+    wanted = _filter(call, query)
+    return wanted._replace(spots=frozenset.intersection(*chosen)) if chosen else wanted
 
 
 async def _search(

@@ -129,7 +129,12 @@ async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> r
     placed: Placed = await call.ask(
         lambda done: call.broker.transaction_steps.publish(_producer(body), body.topic, message, body.sequence, done)
     )
-    return rest.TransactionPublished(partition=placed.partition, offset=placed.offset, duplicate=placed.is_duplicate)
+    return rest.TransactionPublished(
+        partition=placed.partition,
+        offset=placed.offset,
+        duplicate=placed.is_duplicate,
+        durability=placed.durability,
+    )
 
 
 @transactions.post("/transactions/add-partition", errors=(404, 409))

@@ -7,6 +7,8 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.produce import (
+    DURABILITIES,
+    NOT_TOLD,
     BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -44,7 +46,7 @@ class PendingProduce:
 
         def ended(code: Code) -> None:
             if code is not Code.NONE:
-                result.error_code, result.base_offset = code, -1
+                result.error_code, result.base_offset, result.gq_durability = code, -1, NOT_TOLD
             self.done()
 
         message: ProduceRequest = self._request.message
@@ -132,5 +134,6 @@ def _append(
     result.base_offset = appended.base_offset
     result.log_append_time_ms = appended.append_time
     result.log_start_offset = replica.start_offset
+    result.gq_durability = DURABILITIES[request.broker.topics.durability(topic, data.index)]
     if pending is not None:
         pending.wait(topic, result, replica, appended)

@@ -6,7 +6,11 @@ v13: topic ids instead of names."""
 from typing import Annotated
 
 from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
-from goqueue.wire.kafka.notation import NO_UUID, Int16, Int32, Int64, Message, Records, String, Uuid
+from goqueue.wire.kafka.notation import NO_UUID, Int8, Int16, Int32, Int64, Message, Records, String, Uuid
+
+NOT_TOLD, OS, DISK = 0, 1, 2
+DURABILITIES = {"os": OS, "disk": DISK}
+DURABILITY_NAMES = {OS: "os", DISK: "disk"}
 
 
 class PartitionProduceData(Message):
@@ -41,6 +45,8 @@ class PartitionProduceResponse(Message):
     record_errors: Annotated[list[BatchIndexAndErrorMessage], "8+ ignorable"] = []
     error_message: Annotated[String | None, "8+ ignorable"] = None
     current_leader: Annotated[LeaderIdAndEpoch | None, "10+ tag 0"] = None
+    gq_durability: Annotated[Int8, "9+ tag 10000 ignorable"] = NOT_TOLD
+    """Ours; who does not know a tag skips it. What was reached: OS or DISK."""
 
 
 class TopicProduceResponse(Message):
