@@ -1,26 +1,27 @@
-"""A group that nobody is in may be joined by members of another protocol, and goes on where the others stopped. And the
-first version of the new protocol, which no client of ours speaks.
+"""A group changes between the classic protocol and that of KIP-848, empty or with members of both, and goes on where it
+was. And the first version of the new protocol, which no client of ours speaks.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from tests.integration.clients import Client, ClientFailure, Message, Record
+from tests.integration.aiokafka_client import AioKafka
+from tests.integration.clients import Client, Message
 from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
 from tests.integration.kafka_python_client import KafkaPython
-from tests.integration.members import Crowd
+from tests.integration.members import Crowd, Stream
 from tests.integration.process import Node
 from tests.integration.topics import group_offsets
 from tests.integration.wire import Wire
 
 PARTITIONS = 2
 CLASSIC, CONSUMER = (Confluent, "range"), (Confluent, "consumer")
-TURNED_AWAY = {23, -150}
-"""INCONSISTENT_GROUP_PROTOCOL, and what librdkafka makes of GROUP_ID_NOT_FOUND: as Kafka answers them."""
+ROLLED_PARTITIONS, ROLLED_MEMBERS = 4, 2
 Way = tuple[type[Client], str]
 ORDERS: list[Sequence[Way]] = [
     (CLASSIC, CONSUMER, CLASSIC),
@@ -60,31 +61,34 @@ def test_an_empty_group_changes_its_protocol_and_keeps_its_offsets(
             own_node.start()
 
 
-@pytest.mark.parametrize(("inside", "outside"), [(CLASSIC, CONSUMER), (CONSUMER, CLASSIC)], ids=["classic", "consumer"])
-def test_who_speaks_another_protocol_does_not_disturb_members(
-    node: Node, make_topic: CreateTopic, group: str, inside: Way, outside: Way
+@pytest.mark.parametrize(
+    "old",
+    [CLASSIC, (Confluent, "cooperative-sticky"), (KafkaPython, "range"), (AioKafka, "range")],
+    ids=lambda way: f"{way[0].name}.{way[1]}",
+)
+def test_members_are_rolled_from_one_protocol_to_the_other_and_back_while_messages_flow(
+    node: Node, make_topic: CreateTopic, group: str, old: Way
 ) -> None:
-    """It is turned away while they are there, and may come when they are gone."""
-    topic = make_topic(PARTITIONS)
-    with Crowd() as crowd:
-        crowd.join("inside", lambda: inside[0].member(node.address, group, [topic], inside[1]))
-        crowd.wait_shared(topic, PARTITIONS)
-        stranger = outside[0].member(node.address, group, [topic], outside[1])
-        refused = None
-        records: list[Record] = []
-        while refused is None:
-            try:
-                records += stranger.poll(1)
-            except ClientFailure as failure:
-                refused = failure.code
-        assert refused in TURNED_AWAY
-        assert records == []
-        sent = send(node, topic, b"x")
-        crowd.wait_for(lambda: crowd.received() >= sent, "receipt by those inside")
-        assert len(crowd.owned("inside")) == PARTITIONS
-    stranger.close()
-    later = send(node, topic, b"y")
-    assert take(node, topic, group, outside, PARTITIONS) == later
+    """One process after the other is replaced, as in a deployment: nobody fails, and no message is passed over."""
+    topic = make_topic(ROLLED_PARTITIONS)
+
+    def join(crowd: Crowd, name: str, way: Way) -> None:
+        crowd.join(name, lambda: way[0].member(node.address, group, [topic], way[1]))
+        crowd.wait_shared(topic, ROLLED_PARTITIONS)
+
+    with Crowd() as crowd, Stream(Confluent.producer(node.address), topic, ROLLED_PARTITIONS) as stream:
+        for number in range(ROLLED_MEMBERS):
+            join(crowd, f"old {number}", old)
+        for before, after, way in (("old", "new", CONSUMER), ("new", "back", old)):
+            for number in range(ROLLED_MEMBERS):
+                join(crowd, f"{after} {number}", way)
+                crowd.leave(f"{before} {number}")
+                crowd.wait_shared(topic, ROLLED_PARTITIONS)
+        stream.stop()
+        crowd.wait_for(lambda: crowd.received() == stream.sent, "receipt of everything")
+        assert crowd.gaps() == []
+    ends = Counter(partition for partition, _, _ in stream.sent)
+    assert group_offsets(node, group) == ends
 
 
 def test_a_member_of_the_first_version_is_given_its_id(node: Node, make_topic: CreateTopic, group: str) -> None:

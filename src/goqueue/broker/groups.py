@@ -175,11 +175,9 @@ class Groups:
                 leaving = tuple(commands.LeavingMember(each.member_id, each.instance_id) for each in members)
                 self.submit(commands.LeaveGroup(group_id, leaving), lambda reply: None)
             elif isinstance(reply, consumer_commands.ConsumerGroupDescription):
-                for each in members:
-                    leave = consumer_commands.ConsumerHeartbeat(
-                        group_id, each.member_id, consumer_commands.LEAVE_EPOCH, each.instance_id
-                    )
-                    self.submit(leave, lambda reply: None)
+                # Without members of the new protocol it is a classic group: these go first.
+                for each in sorted(members, key=lambda each: bool(each.classic_protocols)):
+                    self.submit(_farewell(group_id, each), lambda reply: None)
 
         def described_last(reply: Any) -> None:
             described(reply)
@@ -204,6 +202,14 @@ class Groups:
 
     def _of(self, group_id: str) -> Coordinator:
         return self._coordinators[self.partition_of(group_id)]
+
+
+def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:
+    if member.classic_protocols:
+        return commands.LeaveGroup(group_id, (commands.LeavingMember(member.member_id, member.instance_id),))
+    return consumer_commands.ConsumerHeartbeat(
+        group_id, member.member_id, consumer_commands.LEAVE_EPOCH, member.instance_id
+    )
 
 
 def group_hash(group_id: str) -> int:

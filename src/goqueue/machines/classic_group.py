@@ -230,6 +230,11 @@ class ClassicGroup:
 
     # What offsets and operators ask
 
+    @property
+    def state(self) -> ClassicState:
+        """To be read only."""
+        return self._state
+
     def admit_commit(self, command: CommitOffsets | CommitTransactionOffsets, now_ms: int) -> tuple[Code, list[Fact]]:
         """Whether these offsets may be committed now, and what that means for the member's session (A22)."""
         state = self._state

@@ -5,6 +5,7 @@ follows does not matter.
 """
 
 import struct
+from collections.abc import Mapping, Sequence
 
 from goqueue.machines.group_commands import TopicPartition
 
@@ -12,19 +13,31 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 """Members of this type speak so; what others say is theirs to know."""
 
 _VERSION_BYTES = 2
+_OWNED_FROM = 1
+_NO_USER_DATA = struct.pack(">i", -1)
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
     """The topics at its head. None: these bytes are something else."""
     try:
-        count, at = _count(metadata, _VERSION_BYTES)
-        topics = []
-        for _ in range(count):
-            name, at = _string(metadata, at)
-            topics.append(name)
+        return _topics(metadata)[0]
     except (struct.error, UnicodeDecodeError):
         return None
-    return topics
+
+
+def partitions_owned(metadata: bytes) -> list[TopicPartition]:
+    """What the member says that it has, with a subscription of version 1 or later; members that give up everything
+    before they join say nothing of it.
+    """
+    try:
+        (version,) = struct.unpack_from(">h", metadata)
+        if version < _OWNED_FROM:
+            return []
+        _, at = _topics(metadata)
+        (user_bytes,) = struct.unpack_from(">i", metadata, at)
+        return _partitions(metadata, at + 4 + max(0, user_bytes))
+    except (struct.error, UnicodeDecodeError):
+        return []
 
 
 def partitions_of_assignment(assignment: bytes) -> list[TopicPartition] | None:
@@ -32,15 +45,37 @@ def partitions_of_assignment(assignment: bytes) -> list[TopicPartition] | None:
     if not assignment:
         return []
     try:
-        count, at = _count(assignment, _VERSION_BYTES)
-        partitions = []
-        for _ in range(count):
-            topic, at = _string(assignment, at)
-            size, at = _count(assignment, at)
-            partitions += [TopicPartition(topic, one) for one in struct.unpack_from(f">{size}i", assignment, at)]
-            at += 4 * size
+        return _partitions(assignment, _VERSION_BYTES)
     except (struct.error, UnicodeDecodeError):
         return None
+
+
+def assignment_of_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    """In the first version, which every client reads: by topic, without anything of the assignor's own."""
+    parts = [struct.pack(">hi", 0, len(partitions))]
+    for topic, numbers in partitions.items():
+        name = topic.encode()
+        parts.append(struct.pack(f">H{len(name)}si{len(numbers)}i", len(name), name, len(numbers), *numbers))
+    return b"".join([*parts, _NO_USER_DATA])
+
+
+def _topics(metadata: bytes) -> tuple[list[str], int]:
+    count, at = _count(metadata, _VERSION_BYTES)
+    topics = []
+    for _ in range(count):
+        name, at = _string(metadata, at)
+        topics.append(name)
+    return topics, at
+
+
+def _partitions(data: bytes, at: int) -> list[TopicPartition]:
+    count, at = _count(data, at)
+    partitions = []
+    for _ in range(count):
+        topic, at = _string(data, at)
+        size, at = _count(data, at)
+        partitions += [TopicPartition(topic, one) for one in struct.unpack_from(f">{size}i", data, at)]
+        at += 4 * size
     return partitions
 
 

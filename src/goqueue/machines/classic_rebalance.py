@@ -261,6 +261,8 @@ class Draft:
         for member_id, seat in state.seats.items():
             if seat.deadline_ms == NOT_STARTED:
                 state.put(member_id, replace(seat, deadline_ms=now_ms + seat.member.session_timeout_ms))
+        if state.phase is Phase.PREPARING and state.join_deadline_ms is None:
+            state.join_deadline_ms = now_ms + state.rebalance_ms()  # a restart forgot it
         is_sync_over = _is_past(state.sync_deadline_ms, now_ms)
         if is_sync_over:
             state.sync_deadline_ms = None

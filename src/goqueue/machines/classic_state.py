@@ -55,6 +55,8 @@ class ClassicGeneration(Fact, frozen=True):
     leader: str
     members: tuple[ClassicMember, ...]
     since_ms: int
+    is_to_assign: bool = False
+    """It was a consumer group until now: its members have what they had there, and must assign anew."""
 
     def key(self) -> bytes:
         return ledger_key(CLASSIC, self.group_id)
@@ -202,8 +204,9 @@ class ClassicState(msgspec.Struct):
 
 def restored(fact: ClassicGeneration) -> ClassicState:
     """The state in which the fact leaves a group that nothing is under way in."""
+    phase = Phase.STABLE if fact.members else Phase.EMPTY
     state = ClassicState(
-        phase=Phase.STABLE if fact.members else Phase.EMPTY,
+        phase=Phase.PREPARING if fact.is_to_assign else phase,
         generation=fact.generation,
         protocol_type=fact.protocol_type,
         protocol=fact.protocol,

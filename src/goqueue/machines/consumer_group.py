@@ -5,6 +5,7 @@ what concerns them, and each goes its own way to the group's target.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from goqueue.machines import consumer_group_classic as classic
 from goqueue.machines.consumer_group_draft import Draft
 from goqueue.machines.consumer_group_facts import (
     JOIN_EPOCH,
@@ -30,7 +31,17 @@ from goqueue.machines.consumer_group_reconcile import reconciled
 from goqueue.machines.consumer_group_refusals import malformed, misplaced
 from goqueue.machines.consumer_group_state import ConsumerGroupState
 from goqueue.machines.consumer_group_subscriptions import Subscriptions
-from goqueue.machines.group_commands import TopicsChanged
+from goqueue.machines.group_commands import (
+    CodeReply,
+    Heartbeat,
+    JoinGroup,
+    JoinReply,
+    LeaveGroup,
+    LeaveReply,
+    SyncGroup,
+    SyncReply,
+    TopicsChanged,
+)
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -53,6 +64,8 @@ class ConsumerGroup:
             case ConsumerHeartbeat():
                 facts, reply = self._heartbeat(command, now_ms)
                 return Outcome(facts, [(ticket, reply)])
+            case JoinGroup() | SyncGroup() | Heartbeat() | LeaveGroup():
+                return self._decide_classic(command, ticket, now_ms)
             case TopicsChanged():
                 return Outcome(self._change_topics(command.topics, now_ms), [])
             case Tick():
@@ -83,6 +96,11 @@ class ConsumerGroup:
     # -- what others ask
 
     @property
+    def state(self) -> ConsumerGroupState:
+        """To be read only."""
+        return self._state
+
+    @property
     def state_name(self) -> str:
         return self._state.name()
 
@@ -106,7 +124,9 @@ class ConsumerGroup:
         member = self._state.members.get(member_id)
         if member is None:
             return Code.UNKNOWN_MEMBER_ID
-        return Code.NONE if member_epoch == member.epoch else Code.STALE_MEMBER_EPOCH
+        if member_epoch == member.epoch:
+            return Code.NONE
+        return Code.ILLEGAL_GENERATION if member.classic_protocols else Code.STALE_MEMBER_EPOCH
 
     def describe(self) -> ConsumerGroupDescription:
         group = self._state.group or ConsumerGroupKept(self._state.group_id)
@@ -147,6 +167,10 @@ class ConsumerGroup:
             return [], refused
         if command.member_epoch < JOIN_EPOCH:
             return self._leave(command, now_ms)
+        return self._serve(command, now_ms)
+
+    def _serve(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
+        """A heartbeat that there is nothing to say against."""
         is_join = command.member_epoch == JOIN_EPOCH
         draft = self._draft(now_ms)
         before = self._predecessor(command)
@@ -215,6 +239,57 @@ class ConsumerGroup:
         reply = ConsumerHeartbeatReply(member_id=command.member_id, member_epoch=command.member_epoch)
         return draft.facts(), reply
 
+    # -- members that speak the classic protocol
+
+    def _decide_classic(
+        self, command: JoinGroup | SyncGroup | Heartbeat | LeaveGroup, ticket: int, now_ms: int
+    ) -> Outcome:
+        match command:
+            case JoinGroup():
+                return self._join(command, ticket, now_ms)
+            case LeaveGroup():
+                return self._let_go(command, ticket, now_ms)
+        return self._answer_classic(command, ticket, now_ms)
+
+    def _join(self, command: JoinGroup, ticket: int, now_ms: int) -> Outcome:
+        code = classic.join_refusal(self._state, self._options, command)
+        if code is Code.NONE and not command.member_id and command.instance_id is None:
+            code = Code.MEMBER_ID_REQUIRED if command.knows_member_id_required else Code.NONE
+        if code is not Code.NONE:
+            member_id = command.new_member_id if code is Code.MEMBER_ID_REQUIRED else command.member_id
+            return Outcome([], [(ticket, JoinReply(code, member_id))])
+        facts, reply = self._serve(classic.as_heartbeat(self._state, command), now_ms)
+        assert reply.member is not None
+        return Outcome(facts, [(ticket, classic.join_reply(reply.member))])
+
+    def _answer_classic(self, command: SyncGroup | Heartbeat, ticket: int, now_ms: int) -> Outcome:
+        member = classic.spoken(self._state, command)
+        if not isinstance(member, ConsumerMember):
+            refused = SyncReply(member) if isinstance(command, SyncGroup) else CodeReply(member)
+            return Outcome([], [(ticket, refused)])
+        draft = self._draft(now_ms)
+        facts: list[Fact] = [draft.heard(member.member_id)]
+        reply: SyncReply | CodeReply
+        if isinstance(command, SyncGroup):
+            reply = classic.sync_reply(self._state, member, command)
+        else:
+            is_over = classic.must_join_again(self._state, member)
+            reply = CodeReply(Code.REBALANCE_IN_PROGRESS if is_over else Code.NONE)
+        if reply.code is Code.REBALANCE_IN_PROGRESS and member.member_id not in self._state.revocation_dues:
+            facts.append(draft.revocation_due(member))
+        return Outcome(facts, [(ticket, reply)])
+
+    def _let_go(self, command: LeaveGroup, ticket: int, now_ms: int) -> Outcome:
+        draft = self._draft(now_ms)
+        found = [classic.leaver(self._state, leaving) for leaving in command.members]
+        gone = [member.member_id for member in found if isinstance(member, ConsumerMember)]
+        for member_id in gone:
+            draft.drop(member_id)
+        if gone:
+            draft.look_again(is_due=True, reason=LEFT)
+        codes = tuple(Code.NONE if isinstance(each, ConsumerMember) else each for each in found)
+        return Outcome(draft.facts() if gone else [], [(ticket, LeaveReply(Code.NONE, codes))])
+
     def _change_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Fact]:
         """Only begins the epoch; targets are made with the next heartbeat, not for all groups at once."""
         facts: list[Fact] = [ConsumerTopicsKnown(self._state.group_id, topics)]
@@ -254,6 +329,10 @@ def _told(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
         fields["rebalance_timeout_ms"] = command.rebalance_timeout_ms
     if command.session_ms != UNCHANGED:
         fields["session_ms"] = command.session_ms
+    if command.member_epoch == JOIN_EPOCH or command.classic_protocols is not None:
+        fields["classic_protocols"] = command.classic_protocols or ()
+        if member.classic_protocols and command.session_ms == UNCHANGED:
+            fields["session_ms"] = 0  # its own was that of the classic protocol
     if command.subscribed_topic_names is not None:
         fields["topic_names"] = tuple(sorted(set(command.subscribed_topic_names)))
     if command.subscribed_topic_regex is not None:

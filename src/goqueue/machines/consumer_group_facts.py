@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.assignors import UNIFORM
-from goqueue.machines.group_commands import CONSUMER, ledger_key
+from goqueue.machines.group_commands import CONSUMER, GroupProtocol, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -56,6 +56,9 @@ class ConsumerGroupOptions(msgspec.Struct, frozen=True):
     size_max: int = 10_000
     regex_chars_max: int = 1_000
     default_assignor: str = UNIFORM
+    session_ms_min: int = 6_000
+    """What members of the classic protocol may ask for, from here to `session_ms_max`."""
+    session_ms_max: int = 30 * 60_000
 
 
 # -- commands
@@ -85,6 +88,8 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     """It wants to be asked before anything is taken from it, even while it is served; see `broker.members`."""
     has_leases: bool = False
     """It leases the records of its partitions."""
+    classic_protocols: tuple[GroupProtocol, ...] | None = None
+    """It said so in the classic protocol; None: in the new one."""
 
     @property
     def is_full(self) -> bool:
@@ -139,6 +144,8 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     is_cooperative: bool = False
     joined_at_ms: int = 0
     """0: before we wrote it down."""
+    classic_protocols: tuple[GroupProtocol, ...] = ()
+    """What it offers, if it speaks the classic protocol. Its generation is its epoch."""
 
     @property
     def is_settled(self) -> bool:

@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.classic_group import ClassicGroup
+from goqueue.machines.consumer_group import ConsumerGroup
 from goqueue.machines.group_commands import (
     CLASSIC,
+    CONSUMER,
     SHARE,
     CodeReply,
     CommitOffsets,
@@ -33,6 +35,7 @@ from goqueue.machines.group_commands import (
 )
 from goqueue.machines.group_deadlines import GroupDeadlines
 from goqueue.machines.group_kinds import GroupKind, OneGroup, classic_kind
+from goqueue.machines.group_migration import can_upgrade, downgraded, turned_away, upgraded
 from goqueue.machines.group_offsets import GroupOffsets, OffsetCommitted, OffsetPending
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
@@ -166,22 +169,49 @@ class Groups:
             return Outcome([], [(ticket, kind.refuse_foreign(command))])
         if group is None:
             return self._decide_in_new(kind, command, ticket, now_ms)
-        if group.kind == kind.name:
-            return group.decide(command, ticket, now_ms)
-        if group.empty_since_ms() is None or not kind.opens(command):
+        if group.kind == kind.name or group.empty_since_ms() is None:
+            return self._decide_in_known(kind, group, command, ticket, now_ms)
+        if not kind.opens(command):
             return Outcome([], [(ticket, kind.refuse_foreign(command))])
         facts, replies, *_ = self._decide_in_new(kind, command, ticket, now_ms)
         return Outcome([*group.retire(), *facts] if facts else [], replies)
 
-    def _decide_in_new(self, kind: GroupKind, command: Any, ticket: int, now_ms: int) -> Outcome:
-        """The group comes to be when its facts are applied; a refused command leaves none."""
+    def _decide_in_known(self, kind: GroupKind, group: OneGroup, command: Any, ticket: int, now_ms: int) -> Outcome:
+        """Members of the classic protocol are welcome in a consumer group, and the other way round."""
+        if group.kind == kind.name or (kind.name == CLASSIC and isinstance(group, ConsumerGroup)):
+            return self._decided(group, command, ticket, now_ms)
+        is_consumer = kind.name == CONSUMER and kind.opens(command)
+        if is_consumer and isinstance(group, ClassicGroup) and can_upgrade(group.state):
+            return self._upgrade(kind, group, command, ticket, now_ms)
+        return Outcome([], [(ticket, kind.refuse_foreign(command))])
+
+    def _decided(self, group: OneGroup, command: Any, ticket: int, now_ms: int) -> Outcome:
+        outcome = group.decide(command, ticket, now_ms)
+        if isinstance(group, ConsumerGroup):
+            return downgraded(group.state, command, outcome, self._options, now_ms)
+        return outcome
+
+    def _upgrade(self, kind: GroupKind, group: ClassicGroup, command: Any, ticket: int, now_ms: int) -> Outcome:
+        known = self._announced.get(TopicsChanged)
+        made = upgraded(command.group_id, group.state, {} if known is None else known.topics, now_ms)
+        facts, replies, *_ = self._decide_in_new(kind, command, ticket, now_ms, made)
+        if not facts:
+            return Outcome([], replies)
+        return Outcome([*group.retire(), *facts], [*turned_away(group.state), *replies])
+
+    def _decide_in_new(
+        self, kind: GroupKind, command: Any, ticket: int, now_ms: int, made: Sequence[Fact] = ()
+    ) -> Outcome:
+        """The group comes to be when its facts are applied; a refused command leaves none. `made`: what it is before
+        the command.
+        """
         group = kind.make(command.group_id)
         news = [
             fact
             for announced in kind.announcements
             if announced in self._announced
             for fact in group.decide(self._announced[announced], 0, now_ms).facts
-        ]
+        ] + list(made)
         for fact in news:
             group.apply(fact)
         facts, replies, *_ = group.decide(command, ticket, now_ms)
@@ -331,7 +361,7 @@ class Groups:
     def _tick(self, now_ms: int) -> Outcome:
         outcome = Outcome([], [])
         for group_id in self._deadlines.due(now_ms):
-            facts, replies, *_ = self._groups[group_id].decide(Tick(), 0, now_ms)
+            facts, replies, *_ = self._decided(self._groups[group_id], Tick(), 0, now_ms)
             outcome.facts.extend(facts)
             outcome.replies.extend(replies)
         next_expiry_ms = self._next_expiry_ms

@@ -8,6 +8,7 @@ import msgspec
 
 from goqueue.machines.classic_group import ClassicGroup
 from goqueue.machines.classic_state import ClassicGeneration
+from goqueue.machines.consumer_group_facts import StoredConsumerFact
 from goqueue.machines.group_commands import (
     CommitOffsets,
     DescribedGroup,
@@ -32,7 +33,7 @@ from goqueue.machines.groups import Groups
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 
-STORED = msgspec.msgpack.Decoder(ClassicGeneration | OffsetCommitted | OffsetPending)
+STORED = msgspec.msgpack.Decoder(ClassicGeneration | StoredConsumerFact | OffsetCommitted | OffsetPending)
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 

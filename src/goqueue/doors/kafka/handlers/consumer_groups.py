@@ -9,7 +9,7 @@ from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import consumer_groups as wire
 
-CONSUMER_MEMBER_TYPE = 1
+CLASSIC_MEMBER_TYPE, CONSUMER_MEMBER_TYPE = 0, 1
 OWN_MEMBER_ID_FROM = 1
 """Versions from which a member brings its id; before, it was given one when it joined (Java clients up to 3.9)."""
 
@@ -113,7 +113,7 @@ def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
                 subscribed_topic_regex=one.topic_regex,
                 assignment=_assignment(request, one.assigned),
                 target_assignment=_assignment(request, one.target),
-                member_type=CONSUMER_MEMBER_TYPE,
+                member_type=CLASSIC_MEMBER_TYPE if one.classic_protocols else CONSUMER_MEMBER_TYPE,
             )
             for one in group.members
         ],
