@@ -107,7 +107,9 @@ class Settings:
         "Most partitions that a topic may have. A node also keeps all of them within its limit on open files.",
     )
     auto_create_topics: Switch = _setting(
-        Switch.ON, Choice(Switch), "Whether a topic that a client asks for is made if there is none."
+        Switch.ON,
+        Choice(Switch),
+        "Whether a topic that a client publishes to, or a Kafka client asks for, is made if there is none.",
     )
     log_level: LogLevel = _setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
     log_format: LogFormat = _setting(

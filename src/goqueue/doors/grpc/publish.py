@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from goqueue.broker.auto_creation import create_missing, missing
 from goqueue.broker.send import NewMessage, Sent
 from goqueue.broker.transaction_steps import Placed, Producer
 from goqueue.doors.grpc.call import Call
@@ -37,7 +38,8 @@ class PublishService:
         self._call = call
 
     async def publish(self, request: pb.PublishRequest) -> pb.PublishResponse:
-        (answer,) = await self._call.ask(lambda done: publish_all(self._call, [request], done))
+        failed = await make_topics(self._call, [request])
+        (answer,) = await self._call.ask(lambda done: publish_all(self._call, [request], failed, done))
         if isinstance(answer, GoQueueError):
             try:
                 raise answer.kept()
@@ -50,8 +52,21 @@ class PublishService:
         await _Stream(self._call, requests, out).run()
 
 
-def publish_all(call: Call, requests: Sequence[Publishing], on_published: OnPublished) -> None:
-    """Each on its own; answered together. Those of one topic that came without a producer make one batch."""
+async def make_topics(call: Call, requests: Sequence[Publishing]) -> Mapping[str, GoQueueError]:
+    """Those that are not there, where the settings allow it; returns why some could not be made."""
+    names = missing(call.broker, [request.topic for request in requests])
+    failed: dict[str, GoQueueError] = {}
+    if names:
+        failed = await call.ask(lambda done: create_missing(call.broker, names, done))
+    return failed
+
+
+def publish_all(
+    call: Call, requests: Sequence[Publishing], failed: Mapping[str, GoQueueError], on_published: OnPublished
+) -> None:
+    """Each on its own; answered together. Those of one topic that came without a producer make one batch. `failed`:
+    topics that could not be made.
+    """
     now_ms = call.now_ms
     answers: list[pb.PublishResponse | GoQueueError] = [GoQueueError("not answered")] * len(requests)
     by_topic: dict[tuple[str, bool], list[tuple[int, NewMessage]]] = {}
@@ -68,6 +83,8 @@ def publish_all(call: Call, requests: Sequence[Publishing], on_published: OnPubl
             message = new_message(request, now_ms)
             if request.ack_mode not in common_pb2.AckMode.values():
                 raise GrpcError(f"there is no ack_mode {request.ack_mode}")
+            if request.topic in failed:
+                raise failed[request.topic].kept()
             call.topic(request.topic)
             if message.partition is not None:
                 call.partition(request.topic, message.partition)
@@ -200,7 +217,8 @@ class _Stream:
 
     async def _read(self) -> None:
         async for request in self._requests:
-            self._take(request)
+            failed = await make_topics(self._call, request.batch or [request])
+            self._take(request, failed)
             while (
                 self._unanswered + len(self._answers) >= UNANSWERED_MAX
                 or self._unanswered_bytes >= UNANSWERED_BYTES_MAX
@@ -208,7 +226,7 @@ class _Stream:
                 self._room.clear()
                 await self._room.wait()
 
-    def _take(self, request: pb.PublishStreamRequest) -> None:
+    def _take(self, request: pb.PublishStreamRequest, failed: Mapping[str, GoQueueError]) -> None:
         batch: Sequence[Publishing] = request.batch
         if len(batch) > BATCH_MAX:
             error = error_of(GrpcError(f"a batch has at most {BATCH_MAX} messages"))
@@ -226,7 +244,7 @@ class _Stream:
             made.correlation_id = request.correlation_id
             self._answer(made)
 
-        publish_all(self._call, wanted, published)
+        publish_all(self._call, wanted, failed, published)
 
     def _answer(self, answer: pb.PublishStreamResponse) -> None:
         self._answers.append(answer)

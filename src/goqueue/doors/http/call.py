@@ -5,10 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from goqueue.broker.asking import Asking
+from goqueue.broker.auto_creation import create_missing, missing
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import Replica
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operation
+from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 
@@ -33,6 +35,15 @@ class Call(Asking):
         if topic is None:
             raise HttpError(NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
         return topic
+
+    async def topic_to_publish_to(self, name: str) -> Topic:
+        """As `topic`, but it is made if there is none, where the settings allow it."""
+        wanted = missing(self.broker, (name,))
+        if wanted:
+            failed: dict[str, GoQueueError] = await self.ask(lambda done: create_missing(self.broker, wanted, done))
+            for error in failed.values():
+                raise error.kept()
+        return self.topic(name)
 
     def replicas(self, topic: Topic) -> dict[int, Replica]:
         """The partitions of a topic that are in service."""

@@ -14,10 +14,12 @@ ReceiptHandle = Annotated[
 ]
 Reason = Annotated[str, Meta(max_length=REASON_CHARS_MAX, description="For those who look at the dead letter")]
 Action = Literal["ack", "nack", "reject", "extend"]
+ConsumerId = Annotated[str, Meta(max_length=255, description="Taken and not looked at: the receipt says who holds it")]
 
 
 class Ack(Body):
     receipt_handle: ReceiptHandle
+    consumer_id: ConsumerId | None = None
 
 
 class Acked(Reply):
@@ -34,6 +36,7 @@ class Acked(Reply):
 
 class Nack(Body):
     receipt_handle: ReceiptHandle
+    consumer_id: ConsumerId | None = None
     delay: Duration | None = None
     """Until it is delivered again; absent: the longer, the more often it was tried."""
     reason: Reason | None = None
@@ -61,6 +64,7 @@ class Nacked(Reply):
 
 class Reject(Body):
     receipt_handle: ReceiptHandle
+    consumer_id: ConsumerId | None = None
     reason: Reason | None = None
 
 
@@ -78,6 +82,7 @@ class Rejected(Reply):
 
 class Visibility(Body):
     receipt_handle: ReceiptHandle
+    consumer_id: ConsumerId | None = None
     timeout: Duration | None = None
     """The lease ends so long from now; one of these two must be said."""
     extension_seconds: Annotated[int, Meta(ge=1, le=HOLD_S_MAX)] | None = None
@@ -95,6 +100,7 @@ class Extended(Reply):
 
 class Settlement(Body):
     receipt_handle: ReceiptHandle
+    consumer_id: ConsumerId | None = None
     action: Action | None = None
     """Absent: ack."""
     delay: Duration | None = None
@@ -106,6 +112,7 @@ class SettleAll(Body):
     messages: Annotated[list[Settlement], Meta(min_length=1, max_length=SETTLED_MAX)] | None = None
     receipt_handles: Annotated[list[ReceiptHandle], Meta(min_length=1, max_length=SETTLED_MAX)] | None = None
     """To be acknowledged."""
+    consumer_id: ConsumerId | None = None
 
 
 class SettleResult(Reply):

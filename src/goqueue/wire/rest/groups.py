@@ -117,7 +117,6 @@ class JoinGroup(Body):
 class JoinedGroup(Reply):
     member_id: str
     generation: Count
-    leader: bool
     leader_id: str
     rebalance_required: Annotated[bool, Meta(description="Others still have to give up what this member shall get")]
     protocol: str

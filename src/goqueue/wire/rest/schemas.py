@@ -24,7 +24,10 @@ Flag = Annotated[
         examples=["true"],
     ),
 ]
-KindName = Annotated[str, Meta(max_length=20, description="AVRO, JSON or PROTOBUF; absent: AVRO", examples=["JSON"])]
+KindName = Annotated[
+    str,
+    Meta(max_length=20, description="AVRO, JSON or PROTOBUF; absent: AVRO, but JSON below /schemas", examples=["JSON"]),
+]
 
 
 class RegistryErrorReply(ErrorReply):

@@ -24,7 +24,9 @@ async def test_calls_are_counted_by_method_and_by_how_they_ended(door: Door) -> 
     await door.topic()
     for _ in range(3):
         await door.client.publish("orders", b"x")
-    await door.refused(door.client.publish("none", b"x"), grpc.StatusCode.NOT_FOUND, "TOPIC_NOT_FOUND")
+    await door.refused(
+        door.client.publish("orders", b"x", partition=9), grpc.StatusCode.NOT_FOUND, "PARTITION_NOT_FOUND"
+    )
     channel: Any
     async with aio.insecure_channel(door.address) as channel:
         with pytest.raises(aio.AioRpcError):

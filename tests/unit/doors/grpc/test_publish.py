@@ -7,6 +7,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from goqueue.broker.auto_creation import AT_ONCE_MAX
 from goqueue.client.errors import TimedOut
 from goqueue.client.grpc import GrpcClient
 from goqueue.client.grpc.client import new_request
@@ -87,7 +88,7 @@ async def test_ack_modes_differ(door: Door) -> None:
     assert fast.offset == -1
     slow = [await door.client.publish("orders", b"x", ack_mode=mode) for mode in (ACK_MODE_LEADER, ACK_MODE_ALL)]
     assert [each.offset for each in slow] == [1, 2]
-    await door.refused(door.client.publish("none", b"", ack_mode=ACK_MODE_NONE), NOT_FOUND, "TOPIC_NOT_FOUND")
+    await door.refused(door.client.publish("no/ne", b"", ack_mode=ACK_MODE_NONE), INVALID, "INVALID_TOPIC")
     assert [each.value for each in await door.read()] == [b"none", b"x", b"x"]
 
 
@@ -127,7 +128,7 @@ async def test_a_stream_answers_every_message_and_survives_bad_ones(door: Door) 
 
     async def messages() -> AsyncIterator[PublishRequest]:
         for number in range(500):
-            yield new_request("orders" if number % 100 else "none", b"%d" % number, partition=number % 2)
+            yield new_request("orders" if number % 100 else "no/ne", b"%d" % number, partition=number % 2)
 
     answers = {int(each.correlation_id): each async for each in door.client.publish_stream(messages())}
     assert set(answers) == set(range(500))
@@ -230,3 +231,27 @@ async def test_an_answer_says_which_durability_was_reached(door: Door) -> None:
         assert answer.durability == reached
     unwatched = await door.client.publish("disk", b"x", ack_mode=ACK_MODE_NONE)
     assert unwatched.durability == DURABILITY_UNSPECIFIED
+
+
+@served
+async def test_publishing_makes_topics_that_are_not_there(door: Door) -> None:
+    assert (await door.client.publish("first", b"x")).offset == 0
+
+    async def messages() -> AsyncIterator[list[PublishRequest]]:
+        for number in range(3):
+            yield [new_request(name, b"%d" % number, partition=0) for name in ("second", "third")]
+
+    answers = [each async for each in door.client.publish_stream(messages())]
+    assert [[one.offset for one in each.batch] for each in answers] == [[0, 0], [1, 1], [2, 2]]
+    assert await door.b.topics() == ["first", "second", "third"]
+    assert [each.value for each in await door.read("second")] == [b"0", b"1", b"2"]
+
+
+@served
+async def test_one_request_makes_a_few_topics_at_most(door: Door) -> None:
+    async def messages() -> AsyncIterator[list[PublishRequest]]:
+        yield [new_request(f"topic-{number}", b"x") for number in range(AT_ONCE_MAX + 5)]
+
+    (answer,) = [each async for each in door.client.publish_stream(messages())]
+    assert [each.HasField("error") for each in answer.batch] == [False] * AT_ONCE_MAX + [True] * 5
+    assert len(await door.b.topics()) == AT_ONCE_MAX

@@ -20,7 +20,7 @@ from goqueue.testing import broker
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc.health_pb2 import SERVING_STATUS_SERVING, HealthCheckRequest
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
-from goqueue.wire.grpc.topic_pb2 import ListTopicsRequest
+from goqueue.wire.grpc.topic_pb2 import DescribeTopicRequest, ListTopicsRequest
 from tests.unit.doors.grpc.door_client import FAR_S, Door, open_door, served
 
 NONSENSE = (b"\xff\xff\xff", b"\x0a\x7f")
@@ -55,7 +55,7 @@ async def test_nonsense_is_the_mistake_of_who_sent_it(door: Door) -> None:
 @served
 async def test_an_error_has_a_code_as_a_detail(door: Door) -> None:
     with pytest.raises(GrpcRefused) as caught:
-        await door.client.publish("none", b"x")
+        await door.ask(DescribeTopicRequest(name="none"))
     assert caught.value.error.code == common_pb2.ERROR_CODE_TOPIC_NOT_FOUND
     assert "'none'" in caught.value.error.message
 

@@ -41,6 +41,20 @@ async def test_an_acknowledged_message_never_comes_back(client: Client) -> None:
 
 
 @served
+async def test_who_settles_may_say_its_name(client: Client) -> None:
+    await topic(client)
+    await publish(client, "a", "b", "c", "d", "e")
+    one, two, three, four, five = await receive(client)
+    assert (await settle(client, "ack", one, consumer_id="worker-1"))["acknowledged"] is True
+    await settle(client, "nack", two, consumer_id="worker-1", delay="1h")
+    await settle(client, "reject", three, consumer_id="worker-1")
+    await settle(client, "visibility", four, consumer_id="worker-1", timeout="60s")
+    single = [{"receipt_handle": five["receipt_handle"], "consumer_id": "worker-1"}]
+    assert (await client.post("/messages/ack/batch", messages=single, consumer_id="worker-1"))["succeeded"] == 1
+    await settle(client, "ack", four, consumer="worker-1", status=400)
+
+
+@served
 async def test_each_wrong_receipt_has_its_own_answer(client: Client) -> None:
     """B8; a receipt that was used says so, and is no longer unknown."""
     await topic(client)

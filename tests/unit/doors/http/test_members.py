@@ -33,7 +33,6 @@ async def test_a_member_gets_all_partitions_and_says_so_in_both_shapes(client: C
     assert joined == {
         "member_id": joined["member_id"],
         "generation": 1,
-        "leader": True,
         "leader_id": joined["member_id"],
         "rebalance_required": False,
         "protocol": "eager",

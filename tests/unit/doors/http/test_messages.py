@@ -1,7 +1,11 @@
 """Publishing and reading over HTTP."""
 
+from dataclasses import replace
 from typing import Any
 
+import httpx
+
+from goqueue.doors.http.app import HttpApp
 from tests.unit.doors.http.door_client import Client, served
 
 NORMAL = {"priority": "normal", "delayed": False, "durability": "disk"}
@@ -122,7 +126,7 @@ async def test_a_body_over_the_limit_is_a_413(client: Client) -> None:
 async def test_no_messages_and_no_topic(client: Client) -> None:
     await one_partition(client)
     await client.post("/topics/orders/messages", messages=[], status=400)
-    await client.post("/topics/none/messages", messages=[{"value": "x"}], status=404)
+    await client.post("/topics/no%20ne/messages", messages=[{"value": "x"}], status=400)
     await client.post("/topics/orders/messages", messages=[{"value": "x", "dealy": "5m"}], status=400)
 
 
@@ -152,3 +156,19 @@ async def test_a_changed_durability_is_told_from_then_on(client: Client) -> None
     await client.patch("/topics/orders", options={"durability": "os"})
     (sent,) = await publish(client, {"value": "x"})
     assert sent["durability"] == "os"
+
+
+@served
+async def test_publishing_makes_a_topic_that_is_not_there(client: Client) -> None:
+    (sent,) = await publish(client, {"value": "x", "partition": 0}, topic="new")
+    assert (sent["partition"], sent["offset"]) == (0, 0)
+    assert (await client.get("/topics/new/partitions/0/messages"))["messages"][0]["value"] == "x"
+    assert (await client.get("/topics/new"))["partitions"] == client.b.broker.default_partitions
+
+
+@served
+async def test_publishing_makes_no_topic_where_the_settings_forbid_it(client: Client) -> None:
+    client.http._transport = httpx.ASGITransport(HttpApp(replace(client.b.broker, creates_topics=False)))
+    refused = await client.post("/topics/new/messages", messages=[{"value": "x"}], status=404)
+    assert refused["code"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert await client.get("/topics") == {"topics": []}

@@ -312,3 +312,13 @@ async def test_the_registry_says_no_in_confluents_words(client: Client) -> None:
     assert level.startswith("Invalid compatibility level")
     mode = await refused(client, "PUT", "/mode", 422, 42204, {"mode": "SOME"})
     assert mode.startswith("Invalid mode")
+
+
+@served
+async def test_below_schemas_a_schema_is_json_unless_it_says_otherwise(client: Client) -> None:
+    await client.post("/schemas/subjects/s/versions", schema=TEXT)
+    assert (await client.get("/subjects/s/versions/1"))["schemaType"] == "JSON"
+    assert (await client.post("/schemas/subjects/s", schema=TEXT))["version"] == 1
+    await refused(client, "POST", "/subjects/s/versions", 422, 42201, {"schema": TEXT})  # at the root it is Avro
+    await client.post("/schemas/subjects/a/versions", schema='"string"', schemaType="AVRO")
+    assert (await client.get("/subjects/a/versions/1"))["schemaType"] == "AVRO"

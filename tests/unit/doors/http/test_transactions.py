@@ -239,7 +239,7 @@ async def test_what_cannot_be_part_of_a_transaction(client: Client) -> None:
     await client.b.create_topic("compacted", cleanup_policy="compact")
     who = await init(client)
     await client.post("/transactions/begin", **who)
-    await publish(client, who, "x", topic="none", status=404)
+    await publish(client, who, "x", topic="no ne", status=400)
     await publish(client, who, "x", topic="compacted", status=400)
     await publish(client, who, "x", value_base64="eA==", status=400)
     await publish(client, who, "x", priority="urgent", status=400)

@@ -67,7 +67,6 @@ async def join(call: Call, group_id: str, body: JoinGroup, *, is_cooperative: bo
     return JoinedGroup(
         member_id=membership.member_id,
         generation=membership.generation,
-        leader=view.leader_id == membership.member_id,
         leader_id=view.leader_id,
         rebalance_required=not membership.is_stable,
         protocol=PROTOCOL if is_cooperative else EAGER,

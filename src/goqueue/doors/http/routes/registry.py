@@ -31,6 +31,9 @@ class Registry(Operations):
         def add(handle: H) -> H:
             @wraps(handle)
             async def below(**arguments: Any) -> Any:
+                body = arguments.get("body")
+                if isinstance(body, NewSchema) and body.schema_type is None:
+                    body.schema_type = SchemaKind.JSON  # as its clients expect; at the root Confluent's expect Avro
                 return await handle(**arguments)
 
             below.__name__ = f"{handle.__name__}_below_schemas"

@@ -125,7 +125,7 @@ async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> r
     if body.partition == -1:
         body.partition = None
     message = record_of(body, call.now_ms)
-    call.topic(body.topic)
+    await call.topic_to_publish_to(body.topic)
     placed: Placed = await call.ask(
         lambda done: call.broker.transaction_steps.publish(_producer(body), body.topic, message, body.sequence, done)
     )
