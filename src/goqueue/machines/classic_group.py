@@ -15,6 +15,7 @@ from goqueue.machines.classic_state import (
     Phase,
     restored,
     subscribed_topics,
+    told_bytes,
 )
 from goqueue.machines.group_commands import (
     CLASSIC,
@@ -134,11 +135,21 @@ class ClassicGroup:
         is_counted = is_pending or is_comeback or command.member_id in state.seats
         if not is_counted and len(state.seats) + len(state.pending) >= options.size_max:
             return Code.GROUP_MAX_SIZE_REACHED
-        if not state.supports(command.protocol_type, command.protocols):
-            return Code.INCONSISTENT_GROUP_PROTOCOL
+        too_much = self._told_too_much(command)
+        if too_much is not Code.NONE or not state.supports(command.protocol_type, command.protocols):
+            return too_much or Code.INCONSISTENT_GROUP_PROTOCOL
         if not command.member_id or (is_pending and command.instance_id is None):
             return Code.NONE
         return state.member_refusal(command.member_id, command.instance_id)
+
+    def _told_too_much(self, command: JoinGroup) -> Code:
+        told = told_bytes(command.protocols)
+        if told > self._options.member_bytes_max:
+            return Code.INVALID_REQUEST
+        seat = self._state.seats.get(command.member_id)
+        more = told - (0 if seat is None else told_bytes(seat.member.protocols))
+        is_full = more > 0 and self._state.told_bytes + more > self._options.bytes_max
+        return Code.GROUP_MAX_SIZE_REACHED if is_full else Code.NONE
 
     def _rejoin(self, draft: Draft, command: JoinGroup, ticket: int) -> Outcome:
         """A member that brings nothing new is told what it missed; a leader that joins again wants a rebalance."""

@@ -92,8 +92,8 @@ class ClassicState(msgspec.Struct):
     Invariant: seats hold join tickets only while PREPARING, sync tickets only while COMPLETING; each of the two phases
     has its deadline, so every ticket is answered some day.
     Invariant: `stored` is what the ledger holds under this group's key.
-    Invariant: `joined` and `offers` are counted in `put` and `drop`, which alone change who has a seat or a ticket. So
-    a member that joins costs the same in a group of any size.
+    Invariant: `joined`, `offers` and `told_bytes` are counted in `put` and `drop`, which alone change who has a seat or
+    a ticket. So a member that joins costs the same in a group of any size.
     """
 
     phase: Phase = Phase.EMPTY
@@ -106,6 +106,8 @@ class ClassicState(msgspec.Struct):
     """Seats with a join ticket."""
     offers: MutableMapping[str, int] = msgspec.field(default_factory=dict)
     """Protocol -> how many members offer it."""
+    told_bytes: int = 0
+    """Of all that members tell of themselves."""
     instances: MutableMapping[str, str] = msgspec.field(default_factory=dict)
     """Static members: instance id -> member id."""
     pending: MutableMapping[str, int] = msgspec.field(default_factory=dict)
@@ -153,6 +155,8 @@ class ClassicState(msgspec.Struct):
         if before is not None and after is not None and before.member.protocols is after.member.protocols:
             return
         for seat, change in ((before, -1), (after, 1)):
+            if seat is not None:
+                self.told_bytes += change * told_bytes(seat.member.protocols)
             for name in seat.member.protocol_names() if seat is not None else ():
                 count = self.offers.pop(name, 0) + change
                 if count:
@@ -200,6 +204,10 @@ class ClassicState(msgspec.Struct):
         dues = [self.join_deadline_ms, self.sync_deadline_ms, *_set_in(self.pending)]
         dues += [seat.expires_ms() for seat in _set_in(self.seats)]
         return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+
+
+def told_bytes(protocols: Iterable[GroupProtocol]) -> int:
+    return sum(len(each.name) + len(each.metadata) for each in protocols)
 
 
 def restored(fact: ClassicGeneration) -> ClassicState:

@@ -14,6 +14,7 @@ from goqueue.machines.consumer_group_facts import (
     unpacked,
 )
 from goqueue.machines.consumer_group_state import ConsumerGroupState
+from goqueue.machines.group_commands import MEMBER_BYTES_MAX
 from goqueue.machines.patterns import regex_problem
 from goqueue.model.codes import Code
 
@@ -47,6 +48,9 @@ def _incomplete(command: ConsumerHeartbeat) -> str | None:
         "who joins names a rebalance timeout": is_join and command.rebalance_timeout_ms < 0,
         "a rebalance timeout is not negative": command.rebalance_timeout_ms < UNCHANGED,
         "who joins names topics or an expression": is_join and not subscribes,
+        f"the names of its topics have more than {MEMBER_BYTES_MAX} characters": (
+            sum(map(len, command.subscribed_topic_names or ())) > MEMBER_BYTES_MAX
+        ),
         "who joins owns nothing": is_join and (command.owned is None or len(command.owned) > 0),
     }
     return next((problem for problem, is_broken in rules.items() if is_broken), None)

@@ -27,6 +27,9 @@ SHARE = "share"
 """The type of a group whose members are given records, not partitions (KIP-932)."""
 
 
+MEMBER_BYTES_MAX = 1024 * 1024
+
+
 class GroupOptions(msgspec.Struct, frozen=True):
     session_ms_min: int = 6 * SECOND_MS
     session_ms_max: int = 30 * MINUTE_MS
@@ -36,6 +39,10 @@ class GroupOptions(msgspec.Struct, frozen=True):
     """A member that does not know its id yet cannot send heartbeats: so long may its first join last."""
     size_max: int = 10_000
     """Members and those about to join, per group."""
+    member_bytes_max: int = MEMBER_BYTES_MAX
+    """What one member may tell of itself: its subscription, once for each assignor that it offers."""
+    bytes_max: int = 16 * MEMBER_BYTES_MAX
+    """All members of a group together."""
     metadata_chars_max: int = 4096
     offset_retention_ms: int = 7 * DAY_MS
     expiry_interval_ms: int = 10 * MINUTE_MS

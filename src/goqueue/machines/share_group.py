@@ -10,7 +10,7 @@ import msgspec
 
 from goqueue.machines.assignors import Subscriber
 from goqueue.machines.consumer_group_facts import JOIN_EPOCH, LEAVE_EPOCH, packed, unpacked
-from goqueue.machines.group_commands import TopicsChanged
+from goqueue.machines.group_commands import MEMBER_BYTES_MAX, TopicsChanged
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.share_assignor import SHARED, assign_shared
 from goqueue.machines.share_group_facts import (
@@ -164,6 +164,7 @@ class ShareGroup:
             "there is no such member epoch": command.member_epoch < LEAVE_EPOCH,
             "who joins names topics": command.member_epoch == JOIN_EPOCH and not names,
             "too many topics": names is not None and len(names) > self._options.topics_max,
+            "the names of topics are too long": sum(map(len, names or ())) > MEMBER_BYTES_MAX,
         }
         problem = next((problem for problem, is_broken in rules.items() if is_broken), None)
         return None if problem is None else refusal(Code.INVALID_REQUEST, problem)

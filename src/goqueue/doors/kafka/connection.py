@@ -52,6 +52,8 @@ class Limits(Protocol):
     """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
     pending_max: int
     """Requests of one connection that may wait for their replies; more are not read."""
+    pending_bytes_max: int
+    """The same by their size, but for those that bring records: what waits is kept, and is larger than it came."""
     gather_ms: int
     """A client that has more than REQUESTS_AHEAD unanswered does not wait for its replies: its requests may gather for
     so long, since to wake up for a few costs more than to serve them."""
@@ -100,6 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         "_shared",
         "_transport",
         "_waiting",
+        "_waiting_bytes",
         "_why",
         "_write_timer",
         "_written_bytes",
@@ -124,6 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         self._replies: deque[Reply] = deque()
         self._waiting = 0
         """Requests that have not been answered."""
+        self._waiting_bytes = 0
         self._flush_is_due = False
         self._is_full = False
         self._is_reading = True
@@ -289,11 +293,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- replies
 
-    def expect_reply(self, requests: int = 1) -> Reply:
-        """The place of the answer to the next request, or to so many of them. For use while a frame is handled."""
-        reply = Reply(self, requests)
+    def expect_reply(self, requests: int = 1, size: int = 0) -> Reply:
+        """The place of the answer to the next request, or to so many of them. For use while a frame is handled.
+        `size`: how many bytes of it are kept until then."""
+        reply = Reply(self, requests, size)
         self._replies.append(reply)
         self._waiting += requests
+        self._waiting_bytes += size
         return reply
 
     def reply_ready(self) -> None:
@@ -311,14 +317,16 @@ class Connection(asyncio.BufferedProtocol):
         if replies and replies[0].buffers is not None:
             ready: list[Buffer] = []
             while replies and (buffers := replies[0].buffers) is not None:
-                self._waiting -= replies.popleft().requests
+                reply = replies.popleft()
+                self._waiting -= reply.requests
+                self._waiting_bytes -= reply.size
                 ready += buffers
             if len(ready) == 1:
                 self._written_bytes += len(ready[0])
                 transport.write(ready[0])
             elif ready:
                 self._write(transport, ready)
-        if not self._is_reading or self._waiting >= self._limits.pending_max:
+        if not self._is_reading or not self._has_room:
             self._update_reading()
 
     def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
@@ -346,10 +354,15 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._start_write_timer()
 
+    @property
+    def _has_room(self) -> bool:
+        limits = self._limits
+        return self._waiting < limits.pending_max and self._waiting_bytes < limits.pending_bytes_max
+
     def _update_reading(self) -> None:
         if self._transport is None:
             return
-        has_room = not self._is_full and self._waiting < self._limits.pending_max
+        has_room = not self._is_full and self._has_room
         wants_more = has_room and not self._is_stopping and self._gather_timer is None
         if wants_more != self._is_reading:
             self._is_reading = wants_more

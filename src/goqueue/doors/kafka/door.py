@@ -15,9 +15,10 @@ from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
-from goqueue.wire.kafka.errors import MalformedRequest
+from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
 from goqueue.wire.kafka.frames import RequestHeader, decode_request, read_request_header, response_frame
 from goqueue.wire.kafka.messages.produce import ProduceRequest
+from goqueue.wire.kafka.schema import fields_of
 
 API_VERSIONS = 18
 BACKLOG = 1024
@@ -32,6 +33,7 @@ class KafkaLimits:
     frame_bytes_max: int = 8 * 1024 * 1024
     produce_bytes_max: int = 100 * 1024 * 1024
     pending_max: int = 200
+    pending_bytes_max: int = 8 * 1024 * 1024
     gather_ms: int = 1
     frame_ms_max: int = 60_000
     write_ms_max: int = 60_000
@@ -96,10 +98,16 @@ class KafkaDoor:
             if api is None or handler is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
-            message, _ = decode_request(header, frame)
+            try:
+                message, _ = decode_request(header, frame)
+            except TooManyEntries as error:
+                self._refuse_size(connection, header, str(error))
+                return
+            size = len(frame)
             if isinstance(message, ProduceRequest):
                 self._routes.learn(connection, frame, header, message)
-            handler(Request(self._broker, self._endpoint, self._sessions, connection, header, message))
+                size = 0  # its records are in the log, whoever waits
+            handler(Request(self._broker, self._endpoint, self._sessions, connection, header, message, size))
         except MalformedRequest as error:
             self.complain(connection, str(error))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
@@ -125,6 +133,19 @@ class KafkaDoor:
             return
         response = api_versions(0, Code.UNSUPPORTED_VERSION)
         connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]
+
+    def _refuse_size(self, connection: Connection, header: RequestHeader, why: str) -> None:
+        """An answer that has room for one error says it; the others can only say it of each name, and are not made."""
+        response = APIS[header.api_key].response()
+        fields = {field.name for field in fields_of(type(response)) if header.api_version in field.versions}
+        if "error_code" not in fields:
+            self.complain(connection, why)
+            return
+        response.error_code = Code.INVALID_REQUEST  # type: ignore[attr-defined]
+        if "error_message" in fields:
+            response.error_message = why  # type: ignore[attr-defined]
+        frame = response_frame(response, header.api_version, header.correlation_id)
+        connection.expect_reply().send(frame)  # type: ignore[arg-type]
 
     def complain(self, connection: Connection, why: str) -> None:
         """Counted always, logged within reason: a babbler must not fill the disk."""

@@ -13,11 +13,13 @@ class Sending(Protocol):
 class Reply:
     """The place of one reply, or of several in a row, in the order of its connection."""
 
-    __slots__ = ("_connection", "buffers", "on_lost", "requests")
+    __slots__ = ("_connection", "buffers", "on_lost", "requests", "size")
 
-    def __init__(self, connection: Sending, requests: int) -> None:
+    def __init__(self, connection: Sending, requests: int, size: int) -> None:
         self._connection = connection
         self.requests = requests
+        self.size = size
+        """Bytes of the requests that may be kept until they are answered."""
         self.buffers: Sequence[Buffer] | None = None
         self.on_lost: Callable[[], None] | None = None
         """What waits on behalf of this reply need wait no longer. It is forgotten when it is called and when the reply

@@ -1,11 +1,14 @@
 """One request on its way through the door, and the way back."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
@@ -13,6 +16,9 @@ from goqueue.wire.kafka.frames import RequestHeader, response_frame
 from goqueue.wire.kafka.notation import Message
 
 NO_THROTTLE_MS = 0
+PER_TURN = 50
+"""Names of a request that are answered before others get their turn: each takes some 10 to 200 us."""
+T = TypeVar("T")
 
 events = get_logger("kafka door")
 
@@ -40,6 +46,7 @@ class Request:
         connection: Connection,
         header: RequestHeader,
         message: Any,
+        size: int = 0,
     ) -> None:
         self.broker = broker
         self.endpoint = endpoint
@@ -47,11 +54,28 @@ class Request:
         self.connection = connection
         self.header = header
         self.message = message
-        self.reply: Reply = connection.expect_reply()
+        self.reply: Reply = connection.expect_reply(1, size)
 
     @property
     def version(self) -> int:
         return self.header.api_version
+
+    def each(self, items: Sequence[T], take: Callable[[T], object], then: Callable[[], object] | None = None) -> None:
+        """`take` every one of them, and `then` go on. Many are taken in turns, since others want to be served too."""
+        rest = iter(items)
+        left = len(items)
+
+        def turn(again: Again) -> None:
+            nonlocal left
+            left -= PER_TURN
+            for item in islice(rest, PER_TURN):
+                take(item)
+            if left > 0:
+                self.broker.clock.call_soon(again)
+            elif then is not None:
+                then()
+
+        Again(turn)()
 
     def answer(self, response: Message) -> None:
         try:

@@ -9,11 +9,12 @@ and one comparison at the end finds a message that ends in one.
 from collections.abc import Callable
 from struct import calcsize
 
-from goqueue.wire.kafka.errors import MalformedRequest
+from goqueue.wire.kafka.bounds import entries_max
+from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
 from goqueue.wire.kafka.notation import Message
 from goqueue.wire.kafka.schema import FIXED, FIXED_BYTES, NEVER, Field, element_bytes, fields_of, has_records
 from goqueue.wire.kafka.source import Source
-from goqueue.wire.kafka.varint import read_varint, skip_tags
+from goqueue.wire.kafka.varint import TAGS_MAX, read_varint, skip_tags
 
 Decode = Callable[[memoryview, int], tuple[Message, int]]
 """(frame, position) -> (message, where it ends)."""
@@ -22,13 +23,18 @@ Decode = Callable[[memoryview, int], tuple[Message, int]]
 def compile_decoder(message: type[Message], version: int, is_flexible: bool) -> Decode:
     title = f"{message.__name__} v{version}"
     source = Source("def decode(frame, pos):", title)
-    source.names.update(MalformedRequest=MalformedRequest, read_varint=read_varint, skip_tags=skip_tags)
+    source.names.update(
+        TooManyEntries=TooManyEntries, MalformedRequest=MalformedRequest, read_varint=read_varint, skip_tags=skip_tags
+    )
     # Strings are cut out of bytes in half the time that a view takes, so a frame is copied unless it carries records.
     is_view = has_records(message)
     source.line(f"data = {'frame' if is_view else 'bytes(frame)'}")
     source.line("size = len(data)")
+    limit = entries_max(message.__name__)
+    if limit is not None:
+        source.line("entries = 0")
     with source.block("try:"):
-        built = Decoder(source, version, is_flexible, is_view).message(message)
+        built = Decoder(source, version, is_flexible, is_view, limit).message(message)
         source.line(f"message = {built}")
     with source.block("except (StructError, IndexError, UnicodeDecodeError) as error:"):
         source.line(f'raise MalformedRequest(f"{title}: {{error}}") from error')
@@ -42,12 +48,13 @@ def compile_decoder(message: type[Message], version: int, is_flexible: bool) -> 
 class Decoder:
     """Writes the lines that decode one version, and gives back the expressions that hold what they decoded."""
 
-    def __init__(self, source: Source, version: int, is_flexible: bool, is_view: bool) -> None:
+    def __init__(self, source: Source, version: int, is_flexible: bool, is_view: bool, entries_max: int | None) -> None:
         self.source = source
         self.version = version
         self.is_flexible = is_flexible
         self.is_view = is_view
         """The data is a memoryview, not bytes."""
+        self.entries_max = entries_max
 
     def message(self, message: type[Message]) -> str:
         fields = fields_of(message)
@@ -149,7 +156,16 @@ class Decoder:
         least = element_bytes(field, self.version, self.is_flexible)
         assert least > 0, f"{field.name}: elements without a size would have no bound"
         self._refuse(f"{length} * {least} > size - pos", f"{field.name} has more elements than bytes")
+        self._count(length)
         return self._unless_null(field, length, self._elements)
+
+    def _count(self, length: str) -> None:
+        if self.entries_max is None:
+            return
+        self.source.line(f"entries += {length}")
+        with self.source.block(f"if entries > {self.entries_max}:"):
+            text = f"{self.source.title}: more than {self.entries_max} entries in one request; ask for fewer at a time"
+            self.source.line(f'raise TooManyEntries("{text}")')
 
     def _elements(self, field: Field, length: str, value: str) -> None:
         if field.kind in FIXED:
@@ -188,6 +204,7 @@ class Decoder:
         tag, end = self.source.fresh("tag"), self.source.fresh("tag_end")
         with self.source.block(f"if {count}:"):
             self.source.line(f"{count}, pos = read_varint(data, pos - 1)")
+            self._refuse(f"{count} > {TAGS_MAX}", f"more than {TAGS_MAX} tagged fields")
             with self.source.block(f"for _ in range({count}):"):
                 self.source.line(f"{tag}, pos = read_varint(data, pos)")
                 self.source.line(f"{end}, pos = read_varint(data, pos)")

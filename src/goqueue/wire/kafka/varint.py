@@ -32,9 +32,15 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     raise MalformedRequest(f"a varint of more than {BYTES_MAX} bytes")
 
 
+TAGS_MAX = 1000
+"""Of one section. The protocol has three at most; clients of the future may have some more."""
+
+
 def skip_tags(data: bytes | memoryview, position: int) -> int:
-    """Behind a tagged section of which nothing is known. Each turn takes two bytes or more, so any count ends soon."""
+    """Behind a tagged section of which nothing is known."""
     count, position = read_varint(data, position)
+    if count > TAGS_MAX:
+        raise MalformedRequest(f"{count} tagged fields, at most {TAGS_MAX} are read")
     for _ in range(count):
         _, position = read_varint(data, position)
         size, position = read_varint(data, position)

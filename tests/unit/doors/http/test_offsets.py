@@ -294,3 +294,10 @@ async def test_lag_of_all_groups(client: Client) -> None:
     lag = await client.get("/groups/m/lag")
     assert [each["owner"]["member_id"] for each in lag["partitions"]] == [member.id] * 2
     assert lag["total_lag"] == 6
+
+
+@served
+async def test_more_offsets_than_are_taken_at_once_are_refused_in_either_form(client: Client) -> None:
+    many = {str(number): 0 for number in range(10_001)}
+    refused = await client.post("/groups/g/offsets", offsets={"orders": many}, status=400)
+    assert "at most 10000" in refused["error"]

@@ -65,10 +65,17 @@ class Guest:
         self._sent = 0
         self._read = 0
 
-    def send(self, request: Message, version: int) -> None:
+    def encode(self, request: Message, version: int) -> bytes:
         self._sent += 1
         parts: Any = request_frame(request, version, self._sent, "test")
-        feed(self._connection, b"".join(parts))
+        return b"".join(parts)
+
+    def post(self, request: Message, version: int) -> None:
+        """Nothing else happens yet."""
+        feed(self._connection, self.encode(request, version))
+
+    def send(self, request: Message, version: int) -> None:
+        self.post(request, version)
         self.house.broker.commit()
 
     def replies(self, response: type[M], version: int) -> list[M]:

@@ -15,6 +15,7 @@ class SmallLimits:
     frame_bytes_max: int = 1024 * 1024
     produce_bytes_max: int = 8 * 1024 * 1024
     pending_max: int = 3
+    pending_bytes_max: int = 1000
     gather_ms: int = 1
     frame_ms_max: int = 1000
     write_ms_max: int = 1000

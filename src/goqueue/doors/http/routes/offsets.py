@@ -13,6 +13,7 @@ from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.groups import (
+    OFFSETS_MAX,
     CommitOffsets,
     CommittedOffsets,
     GroupOffsets,
@@ -53,6 +54,8 @@ async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> Co
     wanted = _wanted(body)
     if not wanted:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "there are no offsets to commit")
+    if len(wanted) > OFFSETS_MAX:
+        raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{len(wanted)} offsets; at most {OFFSETS_MAX} at once")
     for topic in dict.fromkeys(each.topic for each in wanted):
         call.topic(topic)
     who = Who(path.group, body.member_id or "", body.generation or 0)

@@ -27,6 +27,7 @@ from goqueue.wire.kafka.messages.configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
+    DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     IncrementalAlterableConfig,
@@ -49,7 +50,8 @@ Change = SetOptions | GroupChange | Result
 
 def handle_describe_configs(request: Request) -> None:
     response = DescribeConfigsResponse()
-    for resource in request.message.resources:
+
+    def take(resource: DescribeConfigsResource) -> None:
         result = DescribeConfigsResult(
             error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
         )
@@ -61,7 +63,8 @@ def handle_describe_configs(request: Request) -> None:
             result.configs = Asked(request, resource).show(describe(request, resource.resource_name))
         except Refused as refused:
             result.error_code, result.error_message = refused.code, str(refused)
-    request.answer(response)
+
+    request.each(request.message.resources, take, lambda: request.answer(response))
 
 
 def _describe_topic(request: Request, name: str) -> list[Option]:

@@ -68,7 +68,7 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    names = request.message.group_ids
+    names = list(dict.fromkeys(request.message.group_ids))
     response = wire.ConsumerGroupDescribeResponse()
 
     def collect(reply: Any, name: str) -> None:
@@ -86,11 +86,11 @@ def handle_describe(request: Request) -> None:
 
     if not names:
         request.answer(response)
-    for name in names:
-        request.broker.groups.submit(
-            consumer_commands.DescribeConsumerGroup(name),
-            lambda reply, name=name: collect(reply, name),  # type: ignore[misc]
-        )
+    submit = request.broker.groups.submit
+    request.each(
+        names,
+        lambda name: submit(consumer_commands.DescribeConsumerGroup(name), lambda reply: collect(reply, name)),
+    )
 
 
 def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:

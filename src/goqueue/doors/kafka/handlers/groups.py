@@ -113,7 +113,7 @@ def handle_leave_group(request: Request) -> None:
 
 
 def handle_describe_groups(request: Request) -> None:
-    names = request.message.groups
+    names = list(dict.fromkeys(request.message.groups))
     response = wire_describe.DescribeGroupsResponse()
 
     def collect(reply: Any, name: str) -> None:
@@ -129,8 +129,10 @@ def handle_describe_groups(request: Request) -> None:
 
     if not names:
         request.answer(response)
-    for name in names:
-        request.broker.groups.submit(commands.DescribeGroup(name), lambda reply, name=name: collect(reply, name))  # type: ignore[misc]
+    request.each(
+        names,
+        lambda name: request.broker.groups.submit(commands.DescribeGroup(name), lambda reply: collect(reply, name)),
+    )
 
 
 def _described(reply: Any, version: int) -> wire_describe.DescribedGroup:
@@ -175,7 +177,7 @@ def handle_list_groups(request: Request) -> None:
 
 
 def handle_delete_groups(request: Request) -> None:
-    names = request.message.groups_names
+    names = list(dict.fromkeys(request.message.groups_names))
     response = wire_describe.DeleteGroupsResponse()
 
     def deleted(name: str, code: Code) -> None:
@@ -192,5 +194,6 @@ def handle_delete_groups(request: Request) -> None:
 
     if not names:
         request.answer(response)
-    for name in names:
-        request.broker.groups.submit(commands.DeleteGroup(name), lambda reply, name=name: collect(reply, name))  # type: ignore[misc]
+    request.each(
+        names, lambda name: request.broker.groups.submit(commands.DeleteGroup(name), lambda reply: collect(reply, name))
+    )

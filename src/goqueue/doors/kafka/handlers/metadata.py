@@ -1,6 +1,7 @@
 """Who is there and what they serve: ApiVersions, Metadata, DescribeCluster, FindCoordinator."""
 
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from goqueue.broker.topics import CreateTopic
@@ -17,6 +18,7 @@ from goqueue.wire.kafka.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterResponse,
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -28,6 +30,8 @@ COORDINATORS_FROM_VERSION = 4
 IDS_FROM_VERSION = 12
 """Two versions earlier requests have room for ids, but answers still need a name."""
 GROUP, TRANSACTION = 0, 1
+CREATED_MAX = 20
+"""Topics that one request makes by asking for them."""
 LEVEL_ZERO_FROM_VERSION = 4
 """Older clients fail on a feature whose lowest level is 0."""
 
@@ -82,19 +86,23 @@ def handle_metadata(request: Request) -> None:
     image = request.broker.topics.image
     asked = message.topics
     if asked is None or (request.version == 0 and not asked):
-        _answer(request, [_describe(request, topic) for topic in image.topics.values()])
+        found: list[MetadataResponseTopic] = []
+        everything = list(image.topics.values())
+        request.each(everything, lambda topic: found.append(_describe(request, topic)), lambda: _answer(request, found))
         return
-    missing = [one.name for one in asked if one.name and one.name not in image.topics]
+    missing = list(dict.fromkeys(one.name for one in asked if one.name and one.name not in image.topics))
     may_create = request.broker.creates_topics and (message.allow_auto_topic_creation or request.version < 4)
     if missing and may_create:
         _create(request, missing)
     else:
-        _answer(request, _found(request))
+        _find(request, {})
 
 
-def _create(request: Request, names: list[str]) -> None:
+def _create(request: Request, missing: list[str]) -> None:
+    """Some of them: who asks again, as clients do, gets the next."""
+    names = missing[:CREATED_MAX]
     waiting = len(names)
-    failed: dict[str, Code] = {}
+    failed = dict.fromkeys(missing[CREATED_MAX:], Code.LEADER_NOT_AVAILABLE)
 
     def created(name: str, reply: Any) -> None:
         nonlocal waiting
@@ -103,17 +111,19 @@ def _create(request: Request, names: list[str]) -> None:
         if code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
             failed[name] = code
         if not waiting:
-            _answer(request, _found(request, failed))
+            _find(request, failed)
 
     for name in names:
         command = CreateTopic(name, secrets.token_bytes(16), request.broker.default_partitions)
         request.broker.topics.submit(command, lambda reply, name=name: created(name, reply))  # type: ignore[misc]
 
 
-def _found(request: Request, failed: dict[str, Code] | None = None) -> list[MetadataResponseTopic]:
+def _find(request: Request, failed: Mapping[str, Code]) -> None:
+    """Each of them once, however often it was asked for; `failed` says why there is none of a name."""
     image = request.broker.topics.image
-    found = []
-    for one in request.message.topics:
+    found: list[MetadataResponseTopic] = []
+
+    def find(one: MetadataRequestTopic) -> None:
         by_id = one.topic_id != NO_UUID and request.version >= IDS_FROM_VERSION
         topic = image.by_id(one.topic_id) if by_id else image.topics.get(one.name or "")
         if topic is not None:
@@ -121,9 +131,11 @@ def _found(request: Request, failed: dict[str, Code] | None = None) -> list[Meta
         elif by_id:
             found.append(MetadataResponseTopic(Code.UNKNOWN_TOPIC_ID, None, one.topic_id))
         else:
-            code = (failed or {}).get(one.name, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            code = failed.get(one.name or "", Code.UNKNOWN_TOPIC_OR_PARTITION)
             found.append(MetadataResponseTopic(code, one.name or ""))
-    return found
+
+    asked = list({(one.topic_id, one.name): one for one in request.message.topics}.values())
+    request.each(asked, find, lambda: _answer(request, found))
 
 
 def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:

@@ -149,6 +149,7 @@ def _fetch_groups(request: Request, message: wire.OffsetFetchRequest) -> None:
     response = wire.OffsetFetchResponse()
     uses_ids = request.version >= FETCH_IDS_FROM
     image = request.broker.topics.image
+    groups = list({each.group_id: each for each in message.groups}.values())
 
     def collect(reply: Any, asked: wire.OffsetFetchRequestGroup) -> None:
         group = wire.OffsetFetchResponseGroup(asked.group_id, error_code=failure_code(reply) or reply.code)
@@ -171,17 +172,19 @@ def _fetch_groups(request: Request, message: wire.OffsetFetchRequest) -> None:
                     for index in wanted.partition_indexes
                 ]
                 group.topics.append(wire.OffsetFetchResponseTopics("", wanted.topic_id, unknown))
-        if len(response.groups) == len(message.groups):
+        if len(response.groups) == len(groups):
             request.answer(response)
 
-    if not message.groups:
-        request.answer(response)
-    for asked in message.groups:
+    def fetch(asked: wire.OffsetFetchRequestGroup) -> None:
         partitions = None if asked.topics is None else tuple(_wanted(request, asked.topics, uses_ids=uses_ids))
         command = commands.FetchOffsets(
             asked.group_id, partitions, message.require_stable, asked.member_id, asked.member_epoch
         )
-        request.broker.groups.submit(command, lambda reply, asked=asked: collect(reply, asked))  # type: ignore[misc]
+        request.broker.groups.submit(command, lambda reply: collect(reply, asked))
+
+    if not groups:
+        request.answer(response)
+    request.each(groups, fetch)
 
 
 def _wanted(

@@ -54,7 +54,7 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    names = request.message.group_ids
+    names = list(dict.fromkeys(request.message.group_ids))
     response = wire.ShareGroupDescribeResponse()
 
     def collect(reply: Any, name: str) -> None:
@@ -77,11 +77,11 @@ def handle_describe(request: Request) -> None:
 
     if not names:
         request.answer(response)
-    for name in names:
-        request.broker.groups.submit(
-            share_commands.DescribeShareGroup(name),
-            lambda reply, name=name: collect(reply, name),  # type: ignore[misc]
-        )
+    submit = request.broker.groups.submit
+    request.each(
+        names,
+        lambda name: submit(share_commands.DescribeShareGroup(name), lambda reply: collect(reply, name)),
+    )
 
 
 def _described(request: Request, group: Any) -> wire.DescribedShareGroup:

@@ -1,6 +1,7 @@
 """Topics: made, deleted, grown, emptied, configured."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -47,22 +48,25 @@ def submit_all(request: Request, commands: list[Any], on_results: Callable[[list
         results[number] = Result(code_of(reply), str(reply)) if isinstance(reply, GoQueueError) else reply
         done()
 
-    for number, command in enumerate(commands):
+    def submit(number: int) -> None:
+        command = commands[number]
         if isinstance(command, Result):
             put(number, command)
         elif isinstance(command, GroupChange):
-            change_group(request, command, lambda result, number=number: put(number, result))  # type: ignore[misc]
+            change_group(request, command, lambda result: put(number, result))
         else:
-            request.broker.topics.submit(command, lambda reply, number=number: put(number, reply))  # type: ignore[misc]
-    done()
+            request.broker.topics.submit(command, lambda reply: put(number, reply))
+
+    request.each(range(len(commands)), submit, done)
 
 
 def handle_create_topics(request: Request) -> None:
     message = request.message
     names = [topic.name for topic in message.topics]
+    counts = Counter(names)
     commands = [
         Result(Code.INVALID_REQUEST, "the topic is named twice")
-        if names.count(topic.name) > 1
+        if counts[topic.name] > 1
         else _create_command(request, topic)
         for topic in message.topics
     ]

@@ -1,0 +1,182 @@
+"""What one request may ask for, and what one client may make the broker keep."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from goqueue.doors.kafka.handlers.metadata import CREATED_MAX
+from goqueue.doors.kafka.request import PER_TURN
+from goqueue.machines.group_commands import MEMBER_BYTES_MAX
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.apis import Api
+from goqueue.wire.kafka.bounds import entries_max
+from goqueue.wire.kafka.messages.classic_groups import JoinGroupRequestProtocol
+from goqueue.wire.kafka.messages.metadata import MetadataRequestTopic
+from goqueue.wire.kafka.notation import Message
+from goqueue.wire.kafka.schema import Field, fields_of
+from tests.steps import count_steps
+from tests.unit.doors.kafka.every_api import OFFERED, sample
+from tests.unit.doors.kafka.share_members import Guest, House
+from tests.unit.doors.kafka.transports import feed
+
+BY_NAME = {api.name: api for api in OFFERED}
+LEGAL = 10_000
+FAULTS = {"request failed", "response failed", "coordinator stopped"}
+
+
+def arrays(api: Api) -> list[Field]:
+    """Those of the request itself."""
+    fields = fields_of(api.request)
+    return [one for one in fields if one.is_array and one.tag is None and api.versions.last in one.versions]
+
+
+def with_many(api: Api, field: Field, count: int) -> Message:
+    version = api.versions.last
+    if field.message is not None:
+        one: Any = sample(field.message, version)
+    else:
+        one = "x" if field.kind == "string" else 0
+    made: Message = sample(api.request, version, **{field.name: [one] * count})
+    return made
+
+
+WITH_ARRAYS = [(api, field) for api in OFFERED for field in arrays(api)]
+
+
+@pytest.mark.parametrize(("api", "field"), WITH_ARRAYS, ids=lambda each: each.name)
+def test_a_request_for_too_much_is_refused_before_it_costs_anything(api: Api, field: Field) -> None:
+    house = House()
+    guest = Guest(house)
+    limit = entries_max(api.request.__name__)
+    assert limit is not None
+    version = api.versions.last
+    has_code = any(one.name == "error_code" and version in one.versions for one in fields_of(api.response))
+    frame = guest.encode(with_many(api, field, limit + 1), version)
+    with capture_logs() as told:
+        assert count_steps(lambda: feed(guest._connection, frame)) < limit, "mostly to compile the decoder"
+    assert [event for event in told if event["event"] in FAULTS] == []
+    if has_code:
+        (answer,) = guest.replies(api.response, version)
+        assert answer.error_code == Code.INVALID_REQUEST  # type: ignore[attr-defined]
+        assert not guest._transport.closed
+    else:
+        assert guest._transport.closed
+        assert [event["event"] for event in told] == ["bad request"]
+        assert "ask for fewer" in told[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("Fetch", "partitions"), ("ListOffsets", "partitions"), ("OffsetCommit", "partitions"), ("Metadata", "topics")],
+)
+def test_a_request_for_ten_thousand_partitions_is_answered(name: str, field: str) -> None:
+    house = House()
+    guest = Guest(house)
+    api = BY_NAME[name]
+    version = api.versions.last
+    request = sample(api.request, version, max_wait_ms=0, allow_auto_topic_creation=False)
+    holder = request if field == "topics" else request.topics[0]
+    setattr(holder, field, [sample(type(getattr(holder, field)[0]), version, **numbered(n)) for n in range(LEGAL)])
+    guest.send(request, version)
+    (answer,) = guest.replies(api.response, version)
+    found = (getattr(answer, "topics", None) or getattr(answer, "responses", None) or [])[:]
+    assert (len(found) if field == "topics" else len(found[0].partitions)) == LEGAL
+
+
+def numbered(number: int) -> dict[str, Any]:
+    return {"partition": number, "partition_index": number, "name": f"t{number}", "topic_id": bytes(16)}
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("DescribeGroups", "groups"),
+        ("DeleteGroups", "groups_names"),
+        ("ConsumerGroupDescribe", "group_ids"),
+        ("ShareGroupDescribe", "group_ids"),
+    ],
+)
+def test_others_are_served_while_many_names_are_answered(name: str, field: str) -> None:
+    house = House()
+    many, other = Guest(house), Guest(house)
+    api = BY_NAME[name]
+    version = api.versions.last
+    names = [f"group-{number}" for number in range(40 * PER_TURN)]
+    many.post(sample(api.request, version, **{field: names}), version)
+    versions = BY_NAME["ApiVersions"]
+    other.post(sample(versions.request, 0), 0)
+    assert len(other.replies(versions.response, 0)) == 1
+    assert many.replies(api.response, version) == []
+    house.broker.commit()
+    (answer,) = many.replies(api.response, version)
+    answered = getattr(answer, "groups", None) or getattr(answer, "results", None)
+    assert answered is not None
+    assert sorted(one.group_id for one in answered) == sorted(names)
+
+
+def test_a_name_that_is_repeated_is_answered_once() -> None:
+    house = House()
+    guest = Guest(house)
+    metadata, version = BY_NAME["Metadata"], 12
+    asked = sample(metadata.request, version, topics=[MetadataRequestTopic(name="orders")] * 5000)
+    answer = guest.call(asked, version, metadata.response)
+    assert [topic.name for topic in answer.topics] == ["orders"]  # type: ignore[attr-defined]
+
+
+def test_one_request_makes_few_topics_and_who_asks_again_gets_the_next() -> None:
+    house = House()
+    guest = Guest(house)
+    api, version = BY_NAME["Metadata"], 12
+    names = [f"t{number}" for number in range(2 * CREATED_MAX + 5)]
+    asked = [MetadataRequestTopic(name=name) for name in names]
+    made = []
+    for _ in range(3):
+        answer: Any = guest.call(
+            sample(api.request, version, topics=asked, allow_auto_topic_creation=True), version, api.response
+        )
+        codes = {topic.name: topic.error_code for topic in answer.topics}
+        assert set(codes) == set(names)
+        assert set(codes.values()) <= {Code.NONE, Code.LEADER_NOT_AVAILABLE}
+        made.append(sum(code == Code.NONE for code in codes.values()))
+    assert made == [CREATED_MAX, 2 * CREATED_MAX, len(names)]
+
+
+def join(guest: Guest, size: int, member_id: str = "") -> Any:
+    api = BY_NAME["JoinGroup"]
+    protocols = [JoinGroupRequestProtocol("range", bytes(size))]
+    guest.send(sample(api.request, 3, group_id="stream", member_id=member_id, protocols=protocols), 3)
+    return next(iter(guest.replies(api.response, 3)), None)
+
+
+def test_a_member_that_tells_too_much_of_itself_is_refused() -> None:
+    house = House()
+    assert join(Guest(house), MEMBER_BYTES_MAX).error_code == Code.INVALID_REQUEST
+    assert join(Guest(house), MEMBER_BYTES_MAX // 2).error_code == Code.NONE
+
+
+def test_a_group_keeps_so_much_and_no_more() -> None:
+    house = House()
+    size = MEMBER_BYTES_MAX - 100
+    answers = [join(Guest(house), size) for _ in range(20)]
+    refused = [answer for answer in answers if answer is not None and answer.error_code]
+    assert [answer.error_code for answer in refused] == [Code.GROUP_MAX_SIZE_REACHED] * 4
+    assert join(Guest(house), 100) is None, "who tells little finds room, and waits for the others"
+
+
+def test_a_client_whose_requests_wait_is_not_read_beyond_a_size() -> None:
+    house = House()
+    house.door._limits.pending_bytes_max = 60_000
+    guest = Guest(house)
+    api = BY_NAME["Fetch"]
+    version = api.versions.last
+    request = sample(api.request, version)
+    request.topics[0].partitions *= 1000
+    was_read = []
+    for _ in range(3):
+        was_read.append(guest._transport.is_reading_now)
+        guest.send(request, version)
+    assert was_read == [True, True, False]
+    house.advance(1000)
+    assert len(guest.replies(api.response, version)) == 3
+    assert guest._transport.is_reading_now
