@@ -42,7 +42,7 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, TopicOptions, TopicsChange
 from goqueue.records.batch import NO_PRODUCER, Batch, split
 from goqueue.records.decode import DecodedRecord
-from goqueue.records.partitioners import partition_for
+from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.records.portions import portions
 from goqueue.records.wishes import NOW, read_wishes, without_delay
 from goqueue.replica.replica import Appended, Replica
@@ -356,7 +356,9 @@ class Schedules:
         if topic is None:
             on_reply(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.topic!r}"))
             return
-        partition = 0 if wanted.key is None else partition_for(wanted.key, topic.partitions)
+        partitioner, partition = self._topics.partitioner(topic), 0
+        if wanted.key is not None and partitioner is not Partitioner.ROUND_ROBIN:
+            partition = partition_for(wanted.key, topic.partitions, partitioner)
         now_ms = self._clock.now_ms()
         body = Body(now_ms, wanted.key, wanted.value, without_delay(wanted.headers))
         try:

@@ -11,14 +11,14 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.refusal import InvalidRecords, Refused
-from goqueue.model.topics import TopicsChange
+from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.build import build_batch
 from goqueue.records.native import Headers
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
 from goqueue.runtime.clock import Clock
 
-__all__ = ["NewMessage", "OnSent", "Partitioner", "Sender", "Sent"]
+__all__ = ["NewMessage", "OnSent", "Sender", "Sent"]
 
 
 NO_HEADERS: Headers = []
@@ -83,24 +83,24 @@ class Sender:
         topic: str,
         messages: Sequence[NewMessage],
         on_sent: OnSent,
-        partitioner: Partitioner = Partitioner.MURMUR3,
     ) -> None:
         """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
         started_s = self._publisher.now_s()
         sent: list[Sent] = [Sent(-1, -1)] * len(messages)
         by_partition: dict[int, list[int]] = {}
         try:
-            partitions = self._partitions(topic)
+            known = self._find(topic)
         except GoQueueError as error:
             self._publisher.refused(topic, -1, len(messages), error)
             on_sent([Sent(-1, -1, error.kept())] * len(messages))
             return
+        partitioner = self._topics.partitioner(known)
         twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
         for number, message in enumerate(messages):
             if number in twins:
                 continue
             try:
-                by_partition.setdefault(self._choose(topic, message, partitions, partitioner), []).append(number)
+                by_partition.setdefault(self._choose(known, message, partitioner), []).append(number)
             except GoQueueError as error:
                 self._publisher.refused(topic, -1, 1, error)
                 sent[number] = Sent(-1, -1, error.kept())
@@ -126,7 +126,8 @@ class Sender:
 
     def choose(self, topic: str, message: NewMessage) -> int:
         """The partition that a message goes to. Refused: there is none such."""
-        return self._choose(topic, message, self._partitions(topic), Partitioner.MURMUR3)
+        known = self._find(topic)
+        return self._choose(known, message, self._topics.partitioner(known))
 
     def _twins(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
         """Messages that were published before: where; or that repeat an earlier one of these: which."""
@@ -164,18 +165,18 @@ class Sender:
         for topic in change.gone:
             self._turns.forget(topic.name)
 
-    def _partitions(self, name: str) -> int:
+    def _find(self, name: str) -> Topic:
         topic = self._topics.image.topics.get(name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return topic.partitions
+        return topic
 
-    def _choose(self, topic: str, message: NewMessage, partitions: int, partitioner: Partitioner) -> int:
+    def _choose(self, topic: Topic, message: NewMessage, partitioner: Partitioner) -> int:
         if message.partition is not None:
-            return check_partition(message.partition, partitions)
+            return check_partition(message.partition, topic.partitions)
         if message.key is None or partitioner is Partitioner.ROUND_ROBIN:
-            return self._turns.choose(topic, partitions)
-        return partition_for(message.key, partitions, partitioner)
+            return self._turns.choose(topic.name, topic.partitions)
+        return partition_for(message.key, topic.partitions, partitioner)
 
     def _publish(
         self,

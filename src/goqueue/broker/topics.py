@@ -18,6 +18,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
+from goqueue.records.partitioners import Partitioner
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
@@ -37,6 +38,8 @@ __all__ = [
     "Topics",
     "code_of",
 ]
+
+PARTITIONER = "partitioner"
 
 events = get_logger("broker")
 
@@ -91,6 +94,10 @@ class Topics:
     def defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return self._replicas.defaults
+
+    def partitioner(self, topic: Topic) -> Partitioner:
+        """What chooses the partition of a key there."""
+        return Partitioner(topic.overrides.get(PARTITIONER, self.defaults.partitioner))
 
     def work_aside(self, aside: Aside) -> None:
         """From now on; what a start finds is opened at once, since nobody is served before."""

@@ -27,6 +27,7 @@ from goqueue.client.errors import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.names import check_topic_name
+from goqueue.records.partitioners import DEFAULT, Partitioner, named
 from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from goqueue.wire.kafka.messages.metadata import (
     MetadataRequest,
@@ -55,6 +56,8 @@ class Topic(NamedTuple):
     leaders: tuple[int, ...]
     """The node that leads each partition, or NO_LEADER."""
     epochs: tuple[int, ...]
+    partitioner: Partitioner = DEFAULT
+    """How its option says that keys choose their partition."""
 
 
 class Cluster:
@@ -312,6 +315,7 @@ def _topic(name: str, found: MetadataResponseTopic) -> Topic:
         found.topic_id,
         tuple(NO_LEADER if one.error_code else one.leader_id for one in partitions),
         tuple(one.leader_epoch for one in partitions),
+        named(found.gq_partitioner),
     )
 
 

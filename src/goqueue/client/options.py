@@ -8,7 +8,7 @@ from goqueue.records.batch import Codec
 from goqueue.records.partitioners import Partitioner
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-PartitionerName = Literal["murmur3", "murmur2", "round-robin"]
+PartitionerName = Literal["murmur2", "murmur3", "crc32", "round_robin"]
 
 MIB = 1024 * 1024
 LINGER_MS_MAX = 60_000
@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 class ProducerOptions(NamedTuple):
     codec: Codec
-    partitioner: Partitioner
+    partitioner: Partitioner | None
+    """None: as each topic's option says."""
     linger_s: float
     batch_messages_max: int
     batch_bytes_max: int

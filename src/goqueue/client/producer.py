@@ -62,7 +62,8 @@ class Producer:
 
     A batch goes out when it has `batch_messages_max` messages or `batch_bytes_max` bytes, or `linger_ms` after its
     first message, whichever is first. At most `buffer_bytes_max` are held; beyond that, sending waits. A message that
-    is not acknowledged within `delivery_timeout` fails.
+    is not acknowledged within `delivery_timeout` fails. `partitioner`: as the topic's option says, so that all who
+    publish with a key agree on its partition, unless one is named here.
     """
 
     def __init__(  # noqa: PLR0913  one for each option, by name only
@@ -70,7 +71,7 @@ class Producer:
         servers: str | Iterable[str] = "127.0.0.1:9092",
         *,
         client_id: str = "goqueue",
-        partitioner: PartitionerName = "murmur3",
+        partitioner: PartitionerName | None = None,
         compression: Compression = "none",
         linger_ms: int = 5,
         batch_messages_max: int = 100,
@@ -87,7 +88,7 @@ class Producer:
     ) -> None:
         self._options = options = ProducerOptions(
             codec=one_of("compression", compression, CODECS),
-            partitioner=one_of("partitioner", partitioner, PARTITIONERS),
+            partitioner=None if partitioner is None else one_of("partitioner", partitioner, PARTITIONERS),
             linger_s=between("linger_ms", linger_ms, 0, LINGER_MS_MAX) / 1000,
             batch_messages_max=between("batch_messages_max", batch_messages_max, 1, BATCH_MESSAGES_MAX),
             batch_bytes_max=between("batch_bytes_max", batch_bytes_max, 1, 1024 * MIB),
@@ -282,7 +283,8 @@ class Producer:
         found = await self._cluster.topic(topic)
         route = self._routes.get(topic)
         if route is None:
-            route = self._routes[topic] = Route(topic, len(found.leaders), self._options.partitioner)
+            partitioner = self._options.partitioner or found.partitioner
+            route = self._routes[topic] = Route(topic, len(found.leaders), partitioner)
         return route
 
     def _topics_changed(self) -> None:
@@ -290,6 +292,7 @@ class Producer:
             known = self._cluster.known(name)
             if known is not None:
                 route.grow(len(known.leaders))
+                route.use(self._options.partitioner or known.partitioner)
 
     # -- transactions
 

@@ -4,12 +4,7 @@ from collections.abc import Callable
 
 from goqueue.client.batches import PartitionQueue
 from goqueue.client.errors import InvalidArgument
-from goqueue.records.partitioners import Partitioner, murmur2, murmur3
-
-_HASHES: dict[Partitioner, Callable[[bytes], int]] = {
-    Partitioner.MURMUR3: murmur3,
-    Partitioner.MURMUR2: lambda key: murmur2(key) & 0x7FFFFFFF,
-}
+from goqueue.records.partitioners import HASHES, Partitioner
 
 
 class Route:
@@ -18,8 +13,13 @@ class Route:
     def __init__(self, topic: str, partitions: int, partitioner: Partitioner) -> None:
         self.topic = topic
         self.queues = [PartitionQueue(topic, number) for number in range(partitions)]
-        self._hash = _HASHES.get(partitioner)
+        self._hash: Callable[[bytes], int] | None = None
+        self.use(partitioner)
         self._turn = 0
+
+    def use(self, partitioner: Partitioner) -> None:
+        """From now on."""
+        self._hash = HASHES.get(partitioner)
 
     def choose(self, key: bytes | None, partition: int | None) -> PartitionQueue:
         queues = self.queues

@@ -22,6 +22,7 @@ OPTION_WORDS: Mapping[str, str] = {
     "segment.bytes": "Size at which a log begins a new segment.",
     "segment.ms": "Age at which a log begins a new segment, full or not.",
     "durability": "When a record is acknowledged: disk after it is synced, os from the page cache.",
+    "partitioner": "How a key chooses its partition: murmur2 (Java), murmur3, crc32 (librdkafka) or round_robin.",
     "schema.validation": "What happens to records that do not fit their schema: off, reject or dead-letter.",
     "schema.subject": "The subject of the schemas that records are checked with.",
     "lease.ms": "How long a consumer of a queue group has for a record before another may get it.",

@@ -39,6 +39,8 @@ class TopicOptions:
     segment_bytes: int = 64 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
     durability: str = "disk"
+    partitioner: str = "murmur2"
+    """How the partition of a key is chosen: by all who publish, so that records of one key keep their order."""
     schema_validation: str = "off"
     """What happens to records that do not fit their schema."""
     schema_subject: str = "{topic}-value"
@@ -83,6 +85,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "compression_type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "message_timestamp_type": ("CreateTime", "LogAppendTime"),
     "durability": ("disk", "os"),
+    "partitioner": ("murmur2", "murmur3", "crc32", "round_robin"),
     "lease_order": ("none", "key"),
     "delay_order": ("pass", "hold_key"),
     "expired_messages": ("dead-letter", "drop"),

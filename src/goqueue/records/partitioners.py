@@ -1,8 +1,14 @@
-"""Which partition a record goes to. With a key: always the same one; without: evenly, whatever else is published."""
+"""Which partition a record goes to. With a key: always the same one; without: evenly, whatever else is published.
 
-from collections.abc import Iterable
+A topic says by its option `partitioner` how keys are hashed, so that all who publish to it agree. The default is what
+Kafka's Java client does, which knows nothing of that option.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from struct import unpack
+from zlib import crc32
 
 import mmh3
 
@@ -12,13 +18,22 @@ from goqueue.model.refusal import Refused
 _MASK_32 = 0xFFFFFFFF
 _MURMUR2_SEED = 0x9747B28C
 _MURMUR2_MIX = 0x5BD1E995
+REMEMBERED_BYTES_MAX = 64
+REMEMBERED_KEYS = 8192
 
 
 class Partitioner(StrEnum):
-    MURMUR3 = "murmur3"
     MURMUR2 = "murmur2"
-    """What Kafka's Java client does: for producers of both kinds that share keys."""
-    ROUND_ROBIN = "round-robin"
+    """Of Kafka's Java client, kafka-python and aiokafka; of librdkafka if it is told so."""
+    MURMUR3 = "murmur3"
+    """The fastest here."""
+    CRC32 = "crc32"
+    """Of librdkafka, if it is not told otherwise."""
+    ROUND_ROBIN = "round_robin"
+    """Looks at no key: records of one key have no order."""
+
+
+DEFAULT = Partitioner.MURMUR2
 
 
 class RoundRobin:
@@ -40,21 +55,26 @@ class RoundRobin:
         self._turns.pop(topic, None)
 
 
-def partition_for(key: bytes, partitions: int, kind: Partitioner = Partitioner.MURMUR3) -> int:
+def named(name: str) -> Partitioner:
+    """The partitioner of that name. One that is not known, of a topic of a newer broker, is taken for the default."""
+    return Partitioner(name) if name in _NAMES else DEFAULT
+
+
+def partition_for(key: bytes, partitions: int, kind: Partitioner = DEFAULT) -> int:
     """The partition of `key`. ValueError: ROUND_ROBIN, which looks at no key."""
-    if kind is Partitioner.MURMUR3:
-        return murmur3(key) % partitions
-    if kind is Partitioner.MURMUR2:
-        return (murmur2(key) & 0x7FFFFFFF) % partitions
-    raise ValueError(f"{kind.value} does not choose by key")
+    hashed = HASHES.get(kind)
+    if hashed is None:
+        raise ValueError(f"{kind.value} does not choose by key")
+    return hashed(key) % partitions
 
 
-def partitions_for(keys: Iterable[bytes], partitions: int, kind: Partitioner = Partitioner.MURMUR3) -> list[int]:
+def partitions_for(keys: Iterable[bytes], partitions: int, kind: Partitioner = DEFAULT) -> list[int]:
     """As `partition_for`, for many keys at once."""
     if kind is Partitioner.MURMUR3:
-        hashed = mmh3.hash
-        return [hashed(key, 0, False) % partitions for key in keys]
-    return [partition_for(key, partitions, kind) for key in keys]
+        quick = mmh3.hash
+        return [quick(key, 0, False) % partitions for key in keys]
+    hashed = HASHES[kind]
+    return [hashed(key) % partitions for key in keys]
 
 
 def check_partition(partition: int, partitions: int) -> int:
@@ -71,7 +91,7 @@ def murmur3(key: bytes) -> int:
 
 
 def murmur2(key: bytes) -> int:
-    """MurmurHash2 with Kafka's seed, 32 bits, unsigned. In Python: no kept library has it, and few keys need it."""
+    """MurmurHash2 with Kafka's seed, 32 bits, unsigned. In Python: no kept library has it."""
     size = len(key)
     words = size >> 2
     hashed = _MURMUR2_SEED ^ size
@@ -83,3 +103,20 @@ def murmur2(key: bytes) -> int:
         hashed = (hashed ^ int.from_bytes(rest, "little")) * _MURMUR2_MIX & _MASK_32
     hashed = (hashed ^ hashed >> 13) * _MURMUR2_MIX & _MASK_32
     return hashed ^ hashed >> 15
+
+
+_remembered_murmur2 = lru_cache(REMEMBERED_KEYS)(murmur2)
+"""Keys come again, and this hash takes a microsecond or two."""
+
+
+def _kafkas_murmur2(key: bytes) -> int:
+    """Without its sign, as Kafka's clients take it."""
+    return (_remembered_murmur2(key) if len(key) <= REMEMBERED_BYTES_MAX else murmur2(key)) & 0x7FFFFFFF
+
+
+HASHES: Mapping[Partitioner, Callable[[bytes], int]] = {
+    Partitioner.MURMUR2: _kafkas_murmur2,
+    Partitioner.MURMUR3: murmur3,
+    Partitioner.CRC32: crc32,
+}
+_NAMES = frozenset(each.value for each in Partitioner)

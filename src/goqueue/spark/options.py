@@ -214,10 +214,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("path", text, tuple(Part), "what `load()` or `save()` was given"),
     Option(
         "partitioner",
-        one_of("murmur3", "murmur2"),
+        one_of("murmur2", "murmur3", "crc32", "round_robin"),
         (Part.SINK,),
-        "what chooses a partition by key: GoQueue's, or Kafka's",
-        "murmur3",
+        "what chooses a partition by key, instead of what the topic's option `partitioner` says",
     ),
     Option(
         "kafka.compression.type",

@@ -138,7 +138,9 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
     refused(to(node, spark.sql("SELECT 'x' AS value, NULL AS topic")), "no topic is given")
     refused(to(node, fine, "no-such-topic"), "there is no topic 'no-such-topic'")
     refused(to(node, fine, topic).mode("overwrite"), 'a topic cannot be overwritten: use .mode("append")')
-    refused(to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur3, murmur2")
+    refused(
+        to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur2, murmur3, crc32, round_robin"
+    )
     refused(to(node, fine, topic, txnVersion=3), "txnAppId and txnVersion belong together")
     refused(
         to(node, fine, topic, **{"kafka.transaction.timeout.ms": "16m"}),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from goqueue.broker.queues import Place
 from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.scan import scan
-from goqueue.broker.send import NewMessage, Partitioner, Sent
+from goqueue.broker.send import NewMessage, Sent
 from goqueue.broker.settle import How, Verdict, Wanted
 from goqueue.broker.topics import DeleteTopic
 from goqueue.records.decode import DecodedRecord
@@ -62,12 +62,10 @@ class QueueNode(TestBroker):
 
     # -- publishing
 
-    def send(
-        self, topic: str, *messages: NewMessage | bytes, partitioner: Partitioner = Partitioner.MURMUR3
-    ) -> list[Sent]:
+    def send(self, topic: str, *messages: NewMessage | bytes) -> list[Sent]:
         """The answers, whatever they are."""
         made = [NewMessage(each) if isinstance(each, bytes) else each for each in messages]
-        return self.reply(lambda done: self.broker.sender.send(topic, made, done, partitioner))  # type: ignore[no-any-return]
+        return self.reply(lambda done: self.broker.sender.send(topic, made, done))  # type: ignore[no-any-return]
 
     def put(self, topic: str, *messages: NewMessage | bytes) -> list[int]:
         """All of them; their offsets."""

@@ -2,17 +2,17 @@
 
 import errno
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from goqueue.broker.send import NewMessage, Partitioner, Sent
-from goqueue.broker.topics import AddPartitions, code_of
+from goqueue.broker.schedules import Recurring
+from goqueue.broker.send import NewMessage, Sent
+from goqueue.broker.topics import AddPartitions, SetOptions, code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
-from goqueue.records.partitioners import murmur2, murmur3
+from goqueue.records.partitioners import Partitioner, partition_for
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 KEYS = [b"customer-%d" % number for number in range(50)]
@@ -26,27 +26,43 @@ def partitions_of(sent: list[Sent]) -> list[int]:
 # -- which partition
 
 
-@pytest.mark.parametrize("partitioner", [Partitioner.MURMUR3, Partitioner.MURMUR2])
-def test_a_key_always_goes_to_the_same_partition(partitioner: Partitioner) -> None:
+@pytest.mark.parametrize("partitioner", [each for each in Partitioner if each is not Partitioner.ROUND_ROBIN])
+def test_a_key_goes_where_its_topic_says(partitioner: Partitioner) -> None:
     node = queue_node(partitions=7)
+    node.create("prices", 7, partitioner=partitioner.value)
     messages = [NewMessage(b"x", key) for key in KEYS]
-    first = partitions_of(node.send("orders", *messages, partitioner=partitioner))
-    node.send("orders", b"keyless", b"keyless")
-    assert partitions_of(node.send("orders", *messages, partitioner=partitioner)) == first
-    hashed: dict[Partitioner, Callable[[bytes], int]] = {
-        Partitioner.MURMUR3: murmur3,
-        Partitioner.MURMUR2: lambda key: murmur2(key) & 0x7FFFFFFF,
-    }
-    assert first == [hashed[partitioner](key) % 7 for key in KEYS]
+    first = partitions_of(node.send("prices", *messages))
+    node.send("prices", b"keyless", b"keyless")
+    assert partitions_of(node.send("prices", *messages)) == first
+    assert first == [partition_for(key, 7, partitioner) for key in KEYS]
+    assert [node.broker.sender.choose("prices", each) for each in messages] == first
 
 
-def test_murmur2_is_what_kafkas_java_client_does() -> None:
+def test_without_a_word_a_key_goes_where_kafkas_java_client_puts_it() -> None:
     """So that its records and ours with one key meet. The numbers are those of Kafka's own test of its hash."""
     known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
     for key, hashed in known.items():
         node = queue_node(partitions=5)
-        (sent,) = node.send("orders", NewMessage(b"x", key), partitioner=Partitioner.MURMUR2)
+        (sent,) = node.send("orders", NewMessage(b"x", key))
         assert sent.partition == (hashed & 0x7FFFFFFF) % 5
+
+
+def test_what_a_topic_says_of_keys_holds_from_when_it_is_said() -> None:
+    node = queue_node(partitions=7)
+    messages = [NewMessage(b"x", key) for key in KEYS]
+    assert partitions_of(node.send("orders", *messages)) == [partition_for(key, 7, Partitioner.MURMUR2) for key in KEYS]
+    node.ask(node.broker.topics.submit, SetOptions("orders", {"partitioner": "crc32"}))
+    assert partitions_of(node.send("orders", *messages)) == [partition_for(key, 7, Partitioner.CRC32) for key in KEYS]
+
+
+@pytest.mark.parametrize("kind", [Partitioner.MURMUR2, Partitioner.MURMUR3, Partitioner.CRC32])
+def test_a_recurring_schedule_publishes_where_the_topic_puts_its_key(kind: Partitioner) -> None:
+    node = queue_node(partitions=7)
+    node.create("prices", 7, partitioner=kind.value)
+    for number, key in enumerate(KEYS[:5]):
+        node.ask(node.broker.schedules.store_recurring, Recurring(f"s{number}", "prices", "* * * * *", b"x", key=key))
+    found = {each.name: each.partition for each in node.broker.schedules.recurring()}
+    assert found == {f"s{number}": partition_for(key, 7, kind) for number, key in enumerate(KEYS[:5])}
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 4, 7])
@@ -62,8 +78,9 @@ def test_messages_without_a_key_are_spread_within_one_b23(partitions: int, batch
 
 
 def test_round_robin_looks_at_no_key() -> None:
-    node = queue_node(partitions=3)
-    sent = node.send("orders", *[NewMessage(b"x", b"k")] * 9, partitioner=Partitioner.ROUND_ROBIN)
+    node = queue_node()
+    node.create("prices", 3, partitioner="round_robin")
+    sent = node.send("prices", *[NewMessage(b"x", b"k")] * 9)
     assert partitions_of(sent) == [0, 1, 2] * 3
 
 

@@ -271,7 +271,7 @@ def test_thousands_of_acks_in_any_order_leave_nothing_behind() -> None:
         ("lease.ms", "0", "must be from 1"),
         ("attempts.max", "201", "must be from 0 to 200"),
         ("lane.weights", "1,2,3", "five whole numbers"),
-        ("start", "middle", "must be one of earliest, latest"),
+        ("start", "middle", "must be earliest, latest or such as by_duration"),
         ("session.ms", "1", "must be from 1000"),
         ("retention.ms", "1", "unknown option of a group 'retention.ms'"),
     ],

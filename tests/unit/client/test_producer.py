@@ -11,6 +11,7 @@ from goqueue.client import (
     DeliveryFailed,
     InvalidArgument,
     MessageTooLarge,
+    NewMessage,
     Producer,
     UnknownTopic,
 )
@@ -116,14 +117,38 @@ async def test_a_key_has_one_partition() -> None:
     keys = [b"customer-%d" % number for number in range(50)]
     async with broker(kafka=True) as b:
         await b.create_topic("orders", partitions=5)
-        for name in ("murmur3", "murmur2"):
+        for name in ("murmur3", "murmur2", "crc32"):
             async with Producer(b.kafka, partitioner=name) as producer:
                 receipts = await producer.send_many("orders", [{"value": b"", "key": key} for key in keys])
             expected = [partition_for(key, 5, Partitioner(name)) for key in keys]
             assert [receipt.partition for receipt in receipts] == expected
-        async with Producer(b.kafka, partitioner="round-robin") as producer:
+        async with Producer(b.kafka, partitioner="round_robin") as producer:
             receipts = await producer.send_many("orders", [{"value": b"", "key": b"same"}] * 10)
             assert [receipt.partition for receipt in receipts] == [0, 1, 2, 3, 4] * 2
+
+
+@in_loop
+async def test_a_key_goes_where_its_topic_says_unless_the_producer_knows_better() -> None:
+    keys = [b"customer-%d" % number for number in range(50)]
+    messages: list[NewMessage] = [{"value": b"", "key": key} for key in keys]
+    async with broker(kafka=True) as b:
+        await b.create_topic("plain", partitions=5)
+        for kind in (Partitioner.MURMUR3, Partitioner.CRC32):
+            await b.create_topic(kind.value, partitions=5, partitioner=kind.value)
+        await b.create_topic("turns", partitions=5, partitioner="round_robin")
+        async with Producer(b.kafka) as producer:
+            for topic, kind in (
+                ("plain", Partitioner.MURMUR2),
+                ("murmur3", Partitioner.MURMUR3),
+                ("crc32", Partitioner.CRC32),
+            ):
+                receipts = await producer.send_many(topic, messages)
+                assert [receipt.partition for receipt in receipts] == [partition_for(key, 5, kind) for key in keys]
+            receipts = await producer.send_many("turns", [{"value": b"", "key": b"same"}] * 10)
+            assert [receipt.partition for receipt in receipts] == [0, 1, 2, 3, 4] * 2
+        async with Producer(b.kafka, partitioner="murmur2") as producer:
+            receipts = await producer.send_many("crc32", messages)
+            assert [receipt.partition for receipt in receipts] == [partition_for(key, 5) for key in keys]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -26,11 +26,11 @@ from goqueue.client.routes import Route
 from goqueue.records.batch import Codec, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
-from goqueue.records.partitioners import Partitioner
+from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import check_schema, rows_of
 from goqueue.spark.sink.encode import BATCH_ROWS_MAX, encode
-from goqueue.spark.sink.route import Router, cut
+from goqueue.spark.sink.route import Router, Target, cut
 from goqueue.spark.sink.varints import TABLE_NUMBERS, varint, varints
 
 NOW_MS = 1_700_000_000_000
@@ -90,7 +90,7 @@ def test_rows_become_what_our_producer_would_send(
 ) -> None:
     wanted |= {"topic", "value"}
     given = [{name: row.get(name) for name in wanted} for row in table]
-    routed = Router(None, Partitioner.MURMUR3, lambda _: 3).route(rows_of(batch_of(given, wanted)))
+    routed = Router(None, lambda _: Target(3, Partitioner.MURMUR3)).route(rows_of(batch_of(given, wanted)))
     batches = cut(routed, batch_bytes)
     made = encode(routed.rows, [count for _, count in batches], NOW_MS, codec)
     assert sum(count for _, count in batches) == len(table)
@@ -146,7 +146,7 @@ def test_headers_with_wishes_of_their_own_are_believed() -> None:
 
 
 def test_rows_without_key_and_partition_are_spread_evenly_and_in_turns() -> None:
-    router = Router("orders", Partitioner.MURMUR3, lambda _: 3)
+    router = Router("orders", lambda _: Target(3, Partitioner.MURMUR3))
     got = [0, 0, 0]
     for size in (1, 1, 1, 7, 30_000):
         for (_, number), count in router.route(rows_of(pa.record_batch({"value": [b""] * size}))).places:
@@ -155,9 +155,28 @@ def test_rows_without_key_and_partition_are_spread_evenly_and_in_turns() -> None
     assert sum(got) == 30_010
 
 
+@pytest.mark.parametrize("kind", list(Partitioner))
+def test_rows_go_where_their_topic_puts_their_keys(kind: Partitioner) -> None:
+    keys = [b"customer-%d" % number for number in range(30)]
+    batch = pa.record_batch({"key": keys, "value": [b"x"] * 30})
+    routed = Router("orders", lambda _: Target(3, kind)).route(rows_of(batch))
+    assert routed.rows.key is not None
+    left: list[bytes] = routed.rows.key.to_pylist()
+    found: dict[bytes, int] = {}
+    for (_, partition), count in routed.places:
+        found |= dict.fromkeys(left[:count], partition)
+        left = left[count:]
+    if kind is Partitioner.ROUND_ROBIN:
+        assert [count for _, count in routed.places] == [10, 10, 10]
+    else:
+        assert found == {key: partition_for(key, 3, kind) for key in keys}
+
+
 def test_no_batch_is_larger_than_it_may_be() -> None:
     values = [bytes(size) for size in (10, 2000, 10, 10)] + [b""] * 40_000
-    routed = Router("orders", Partitioner.MURMUR3, lambda _: 1).route(rows_of(pa.record_batch({"value": values})))
+    routed = Router("orders", lambda _: Target(1, Partitioner.MURMUR3)).route(
+        rows_of(pa.record_batch({"value": values}))
+    )
     sizes = [count for _, count in cut(routed, 1000)]
     assert sizes[:3] == [1, 1, 15]
     assert sum(sizes) == len(values)
@@ -241,7 +260,7 @@ def test_a_value_that_cannot_be_is_told_with_its_column_and_the_topic_of_its_row
 
 
 def test_a_partition_that_is_not_there_is_told_with_its_topic() -> None:
-    router = Router(None, Partitioner.MURMUR3, lambda _: 3)
+    router = Router(None, lambda _: Target(3, Partitioner.MURMUR3))
     batch = pa.record_batch({"value": [b"a", b"b"], "topic": ["orders", "bills"], "partition": [2, 3]})
     with pytest.raises(SparkError, match="column 'partition' holds 3, but topic 'bills' has only 0 to 2"):
         router.route(rows_of(batch))

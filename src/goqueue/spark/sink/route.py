@@ -26,12 +26,17 @@ class Routed(NamedTuple):
     """How many rows each has, one after the other."""
 
 
+class Target(NamedTuple):
+    """A topic as far as rows have to choose a partition of it."""
+
+    partitions: int
+    partitioner: Partitioner
+
+
 class Router:
-    def __init__(self, topic: str | None, partitioner: Partitioner, partitions: Callable[[str], int]) -> None:
+    def __init__(self, topic: str | None, targets: Callable[[str], Target]) -> None:
         self._topic = topic
-        self._partitioner = partitioner
-        self._partitions = partitions
-        """Of a topic, how many."""
+        self._targets = targets
         self._turn = 0
 
     def route(self, rows: Rows) -> Routed:
@@ -51,7 +56,8 @@ class Router:
         return Routed(joined([part.rows for part in parts]), [place for part in parts for place in part.places])
 
     def _route(self, topic: str, rows: Rows) -> Routed:
-        count = self._partitions(topic)
+        target = self._targets(topic)
+        count = target.partitions
         if rows.partition is None and rows.key is None:
             # Nothing ties a row to a place: each gets as many, and none needs to be moved.
             self._turn += 1
@@ -60,12 +66,13 @@ class Router:
                 ((topic, (self._turn + number) % count), cuts[number + 1] - cuts[number]) for number in range(count)
             ]
             return Routed(rows, [share for share in shares if share[1]])
-        numbers = self._numbers(topic, rows, count)
+        numbers = self._numbers(topic, rows, target)
         counts = {one["values"]: one["counts"] for one in pc.value_counts(numbers).to_pylist()}
         places = [((topic, number), counts[number]) for number in sorted(counts)]
         return Routed(rows.take(pc.sort_indices(numbers)) if len(places) > 1 else rows, places)
 
-    def _numbers(self, topic: str, rows: Rows, count: int) -> pa.Array:
+    def _numbers(self, topic: str, rows: Rows, target: Target) -> pa.Array:
+        count, kind = target
         if rows.partition is not None:
             found = pc.min_max(rows.partition).as_py()
             for number in (found["min"], found["max"]):
@@ -75,8 +82,8 @@ class Router:
                     )
             if not rows.partition.null_count:
                 return rows.partition
-        kind = self._partitioner
-        keys: list[Any] = [None] * rows.length if rows.key is None else rows.key.to_pylist()
+        key = None if kind is Partitioner.ROUND_ROBIN else rows.key
+        keys: list[Any] = [None] * rows.length if key is None else key.to_pylist()
         if None in keys:
             turns = cycle(range(count))
             numbers = [next(turns) if key is None else partition_for(key, count, kind) for key in keys]

@@ -13,12 +13,12 @@ from goqueue.client.together import LeftOpen, family
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidName
 from goqueue.model.moments import shown
-from goqueue.records.partitioners import Partitioner
+from goqueue.records.partitioners import named
 from goqueue.spark.connect import PATIENCE_S, Brokers
 from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows, rows_of
 from goqueue.spark.sink.encode import Encoded, encode
-from goqueue.spark.sink.route import Place, Router, cut, joined
+from goqueue.spark.sink.route import Place, Router, Target, cut, joined
 
 CHUNK_ROWS = 50_000
 CHUNK_BYTES = 8 * MIB
@@ -40,7 +40,8 @@ class Plan(NamedTuple):
 
     servers: str
     topic: str | None
-    partitioner: str
+    partitioner: str | None
+    """None: as the topic's option says."""
     codec: str
     timeout_ms: int
     batch_bytes: int
@@ -69,9 +70,10 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
         return Written(0, None)
     with Brokers(plan.servers, absent_s_max=PATIENCE_S) as brokers:
 
-        def partitions(topic: str) -> int:
+        def target(topic: str) -> Target:
             try:
-                return len(brokers.run(brokers.cluster.topic(topic)).leaders)
+                found = brokers.run(brokers.cluster.topic(topic))
+                return Target(len(found.leaders), named(plan.partitioner) if plan.partitioner else found.partitioner)
             except (UnknownTopic, InvalidName) as error:  # of a column: the driver has looked at that of the option
                 raise SparkError(f"column 'topic' holds {shown(topic)}: {error}") from None
 
@@ -80,7 +82,7 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
             await writer.start()
             return writer
 
-        router = Router(plan.topic, Partitioner(plan.partitioner), partitions)
+        router = Router(plan.topic, target)
         writer = brokers.run(opened())
         count = 0
         topics: set[str] = set()

@@ -10,6 +10,7 @@ from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TO
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
+from goqueue.records.partitioners import DEFAULT
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.messages.classic_groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from goqueue.wire.kafka.messages.metadata import (
@@ -146,7 +147,9 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
         code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
         partitions.append(MetadataResponsePartition(code, number, node_id, epoch, [node_id], [node_id]))
     allowed = TOPIC_OPERATIONS if request.message.include_topic_authorized_operations else NOT_ASKED_FOR
-    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, False, partitions, allowed)
+    partitioner = request.broker.topics.partitioner(topic)
+    told = "" if partitioner is DEFAULT else partitioner.value
+    return MetadataResponseTopic(Code.NONE, topic.name, topic.id, False, partitions, allowed, told)
 
 
 def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:

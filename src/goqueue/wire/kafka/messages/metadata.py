@@ -46,6 +46,8 @@ class MetadataResponseTopic(Message):
     is_internal: Annotated[Bool, "1+ ignorable"] = False
     partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: Annotated[Int32, "8+"] = INT32_MIN
+    gq_partitioner: Annotated[String, "9+ tag 10000 ignorable"] = ""
+    """Ours: how keys choose their partition, if not as Kafka's own clients do it."""
 
 
 class MetadataResponse(Message):
