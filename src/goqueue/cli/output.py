@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
+from unicodedata import combining, east_asian_width
 
 import msgspec
 
@@ -61,9 +62,9 @@ class Output:
             self.data(plain(item))
             return
         facts = shown if shown is not None else plain(item)
-        width = max((len(name) for name in facts), default=0)
+        width = max(map(width_of, facts), default=0)
         for name, value in facts.items():
-            self.line(f"{self._paint(BOLD, f'{name}:'.ljust(width + 1))} {self._mood(cell(value))}")
+            self.line(f"{self._paint(BOLD, padded(f'{name}:', width + 1))} {self._mood(cell(value))}")
 
     def done(self, sentence: str, item: Any) -> None:
         """Something was done: a sentence for a person, facts for a program."""
@@ -73,11 +74,11 @@ class Output:
             self.data(plain(item))
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]], are_numbers: Sequence[bool]) -> None:
-        widths = [max(map(len, texts)) for texts in zip(titles, *rows)]
+        widths = [max(map(width_of, texts)) for texts in zip(titles, *rows)]
         self.line(self._paint(BOLD, _aligned(titles, widths, are_numbers)))
         for row in rows:
-            padded = _padded(row, widths, are_numbers)
-            self.line(GAP.join(self._mood(text) for text in padded).rstrip())
+            cells = _padded(row, widths, are_numbers)
+            self.line(GAP.join(self._mood(text) for text in cells).rstrip())
 
     def heading(self, text: str) -> None:
         if self.is_for_a_person:
@@ -135,6 +136,18 @@ def safe(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def width_of(text: str) -> int:
+    """In columns of a terminal: Chinese letters and most pictures take two, accents that follow a letter none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def padded(text: str, width: int, *, to_the_right: bool = False) -> str:
+    gap = " " * (width - width_of(text))
+    return gap + text if to_the_right else text + gap
+
+
 def size(size_bytes: int) -> str:
     shown, unit = float(size_bytes), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -153,10 +166,7 @@ def _cells(items: Iterable[Any], columns: Sequence[Column]) -> list[list[str]]:
 
 
 def _padded(texts: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]) -> list[str]:
-    return [
-        text.rjust(width) if is_number else text.ljust(width)
-        for text, width, is_number in zip(texts, widths, are_numbers)
-    ]
+    return [padded(text, width, to_the_right=is_number) for text, width, is_number in zip(texts, widths, are_numbers)]
 
 
 def _aligned(texts: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]) -> str:

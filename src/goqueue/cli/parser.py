@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from goqueue.cli.commands import COMMANDS, GLOBAL_ARGS, GROUPS, PURPOSE
 from goqueue.cli.exits import EXIT_USAGE, complain
+from goqueue.cli.mistakes import Parser, StoreOnce
 from goqueue.cli.table import Arg, Command, output_arg
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def args_of(command: Command) -> tuple[Arg, ...]:
 
 def make_parser(arguments: Sequence[str]) -> ArgumentParser:
     """Only the commands that `arguments` may mean get their flags: the others would cost time and say nothing."""
-    parser = ArgumentParser(prog="goqueue", description=PURPOSE, allow_abbrev=False)
+    parser: ArgumentParser = Parser(prog="goqueue", description=PURPOSE, allow_abbrev=False)
     parser.set_defaults(command=None, refuse=parser.error, show_help=parser.format_help)
     parser.add_argument("--version", dest="is_version", action="store_true", help="show the version")
     for arg in (output_arg(("table", "json", "yaml")), *GLOBAL_ARGS):
@@ -87,6 +88,8 @@ def _add(parser: Any, arg: Arg) -> None:
         return
     if arg.is_flag and arg.is_repeated:
         more |= {"action": "append", "default": []}
+    elif arg.is_flag:
+        more["action"] = StoreOnce
     if arg.choices:
         more["choices"] = arg.choices
     parser.add_argument(*arg.names, type=arg.kind, metavar=arg.metavar, **more)
@@ -106,7 +109,10 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def parse(arguments: Sequence[str]) -> Namespace:
-    return make_parser(arguments).parse_args(joined(arguments))
+    given, rest = make_parser(arguments).parse_known_args(joined(arguments))
+    if rest:
+        given.refuse(f"unrecognized arguments: {' '.join(rest)}")  # by the command, which knows its flags
+    return given
 
 
 def show_help(given: Namespace) -> int:

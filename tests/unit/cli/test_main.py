@@ -50,7 +50,7 @@ def test_bad_settings_are_listed_for_a_person(
 
 
 LIGHT = re.compile(
-    r"goqueue(\.cli(\.(main|call|exits|parser|table|values|commands(\.\w+)?|run(\.runners)?|bench(\.arguments)?))?)?"
+    r"goqueue(\.cli(\.(main|call|exits|mistakes|parser|table|values|commands(\.\w+)?|run(\.runners)?|bench(\.arguments)?))?)?"
     r"|goqueue\.model(\.errors)?"
     r"|goqueue\.spark(\.jobs(\.(table|words))?)?"
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, complain
-from goqueue.cli.output import Output, cell, plain
+from goqueue.cli.output import Output, cell, padded, plain
 from goqueue.model.moments import parse_absolute_ms
 
 PAGE = 1000
@@ -115,7 +115,7 @@ def _bytes(message: Any) -> bytes:
 
 
 def _row(texts: Any) -> str:
-    return "  ".join(text.ljust(width) for text, width in zip(texts, WIDTHS)).rstrip()
+    return "  ".join(padded(text, width) for text, width in zip(texts, WIDTHS)).rstrip()
 
 
 def _moment_ms(message: Any) -> int:

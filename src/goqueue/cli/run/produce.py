@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from goqueue.cli.call import Call
-from goqueue.cli.exits import EXIT_FAILED, EXIT_USAGE, CommandFailed, complain
-from goqueue.cli.output import cell, plain
+from goqueue.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandFailed, complain
+from goqueue.cli.output import cell, count, plain
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -55,10 +55,15 @@ async def produce(call: Call) -> int:
     if given.json and given.text:
         given.refuse("--json and --text cannot both hold")
     sending = Sending(call)
-    if told:
-        await sending.send([_wishes(given) | {"value": text} for text in told])
-    else:
-        await _send_lines(call, sending)
+    try:
+        if told:
+            await sending.send([_wishes(given) | {"value": text} for text in told])
+        else:
+            await _send_lines(call, sending)
+    except asyncio.CancelledError:
+        call.progress.clear()
+        complain(f"goqueue: stopped; {count(sending.sent, 'message')} went out, and no more", EXIT_INTERRUPTED)
+        raise
     return sending.end()
 
 
