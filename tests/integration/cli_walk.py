@@ -45,6 +45,9 @@ STEPS = (
     Step("produce {t}", "2 messages published", lambda found: len(found) == 2, stdin="two\nthree\n", is_lines=True),
     Step("consume {t} --from-beginning", "three", lambda found: found[0]["headers"] == {"a": "b"}, is_lines=True),
     Step("topic describe {t}", "retention.ms=604800000", lambda found: found["options"]["retention.ms"] == "604800000"),
+    Step("topic trim {t} --before-time -1h --force", "threw away 0 messages", _has(dry_run=False)),
+    Step("topic purge {t} --dry-run", "3 messages would go", _has(dry_run=True)),
+    Step("top -n 1", "MSG/S", lambda found: "messages_per_second" in found["topics"][0]),
     Step("topic alter {t} --partitions 2", "2 partitions", _has(partitions=2)),
     # -- groups
     Step(

@@ -1,13 +1,18 @@
 """`goqueue produce` and `goqueue consume`, run as a script would."""
 
+import json
 import signal
 import subprocess
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
 
 from tests.integration.goqueue_command import Command
 from tests.integration.process import DEADLINE_S, GOQUEUE, Node
+from tests.integration.registry import registry, value_of
 
 
 def test_messages_from_the_command_line(goqueue: Command) -> None:
@@ -226,3 +231,69 @@ def test_a_reader_that_goes_ends_a_follow(goqueue: Command) -> None:
         ["bash", "-c", line], env=goqueue.environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("one\n", "", 141)
+
+
+def test_only_some_messages_are_shown_in_words_of_your_own(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-format", "-p", "1")
+    goqueue.run("produce", "cli-format", "-m", "apples", "-k", "anna", "-H", "a=1", "-H", "b=2", "--priority", "high")
+    goqueue.run("produce", "cli-format", "-m", "pears", "-k", "bert", "-H", "a=1")
+    goqueue.run("produce", "cli-format", stdin='{"value": null, "key": "anna"}\n')
+
+    def shown(*words: str) -> str:
+        return goqueue.run("consume", "cli-format", "-F", r"%t/%p/%o %k(%K) %s(%S) %h %P 100%%\n", *words).out
+
+    first = "cli-format/0/0 anna(4) apples(6) a=1,b=2,gq-priority=high high 100%\n"
+    second = "cli-format/0/1 bert(4) pears(5) a=1 normal 100%\n"
+    third = "cli-format/0/2 anna(4) (-1)  normal 100%\n"
+    assert shown() == first + second + third
+    assert shown("--key", "anna") == first + third
+    assert shown("--key", "anna", "-n", "1") == first
+    assert shown("--contains", "ear") == second
+    assert shown("-H", "a=1") == first + second
+    assert shown("-H", "a=1", "-H", "b=2") == shown("--priority", "high") == first
+    assert "%x" in goqueue.run("consume", "cli-format", "-F", "%x", code=2).err
+    assert "--ack none" in goqueue.run("consume", "cli-format", "--key", "x", "-g", "g", code=2).err
+
+
+SCHEMAS: dict[str, tuple[str, Any]] = {
+    "AVRO": (
+        '{"type":"record","name":"O","fields":[{"name":"fruit","type":"string"},{"name":"count","type":"long"}]}',
+        lambda schema, client: AvroSerializer(client, schema),
+    ),
+    "JSON": ('{"title": "Order", "type": "object"}', JSONSerializer),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_values_of_a_schema_are_decoded(goqueue: Command, node: Node, kind: str) -> None:
+    topic = f"cli-decode-{kind.lower()}"
+    goqueue.run("topic", "create", topic, "-p", "1")
+    schema, serializer = SCHEMAS[kind]
+    with registry(node) as client:
+        encoded = serializer(schema, client)({"fruit": "apple", "count": 3}, value_of(topic))
+    produce_raw(node, topic, encoded, b"no schema")
+    read = goqueue.run("consume", topic, "--decode", "-o", "value").out.splitlines()
+    assert (json.loads(read[0]), read[1]) == ({"fruit": "apple", "count": 3}, "no schema")
+    (first, _) = goqueue.json_lines("consume", topic, "--decode")
+    assert json.loads(first["value"]) == {"fruit": "apple", "count": 3}
+
+
+def test_protobuf_values_are_decoded(goqueue: Command, node: Node) -> None:
+    goqueue.run("topic", "create", "cli-decode-protobuf", "-p", "1")
+    text = 'syntax = "proto3"; message Order { string fruit = 1; int64 count = 2; message Inner { bool ok = 1; } }'
+    (goqueue.home / "order.proto").write_text(text, "utf-8")
+    made = goqueue.json("schema", "register", "cli-decode-protobuf-value", "-f", "order.proto", "--type", "PROTOBUF")
+    head = b"\0" + made["id"].to_bytes(4)
+    produce_raw(node, "cli-decode-protobuf", head + b"\x00" + b"\x0a\x05apple\x10\x03", head + b"\x04\x00\x00\x08\x01")
+    read = goqueue.run("consume", "cli-decode-protobuf", "--decode", "-o", "value").out.splitlines()
+    assert [json.loads(line) for line in read] == [{"fruit": "apple", "count": "3"}, {"ok": True}]
+    produce_raw(node, "cli-decode-protobuf", head + b"\x00" + b"\x0a\xff")
+    said = goqueue.run("consume", "cli-decode-protobuf", "--decode", "-o", "value", code=1)
+    assert "leave out --decode to see it as it is" in said.err
+
+
+def produce_raw(node: Node, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": node.address})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(DEADLINE_S) == 0

@@ -101,6 +101,28 @@ def test_lines_are_typed(goqueue: Command) -> None:
         shown.wait_for("tty-typed/0/1")
         shown.press(CTRL_C)
         assert shown.end() == 130
+    assert "stopped; 1 message went out, and no more" in shown.seen
+    assert "Traceback" not in shown.seen
+
+
+def test_a_command_is_watched_until_ctrl_c(goqueue: Command) -> None:
+    with terminal(goqueue, "topic", "list", "--watch", "--every", "100ms") as shown:
+        shown.wait_for("every 0.1s: goqueue topic list")
+        goqueue.run("topic", "create", "tty-watched", "-p", "1")
+        shown.wait_for("tty-watched")
+        shown.press(CTRL_C)
+        assert shown.end() == 130
+    assert "Traceback" not in shown.seen
+
+
+def test_top_shows_what_is_busy_now(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "tty-busy", "-p", "1")
+    with terminal(goqueue, "top", "--every", "1s") as shown:
+        shown.wait_for("MSG/S")
+        goqueue.run("produce", "tty-busy", "-m", "x")
+        shown.wait_for("tty-busy")
+        shown.press(CTRL_C)
+        assert shown.end() == 130
     assert "Traceback" not in shown.seen
 
 

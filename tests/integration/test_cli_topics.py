@@ -9,7 +9,8 @@ def test_a_topic_from_making_to_deleting(goqueue: Command) -> None:
     assert made.out == "made topic cli-life with 6 partitions\n"
     assert ["cli-life", "6", "0", "0", "B"] in goqueue.table("topic", "list")
     listed = {each["name"]: each for each in goqueue.json("topic", "list")}
-    assert listed["cli-life"] == {"name": "cli-life", "partitions": 6, "total_messages": 0, "total_size": 0}
+    empty = {"total_messages": 0, "published": 0, "total_size": 0}
+    assert listed["cli-life"] == {"name": "cli-life", "partitions": 6, **empty}
 
     described = goqueue.json("topic", "describe", "cli-life")
     assert (described["partitions"], described["options"]) == (6, {"retention.ms": "604800000"})
@@ -28,6 +29,26 @@ def test_a_topic_from_making_to_deleting(goqueue: Command) -> None:
     assert "Say --force if so; there is nobody to ask." in refused.err
     assert goqueue.run("topic", "delete", "cli-life", "--force").out == "deleted topic cli-life\n"
     assert "cli-life" not in {each["name"] for each in goqueue.json("topic", "list")}
+
+
+def test_a_topic_is_trimmed_and_purged(goqueue: Command) -> None:
+    goqueue.run("topic", "create", "cli-trim", "-p", "2")
+    for partition in ("0", "1"):
+        goqueue.run("produce", "cli-trim", "-p", partition, "-m", "a", "-m", "b", "-m", "c")
+    middle = goqueue.json_lines("consume", "cli-trim", "-p", "0")[0]["timestamp"]
+    trim = ("topic", "trim", "cli-trim")
+    assert "nobody to ask" in goqueue.run(*trim, "--before-time", middle, code=2).err
+    assert "--partition" in goqueue.run(*trim, "--offset", "1", code=2).err
+    dry = goqueue.run(*trim, "-p", "0", "--offset", "2", "--dry-run")
+    assert dry.out.endswith("2 messages would go: this was a dry run\n")
+    done = goqueue.json(*trim, "-p", "0", "--offset", "2", "--force")
+    assert done["partitions"] == [{"partition": 0, "before": 0, "after": 2}]
+    assert goqueue.run("consume", "cli-trim", "-p", "0", "-o", "value").out == "c\n"
+    assert goqueue.run(*trim, "--before-time", middle, "--force").out.endswith("threw away 0 messages\n")
+    assert goqueue.run(*trim, "-p", "0", "--offset", "99", "--force", code=3).out == ""
+    assert goqueue.run("topic", "purge", "cli-trim", "--force").out.endswith("threw away 4 messages\n")
+    assert goqueue.run("consume", "cli-trim").out == ""
+    assert goqueue.run("produce", "cli-trim", "-p", "1", "-m", "next").out == "cli-trim/1/3\n"
 
 
 def test_json_of_making_and_deleting(goqueue: Command) -> None:

@@ -23,6 +23,10 @@ class Call:
         if command.outputs and self.form not in command.outputs:
             given.refuse(f"-o {self.form}: this command knows {', '.join(command.outputs)}")
 
+    @property
+    def is_watched(self) -> bool:
+        return getattr(self.given, "watch", False)
+
     @cached_property
     def out(self) -> "Output":
         from goqueue.cli.output import Output

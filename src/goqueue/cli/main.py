@@ -39,7 +39,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _run_command(call: Call) -> int:
     try:
-        result = runner(call.command.run)(call)
+        result = _watched(call) if call.is_watched else runner(call.command.run)(call)
         if isinstance(result, Coroutine):
             import asyncio
 
@@ -56,6 +56,13 @@ def _run_command(call: Call) -> int:
         if "progress" in call.__dict__:
             call.progress.clear()
     return result or 0
+
+
+def _watched(call: Call) -> Coroutine[Any, Any, int]:
+    from goqueue.cli.watch import watch
+
+    run: Any = runner(call.command.run)
+    return watch(lambda: run(call), call.given.every, call.command.words)
 
 
 async def _ended(call: Call, work: Coroutine[Any, Any, int | None]) -> int | None:

@@ -95,10 +95,10 @@ class Output:
     def line(self, text: str) -> None:
         self._stream.write(f"{text}\n")
 
-    def raw_line(self, content: bytes) -> None:
+    def raw(self, content: bytes) -> None:
         """Bytes as they are, for a program to read."""
         self._stream.flush()
-        self._stream.buffer.write(content + b"\n")
+        self._stream.buffer.write(content)
 
     def flush(self) -> None:
         self._stream.flush()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from goqueue.cli.commands import COMMANDS, GLOBAL_ARGS, GROUPS, PURPOSE
 from goqueue.cli.exits import EXIT_USAGE, complain
 from goqueue.cli.mistakes import Parser, StoreOnce
-from goqueue.cli.table import Arg, Command, output_arg
+from goqueue.cli.table import Arg, Command, output_arg, watch_args
+from goqueue.cli.values import duration_ms
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -21,7 +22,9 @@ def args_of(command: Command) -> tuple[Arg, ...]:
     shared = GLOBAL_ARGS if command.is_remote else ()
     args = (*command.args, *command.more_args())
     own = {name for arg in args for name in arg.names}
-    shown = (output_arg(command.outputs),) if command.outputs else ()
+    shown: tuple[Arg, ...] = (output_arg(command.outputs),) if command.outputs else ()
+    if command.is_watched:
+        shown += watch_args(duration_ms)
     return (*args, *(arg for arg in (*shown, *shared) if own.isdisjoint(arg.names)))
 
 

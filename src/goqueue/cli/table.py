@@ -59,6 +59,8 @@ class Command(NamedTuple):
     """Empty: it says nothing that could have another shape."""
     is_remote: bool = True
     """It asks a node: --server and the like mean something."""
+    is_watched: bool = False
+    """It shows how things are, and may do so again and again: --watch."""
 
 
 def flag(*names: str, help: str, **more: Any) -> Arg:
@@ -67,6 +69,13 @@ def flag(*names: str, help: str, **more: Any) -> Arg:
 
 def place(name: str, help: str, **more: Any) -> Arg:
     return Arg((name,), help, metavar=name.upper(), **more)
+
+
+def watch_args(duration: Callable[[str], int]) -> tuple[Arg, ...]:
+    return (
+        flag("-w", "--watch", help="show it again and again, until Ctrl-C"),
+        flag("--every", metavar="TIME", kind=duration, help="how often, with --watch (default 2s)"),
+    )
 
 
 def output_arg(outputs: tuple[str, ...]) -> Arg:

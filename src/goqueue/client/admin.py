@@ -109,6 +109,13 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         path = f"/admin/topics/{word(topic)}/partitions"
         return await self._http.ask(PartitionsAdded, "POST", path, {"count": count})
 
+    async def trim(
+        self, topic: str, before: Moment, *, partition: int | None = None, dry_run: bool = False
+    ) -> rest_topics.Trimmed:
+        """Throw away what is older, for good: than latest (all of it), an offset (a number) or a time (a text)."""
+        body = {"before": before, "partition": partition, "dry_run": dry_run}
+        return await self._http.ask(rest_topics.Trimmed, "POST", f"/topics/{word(topic)}/trim", body)
+
     async def delete_topic(self, name: str) -> None:
         await self._http.ask(rest_topics.TopicDeleted, "DELETE", f"/topics/{word(name)}")
 

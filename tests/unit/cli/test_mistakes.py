@@ -39,5 +39,8 @@ def test_a_mistake_is_told_in_plain_words(command: str, words: str, capsys: pyte
 
 
 def test_a_flag_that_may_come_again_may(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("produce orders -m a -m b -H a=1 -H a=2 --server http://127.0.0.1:1".split()) == 5
+    assert (
+        main(["produce", "orders", "-m", "a", "-m", "b", "-H", "a=1", "-H", "a=2", "--server", "http://127.0.0.1:1"])
+        == 5
+    )
     assert "only once" not in capsys.readouterr().err

@@ -7,7 +7,9 @@ import pytest
 from goqueue.cli.output import Output, padded, width_of
 
 
-@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("注文", 4), ("naïve", 5), ("e\u0301t", 2), ("🍎x", 3), ("", 0)])
+@pytest.mark.parametrize(
+    ("text", "columns"), [("abc", 3), ("注文", 4), ("naïve", 5), ("e\u0301t", 2), ("🍎x", 3), ("", 0)]
+)
 def test_a_letter_takes_the_columns_that_a_terminal_gives_it(text: str, columns: int) -> None:
     assert width_of(text) == columns
     assert width_of(padded(text, 9)) == width_of(padded(text, 9, to_the_right=True)) == 9

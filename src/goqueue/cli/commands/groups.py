@@ -12,6 +12,7 @@ GROUP_COMMANDS = (
         "groups.list_groups",
         examples=("goqueue group list",),
         outputs=OUTPUTS_OF_NAMES,
+        is_watched=True,
     ),
     Command(
         "group describe",
@@ -19,6 +20,7 @@ GROUP_COMMANDS = (
         "groups.describe",
         (_GROUP,),
         examples=("goqueue group describe billing",),
+        is_watched=True,
     ),
     Command(
         "group delete",
@@ -37,6 +39,7 @@ GROUP_COMMANDS = (
         "groups.offsets",
         (_GROUP, flag("--topic", metavar="TOPIC", names_of="topics", help="only of this one")),
         examples=("goqueue group offsets billing",),
+        is_watched=True,
     ),
     Command(
         "group reset-offsets",

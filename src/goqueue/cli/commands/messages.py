@@ -79,6 +79,20 @@ CONSUME = Command(
             " lease ends, given back at once, or made dead letters (default auto)",
         ),
         flag("--lease", metavar="TIME", kind=duration_ms, help="with --group: hold messages so long"),
+        flag("-k", "--key", metavar="KEY", help="only messages with this key"),
+        flag("--contains", metavar="TEXT", help="only messages whose value has this in it"),
+        flag(
+            "-H", "--header", metavar="NAME=VALUE", kind=pair, is_repeated=True, help="only messages with this header"
+        ),
+        flag("--priority", metavar="LANE", choices=LANES[:5], help="only messages of this priority"),
+        flag("-D", "--decode", help="values that name a schema of the registry are shown as JSON"),
+        flag(
+            "-F",
+            "--format",
+            metavar="TEXT",
+            help="show each message as this text, with %t topic, %p partition, %o offset, %k key, %s value, %h headers,"
+            " %T timestamp in ms, %P priority, %K and %S lengths, %J everything as JSON; \\n is a new line",
+        ),
         flag("--wait", metavar="TIME", kind=duration_ms, help="with --group: wait so long for messages (default 1s)"),
     ),
     about=(
@@ -90,6 +104,8 @@ CONSUME = Command(
         "goqueue consume orders --follow",
         "goqueue consume orders --from-time -2h --to-time -1h -o json",
         "goqueue consume jobs --group workers --limit 10",
+        "goqueue consume orders --key customer-7 --format '%p/%o %s\\n'",
+        "goqueue consume orders --decode --limit 5",
     ),
     outputs=("table", "json", "yaml", "value"),
 )

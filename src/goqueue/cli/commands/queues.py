@@ -30,6 +30,7 @@ _DEAD_LETTERS = (
             *_FILTER,
         ),
         examples=("goqueue dlq list orders --reason rejected",),
+        is_watched=True,
     ),
     Command(
         "dlq show",
@@ -78,6 +79,7 @@ _DELAYS = (
             flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)"),
         ),
         examples=("goqueue delay list orders",),
+        is_watched=True,
     ),
     Command(
         "delay cancel",
@@ -116,7 +118,13 @@ _DELAYS = (
 )
 
 _SCHEDULES = (
-    Command("schedule list", "list the schedules", "schedules.list_schedules", examples=("goqueue schedule list",)),
+    Command(
+        "schedule list",
+        "list the schedules",
+        "schedules.list_schedules",
+        examples=("goqueue schedule list",),
+        is_watched=True,
+    ),
     Command(
         "schedule set",
         "publish a message whenever a cron expression says so",

@@ -1,7 +1,7 @@
 """Commands about topics."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
-from goqueue.cli.values import new_topic, number, pair, retention_bytes, retention_ms
+from goqueue.cli.values import new_topic, number, pair, place_in_log, retention_bytes, retention_ms
 
 _NAME = place("name", "name of the topic", names_of="topics")
 _PARTITIONS_MAX = 10_000
@@ -28,6 +28,12 @@ _OPTIONS = (
     ),
 )
 
+_TRIMMING = (
+    flag("-p", "--partition", metavar="N", kind=number(), help="only of this one (default: all)"),
+    flag("-f", "--force", help="do not ask first"),
+    flag("--dry-run", help="only show what would go"),
+)
+
 TOPICS = (
     Command(
         "topic list",
@@ -36,6 +42,7 @@ TOPICS = (
         (flag("--all", help="those for dead letters too"),),
         examples=("goqueue topic list", "goqueue topic list -o json"),
         outputs=OUTPUTS_OF_NAMES,
+        is_watched=True,
     ),
     Command(
         "topic create",
@@ -61,6 +68,7 @@ TOPICS = (
         "topics.describe",
         (_NAME,),
         examples=("goqueue topic describe orders",),
+        is_watched=True,
     ),
     Command(
         "topic alter",
@@ -79,6 +87,43 @@ TOPICS = (
             flag("--unset", metavar="NAME", is_repeated=True, help="take an option back to its default"),
         ),
         examples=("goqueue topic alter orders -r 336h", "goqueue topic alter orders --partitions 12"),
+    ),
+    Command(
+        "topic trim",
+        "throw away the oldest messages of a topic, for good",
+        "topics.trim",
+        (
+            _NAME,
+            flag(
+                "--before-time",
+                metavar="TIME",
+                kind=place_in_log,
+                one_of="before",
+                is_required=True,
+                help="all that is older: RFC 3339, or -24h",
+            ),
+            flag(
+                "--offset",
+                metavar="N",
+                kind=number(),
+                one_of="before",
+                is_required=True,
+                help="all below this offset; needs --partition",
+            ),
+            *_TRIMMING,
+        ),
+        about="Groups go on with the oldest message that is left. Messages that wait for their time stay.",
+        examples=(
+            "goqueue topic trim orders --before-time -24h --force",
+            "goqueue topic trim orders -p 0 --offset 1000 --dry-run",
+        ),
+    ),
+    Command(
+        "topic purge",
+        "throw away all messages of a topic, for good, and keep the topic",
+        "topics.purge",
+        (_NAME, *_TRIMMING),
+        examples=("goqueue topic purge orders --force",),
     ),
     Command(
         "topic delete",

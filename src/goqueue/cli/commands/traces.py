@@ -1,7 +1,7 @@
 """Commands that tell what happened to messages, and how the cluster is."""
 
 from goqueue.cli.table import Command, flag, place
-from goqueue.cli.values import moment_ms, number
+from goqueue.cli.values import duration_ms, moment_ms, number
 
 _LIMIT = flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)")
 
@@ -12,6 +12,7 @@ TRACES = (
         "traces.list_traces",
         (_LIMIT,),
         examples=("goqueue trace list -n 50",),
+        is_watched=True,
     ),
     Command(
         "trace get",
@@ -47,7 +48,9 @@ TRACES = (
         ),
         examples=("goqueue trace search --topic orders --status error", "goqueue trace search --start -10m"),
     ),
-    Command("trace stats", "show how much is remembered", "traces.stats", examples=("goqueue trace stats",)),
+    Command(
+        "trace stats", "show how much is remembered", "traces.stats", examples=("goqueue trace stats",), is_watched=True
+    ),
     Command(
         "why",
         "say where a message is, and why it is not delivered yet",
@@ -57,17 +60,36 @@ TRACES = (
             flag("--key", metavar="KEY", help="the latest message of a topic with this key"),
         ),
         examples=("goqueue why orders/0/17", "goqueue why orders --key customer-7"),
+        is_watched=True,
     ),
 )
 
 CLUSTER = (
-    Command("cluster info", "show what this cluster is and holds", "cluster.info", examples=("goqueue cluster info",)),
+    Command(
+        "top",
+        "watch which topics and groups are busy, and who falls behind",
+        "top.top",
+        (
+            flag("--every", metavar="TIME", kind=duration_ms, help="how often to look (default 2s)"),
+            flag("-n", "--times", metavar="N", kind=number(1), help="look so often, then end (default: until Ctrl-C)"),
+        ),
+        about="Topics by messages a second, groups by lag. Rates need two looks.",
+        examples=("goqueue top", "goqueue top --every 5s -n 2 -o json"),
+    ),
+    Command(
+        "cluster info",
+        "show what this cluster is and holds",
+        "cluster.info",
+        examples=("goqueue cluster info",),
+        is_watched=True,
+    ),
     Command(
         "cluster health",
         "say whether all is in service",
         "cluster.health",
         about="Ends with 1 if something is out of service.",
         examples=("goqueue cluster health",),
+        is_watched=True,
     ),
-    Command("cluster nodes", "list the nodes", "cluster.nodes", examples=("goqueue cluster nodes",)),
+    Command("cluster nodes", "list the nodes", "cluster.nodes", examples=("goqueue cluster nodes",), is_watched=True),
 )

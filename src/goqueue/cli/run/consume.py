@@ -9,9 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any, Literal
 
+from msgspec import UNSET
+
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, complain
 from goqueue.cli.output import Output, cell, padded, plain
+from goqueue.cli.run.decoding import Decoder
+from goqueue.cli.run.message_format import Filter, Format, headers_of, value_of
 from goqueue.model.moments import parse_absolute_ms
 
 PAGE = 1000
@@ -41,6 +45,8 @@ def _check(call: Call) -> None:
         for name in ("ack", "lease", "wait"):
             if getattr(given, name) is not None:
                 given.refuse(f"--{name} is for messages of a group: say --group, too")
+    elif not Filter(given).is_empty and given.ack in (None, "auto", "reject"):
+        given.refuse("a filter hides messages that --group would settle: say --ack none or nack, or leave out --group")
     elif given.offset is not None or given.from_time is not None or given.to_time is not None:
         given.refuse("a group knows where it is: set it back with goqueue group reset-offsets")
 
@@ -82,36 +88,43 @@ class Showing:
         self._out: Output = call.out
         self._topic = call.given.topic
         self._limit: int | None = call.given.limit
+        self._filter = Filter(call.given)
+        self._format = None if call.given.format is None else Format(call.given.format)
+        self._decoder = Decoder(call.admin) if call.given.decode else None
         self._shown = 0
+
+    @property
+    def page(self) -> int:
+        """How many to ask for at once."""
+        return min(PAGE, self.left) if self._filter.is_empty else PAGE
 
     @property
     def left(self) -> int:
         return sys.maxsize if self._limit is None else self._limit - self._shown
 
-    def show(self, message: Any) -> None:
-        if not self._shown and self._out.is_for_a_person:
-            self._out.line(_row(TITLES))
+    async def show(self, message: Any) -> None:
+        if not self._filter.passes(message):
+            return
+        value = value_of(message)
+        if self._decoder is not None and value is not None:
+            decoded = await self._decoder.text(value, headers_of(message))
+            if decoded is not None:
+                value, message.value, message.value_base64 = decoded.encode(), decoded, UNSET
         self._shown += 1
-        if self._out.is_for_a_person:
-            value = message.value if message.value is not None else message.value_base64
-            cells = (message.partition, message.offset, message.timestamp, message.key, value)
+        if self._format is not None:
+            self._out.raw(self._format.shown(message, self._topic, value))
+        elif self._out.is_for_a_person:
+            if self._shown == 1:
+                self._out.line(_row(TITLES))
+            shown = message.value if message.value is not None else message.value_base64
+            cells = (message.partition, message.offset, message.timestamp, message.key, shown)
             self._out.line(_row([cell(each) for each in cells]))
         elif self._out.form == "value":
-            self._out.raw_line(_bytes(message))
+            self._out.raw((value or b"") + b"\n")
         elif self._out.form == "json":
             self._out.line(json.dumps({"topic": self._topic, **plain(message)}, ensure_ascii=False))
         else:
             self._out.data([{"topic": self._topic, **plain(message)}])
-
-
-def _bytes(message: Any) -> bytes:
-    if message.value is not None:
-        return str(message.value).encode()
-    if not message.value_base64:
-        return b""
-    from base64 import b64decode
-
-    return b64decode(message.value_base64)
 
 
 def _row(texts: Any) -> str:
@@ -138,7 +151,7 @@ async def _from_log(call: Call, showing: Showing) -> None:
         async for message in messages:
             if given.to_time is not None and _moment_ms(message) >= given.to_time:
                 break
-            showing.show(message)
+            await showing.show(message)
             call.out.flush()
             if not showing.left:
                 break
@@ -156,9 +169,9 @@ async def _what_is_there(call: Call, showing: Showing) -> None:
         place = topic.partition_offsets.get(str(number))
         # A partition that is not there: the broker says so, better than we could.
         end = place.next if place is not None else 0
-        streams.append(_of_partition(call, number, end, min(PAGE, showing.left)))
+        streams.append(_of_partition(call, number, end, showing.page))
     async for message in _merged(streams):
-        showing.show(message)
+        await showing.show(message)
         if not showing.left:
             return
 
@@ -219,7 +232,7 @@ async def _from_queue(call: Call, showing: Showing) -> int:
         if not found and not given.follow:
             break
         for message in found:
-            showing.show(message)
+            await showing.show(message)
         # Not settled before it was written: who reads our output has it then, or gets it again.
         call.out.flush()
         failed += await _settle(call, [each.receipt_handle for each in found])

@@ -1,39 +1,89 @@
 """`goqueue group`."""
 
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_NOT_FOUND, CommandFailed
 from goqueue.cli.output import Column, column, number, plain
 
 
-async def list_groups(call: Call) -> None:
-    columns = (
-        Column("GROUP", lambda each: each.id, is_name=True),
-        column("TYPE", "type"),
-        column("STATE", "state"),
-        number("MEMBERS", "members"),
-        column("TOPICS", "topics"),
+class GroupNumbers(NamedTuple):
+    """What a group has still to do. Where it reads no queue, nothing is ready, leased or waiting."""
+
+    group: str
+    type: str
+    state: str
+    ready: int | None
+    leased: int | None
+    waiting: int | None
+    lag: int
+
+
+def numbers_of(found: Any) -> GroupNumbers:
+    queues = [each.queue for each in found.partitions if each.queue]
+    ready, leased, waiting = (
+        (
+            sum(sum(queue.ready.values()) + queue.beyond for queue in queues),
+            sum(sum(queue.leased.values()) for queue in queues),
+            sum(queue.waiting for queue in queues),
+        )
+        if queues
+        else (None, None, None)
     )
-    call.out.rows(await call.admin.groups(), columns, nothing="no groups yet")
+    return GroupNumbers(found.group, kind_of(found), found.state, ready, leased, waiting, found.total_lag)
+
+
+def kind_of(group: Any) -> str:
+    """A group that takes messages from a queue is a share group to Kafka's tools. Here it has one name."""
+    return "queue" if group.type == "share" else str(group.type)
+
+
+async def list_groups(call: Call) -> None:
+    groups = await call.admin.groups()
+    if call.out.form == "name":
+        call.out.rows(groups, (Column("GROUP", lambda each: each.id, is_name=True),))
+        return
+    counts = {each.group: numbers_of(each) for each in await call.admin.lags()}
+    rows = [plain(each) | {"type": kind_of(each)} | _counts(counts.get(each.id)) for each in groups]
+    columns = (
+        Column("GROUP", itemgetter("id")),
+        Column("TYPE", itemgetter("type")),
+        Column("STATE", itemgetter("state")),
+        *(Column(name.upper(), itemgetter(name), is_number=True) for name in ("members", *COUNTED)),
+        Column("TOPICS", itemgetter("topics")),
+    )
+    call.out.rows(rows, columns, nothing="no groups yet")
+
+
+COUNTED = ("ready", "leased", "waiting", "lag")
+
+
+def _counts(of: GroupNumbers | None) -> dict[str, int | None]:
+    """None: the group is gone by now."""
+    return {name: getattr(of, name, None) for name in COUNTED}
 
 
 async def describe(call: Call) -> None:
     group = await call.admin.group(call.given.group)
     lag = await call.admin.lag(call.given.group)
     if not call.out.is_for_a_person:
-        call.out.data(plain(group) | {"total_lag": lag.total_lag, "lag": plain(lag.partitions)})
+        counts = _counts(numbers_of(lag)) | {"lag": plain(lag.partitions)}
+        call.out.data(plain(group) | {"type": kind_of(group), "total_lag": lag.total_lag} | counts)
         return
+    of_queue = numbers_of(lag)
+    queue = {"Ready": of_queue.ready, "Leased": of_queue.leased, "Waiting": of_queue.waiting}
     call.out.facts(
         group,
         {
             "Group": group.id,
-            "Type": group.type,
+            "Type": kind_of(group),
             "State": group.state,
             "Generation": group.generation,
             "Assignor": group.assignor or None,
             "Topics": group.topics or None,
             "Lag": lag.total_lag,
+            **(queue if of_queue.ready is not None else {}),
         },
     )
     if group.members:
@@ -57,6 +107,9 @@ LAG_COLUMNS = (
     number("SETTLED", "settled_offset"),
     number("END", "end_offset"),
     number("LAG", "lag"),
+    Column("READY", lambda each: each.queue and sum(each.queue.ready.values()) + each.queue.beyond, is_number=True),
+    Column("LEASED", lambda each: each.queue and sum(each.queue.leased.values()), is_number=True),
+    Column("WAITING", lambda each: each.queue and each.queue.waiting, is_number=True),
     Column("OWNER", lambda each: each.owner and each.owner.client_id),
 )
 

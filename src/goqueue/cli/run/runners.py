@@ -105,6 +105,12 @@ def _serve() -> ModuleType:
     return serve
 
 
+def _top() -> ModuleType:
+    from goqueue.cli.run import top
+
+    return top
+
+
 def _topics() -> ModuleType:
     from goqueue.cli.run import topics
 
@@ -139,6 +145,7 @@ _LOADERS: dict[str, Callable[[], ModuleType]] = {
     "schedules": _schedules,
     "schemas": _schemas,
     "serve": _serve,
+    "top": _top,
     "topics": _topics,
     "traces": _traces,
     "version": _version,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from goqueue.cli.call import Call
-from goqueue.cli.output import Column, count, number, size
+from goqueue.cli.output import Column, count, number, plain, size
 from goqueue.client import HttpRefused
 
 DEAD_LETTERS = ".dlq"
@@ -80,6 +80,34 @@ async def alter(call: Call) -> None:
     topic = await call.admin.topic(given.name)
     options_now = ", ".join(f"{name}={value}" for name, value in topic.options.items()) or "as the node says"
     call.out.done(f"topic {topic.name} has {count(topic.partitions, 'partition')}; options: {options_now}", topic)
+
+
+async def trim(call: Call) -> None:
+    given = call.given
+    if given.offset is not None and given.partition is None:
+        given.refuse("--offset needs --partition: every partition counts on its own")
+    before = given.before_time if given.offset is None else given.offset
+    await _trim(call, before, f"Throw away what is older in {given.name}, for good?", given.dry_run)
+
+
+async def purge(call: Call) -> None:
+    topic = await call.admin.topic(call.given.name)
+    question = f"Throw away {count(topic.total_messages, 'message')} of {topic.name}, for good?"
+    await _trim(call, "latest", question, call.given.dry_run)
+
+
+async def _trim(call: Call, before: str | int, question: str, dry_run: bool) -> None:
+    given = call.given
+    if not given.force and not dry_run:
+        call.confirm(question, flag="--force")
+    done = await call.admin.trim(given.name, before, partition=given.partition, dry_run=dry_run)
+    if not call.out.is_for_a_person:
+        call.out.data(plain(done))
+        return
+    columns = (number("PARTITION", "partition"), number("BEGAN AT", "before"), number("BEGINS AT", "after"))
+    call.out.rows(done.partitions, columns)
+    removed = count(sum(each.after - each.before for each in done.partitions), "message")
+    call.out.line(f"{removed} would go: this was a dry run" if dry_run else f"threw away {removed}")
 
 
 async def delete(call: Call) -> None:

@@ -50,6 +50,7 @@ class TopicStats(Reply):
     name: str
     partitions: int
     total_messages: Count
+    published: Annotated[int, Meta(ge=0, description="Offsets that were given so far, over all partitions")]
     total_size: Count
 
 

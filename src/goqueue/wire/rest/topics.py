@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from goqueue.wire.rest.common import INT32_MAX, Body, Count, Query, Reply, TopicName
+from goqueue.wire.rest.common import INT32_MAX, Body, Count, PartitionNumber, Query, Reply, TopicName
 
 PARTITIONS_MAX = 10_000
 OptionName = Annotated[str, Meta(examples=["lease.ms"])]
@@ -55,6 +55,32 @@ class TopicDetails(Reply):
 class TopicChange(Body):
     options: dict[OptionName, str | int | None]
     """By name; null takes an option back to its default."""
+
+
+class Trim(Body):
+    before: Annotated[
+        str | int,
+        Meta(
+            description="What is older goes: `latest` (all of it), an offset (a number) or a time (RFC 3339, `-24h`)",
+            examples=["-24h"],
+        ),
+    ]
+    partition: PartitionNumber | None = None
+    """Absent: all of them."""
+    dry_run: bool = False
+    """Only tell what would go."""
+
+
+class TrimmedPartition(Reply):
+    partition: Annotated[int, Meta(description="The number of the partition")]
+    before: Annotated[int, Meta(ge=0, description="Its oldest offset until now")]
+    after: Annotated[int, Meta(ge=0, description="Its oldest offset from now on")]
+
+
+class Trimmed(Reply):
+    topic: Annotated[str, Meta(description="The name of the topic")]
+    dry_run: Annotated[bool, Meta(description="Nothing was changed")]
+    partitions: Annotated[list[TrimmedPartition], Meta(description="Where each partition begins")]
 
 
 class TopicDeleted(Reply):

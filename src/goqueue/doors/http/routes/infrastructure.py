@@ -120,7 +120,11 @@ async def stats(call: Call) -> Stats:
     for topic in call.broker.topics.image.topics.values():
         messages, size = _size(call, topic)
         found[topic.name] = TopicStats(
-            name=topic.name, partitions=topic.partitions, total_messages=messages, total_size=size
+            name=topic.name,
+            partitions=topic.partitions,
+            total_messages=messages,
+            published=sum(each.high_watermark for each in call.replicas(topic).values()),
+            total_size=size,
         )
     return Stats(
         node_id=str(call.broker.identity.node_id),

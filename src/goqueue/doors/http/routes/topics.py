@@ -1,8 +1,10 @@
 """Topics: made, looked at, configured, deleted."""
 
+import asyncio
 import secrets
 from uuid import UUID
 
+from goqueue.broker.replay import Where
 from goqueue.broker.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
@@ -17,6 +19,9 @@ from goqueue.wire.rest.topics import (
     TopicDetails,
     TopicNames,
     TopicPath,
+    Trim,
+    Trimmed,
+    TrimmedPartition,
 )
 
 HOUR_MS = 3_600_000
@@ -71,6 +76,27 @@ async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> Top
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
     await call.order(lambda done: call.broker.topics.submit(SetOptions(topic.name, changes), done))
     return await describe_topic(call, path)
+
+
+@topics.post("/topics/{topic}/trim", errors=(404,))
+async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
+    """Throw away the oldest messages of a topic, for good.
+
+    Groups go on with the oldest message that is left. Messages that wait for their time stay.
+    """
+    topic = call.topic(path.topic)
+    where = Where.parse(body.before, call.now_ms)
+    places = range(topic.partitions) if body.partition is None else [body.partition]
+    offsets = {number: call.broker.replays.resolve(topic.name, number, where) for number in places}
+    trimmed = []
+    for number, offset in offsets.items():
+        replica = call.broker.topics.replica(topic.name, number)
+        before = replica.start_offset
+        if not body.dry_run:
+            replica.delete_before(offset)
+            await asyncio.sleep(0)  # each takes a sync: others want to be served in between
+        trimmed.append(TrimmedPartition(partition=number, before=before, after=max(before, offset)))
+    return Trimmed(topic=topic.name, dry_run=body.dry_run, partitions=trimmed)
 
 
 @topics.delete("/topics/{topic}", errors=(404,))
