@@ -26,6 +26,6 @@ def test_the_examples_of_the_client_page_run(own_node: Node) -> None:
                 tests += 1
         assert ADDRESS in example or URL in example or tests
     assert tests == 1
-    with Consumer(own_node.address, "bills") as consumer:
+    with Consumer(own_node.address, "invoices") as consumer:
         found = {next(consumer).value, next(consumer).value}
         assert found <= {b"bill for apples", b"bill for pears"}

@@ -1,15 +1,17 @@
 """The examples of the documentation, run as they stand there."""
 
 import re
+import subprocess
 from pathlib import Path
 
 from tests.integration.confluent_client import Confluent
-from tests.integration.process import Node
+from tests.integration.process import DEADLINE_S, Node
 from tests.integration.topics import end_offsets
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "kafka.md"
 SCHEMAS = DOCS / "schemas.md"
+PAGES = ("client", "grpc", "http", "kafka", "schemas", "sqs")
 
 
 def test_the_examples_of_the_schema_page_hold(own_node: Node) -> None:
@@ -25,6 +27,28 @@ def test_the_example_of_the_kafka_page_publishes_its_message(own_node: Node) -> 
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert "127.0.0.1:9092" in example
     exec(compile(example.replace("127.0.0.1:9092", own_node.address), str(PAGE), "exec"), {})
-    ends = {("orders", partition): end for partition, end in end_offsets(own_node, "orders").items()}
+    ends = {("clicks", partition): end for partition, end in end_offsets(own_node, "clicks").items()}
     (record,) = Confluent.read(own_node.address, ends)
     assert (record.key, record.value) == (b"customer-7", b"three apples")
+
+
+def test_the_pages_can_be_tried_one_after_the_other_on_one_node(own_node: Node) -> None:
+    """No page spoils the topics, groups or subjects of another."""
+    places = {
+        "127.0.0.1:9092": own_node.address,
+        "127.0.0.1:9000": own_node.grpc,
+        "127.0.0.1:8080": own_node.url.removeprefix("http://"),
+        "localhost:8080": own_node.url.removeprefix("http://"),
+    }
+    for page in (DOCS.parent / "README.md", *(DOCS / f"{name}.md" for name in PAGES)):
+        for language, example in re.findall(r"```(python|bash|sh)\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            placed = example
+            for written, real in places.items():
+                placed = placed.replace(written, real)
+            if placed == example or "goqueue.spark" in example or "grpcurl" in example:
+                continue
+            if language == "python":
+                exec(compile(placed, str(page), "exec"), {})
+            else:
+                script = f"set -e\n{placed}".replace("curl -s", "curl -sS --fail-with-body")
+                subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=DEADLINE_S)

@@ -107,7 +107,7 @@ def test_the_lines_of_grpcurl_run(own_reflecting_node: Node, way: Callable[[str]
         listing, health, create, publish, stream, consume, subscribe = _lines()
         assert set(ask(listing)) >= {*SERVICES, "grpc.health.v1.Health"}
         assert list(ask(health)) == [{"status": "SERVING"}]
-        assert list(ask(create)) == [{"name": "bills", "partitions": 3}]
+        assert list(ask(create)) == [{"name": "tickets", "partitions": 3}]
         (published,) = ask(publish)
         assert published.keys() >= {"topic", "timestamp"}
         assert len(list(ask(stream))) == 2

@@ -33,7 +33,7 @@ def test_the_examples_work(own_node: Node, capsys: pytest.CaptureFixture[str]) -
     result = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     created, published, read, received = map(json.loads, result.stdout.split("\n")[1:])
-    assert created == {"name": "orders", "partitions": 1, "created": True}
+    assert created == {"name": "baskets", "partitions": 1, "created": True}
     assert [(each["delayed"], each["priority"]) for each in published["results"]] == [(False, "normal"), (True, "high")]
     assert [message["value"] for message in read["messages"]] == ["three apples"]
     assert [message["value"] for message in received["messages"]] == ["three apples"]

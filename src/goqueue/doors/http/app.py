@@ -99,8 +99,8 @@ class HttpApp:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        if path.startswith("/v1/"):
-            path = scope["path"] = path[len(PREFIX) :]
+        if path.startswith(PREFIX) and path[len(PREFIX) : len(PREFIX) + 1] in ("", "/"):
+            path = scope["path"] = path[len(PREFIX) :] or "/"
         resource = path[1:].partition("/")[0]
         if resource in NAMES_WITH_SLASHES and _SLASH.search(scope.get("raw_path", b"")):
             path = scope["path"] = _keep_slashes(scope["raw_path"]).removeprefix(PREFIX)
@@ -109,17 +109,17 @@ class HttpApp:
             if headers is not None:
                 await answer_error(send, TOO_MANY, "TOO_MANY_REQUESTS", "too many requests; try again later", headers)
                 return
-        found = self._paths.find(path)
-        if found is not None:
-            app, scope["path_params"] = found
-            await app(scope, receive, send)
-            return
-        if resource not in self._paths.first_words:
-            for name, app in self._by_header.items():
+        if not resource or resource not in self._paths.first_words:
+            for name, other in self._by_header.items():
                 if header(scope, name) is not None:
-                    await app(scope, receive, send)
+                    await other(scope, receive, send)
                     return
-        await _not_found(scope, receive, send)
+        found = self._paths.find(path)
+        if found is None:
+            await _not_found(scope, receive, send)
+            return
+        app, scope["path_params"] = found
+        await app(scope, receive, send)
 
 
 def _keep_slashes(raw_path: bytes) -> str:

@@ -21,14 +21,14 @@ from goqueue.doors.http.errors import (
     HttpError,
     status_and_code,
 )
-from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
+from goqueue.doors.http.operation import Elsewhere, Events, Operation, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
-METHOD_NOT_ALLOWED = 405
+SEE_OTHER, METHOD_NOT_ALLOWED = 303, 405
 QUERY_FIELDS_MAX = 100
 
 events = get_logger("http door")
@@ -117,6 +117,8 @@ class Endpoint:
         if isinstance(reply, Text):
             content = reply.content if isinstance(reply.content, bytes) else reply.content.encode()
             await answer(send, self._operation.status, content, reply.media_type.encode(), reply.headers)
+        elif isinstance(reply, Elsewhere):
+            await answer(send, SEE_OTHER, b"", headers=((b"location", reply.path.encode()),))
         elif isinstance(reply, WithStatus):
             await answer_json(send, reply.status, reply.body)
         else:

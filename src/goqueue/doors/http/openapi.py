@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from goqueue.doors.http.errors import UNSUPPORTED_MEDIA_TYPE
 from goqueue.doors.http.field_words import describe_fields
-from goqueue.doors.http.operation import Events, Operation, Text, WithStatus
+from goqueue.doors.http.operation import Elsewhere, Events, Operation, Text, WithStatus
 from goqueue.wire.rest.common import ErrorReply
 
 REFERENCE = "#/components/schemas/{name}"
@@ -78,7 +78,7 @@ def reply_types(operation: Operation) -> list[Any]:
     """What may come as JSON: all but the wrappers of the door."""
     is_plain = _is_plain(operation.reply_type)
     kinds = (operation.reply_type,) if is_plain else get_args(operation.reply_type)
-    return [kind for kind in kinds if kind not in (WithStatus, Text, Events)]
+    return [kind for kind in kinds if kind not in (WithStatus, Text, Events, Elsewhere)]
 
 
 def _is_plain(kind: Any) -> bool:

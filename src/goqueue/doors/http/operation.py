@@ -41,6 +41,12 @@ class WithStatus(NamedTuple):
     body: Any
 
 
+class Elsewhere(NamedTuple):
+    """What was asked for is at another path."""
+
+    path: str
+
+
 class Events(NamedTuple):
     """An answer that goes on: server-sent events, as bytes, until the client leaves."""
 

@@ -52,7 +52,7 @@ def _item(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping
     url: dict[str, Any] = {
         "raw": f"{raw}?{needed}" if needed else raw,
         "host": ["{{baseUrl}}"],
-        "path": words.split("/"),
+        "path": words.split("/") if words else [],
     }
     if query:
         url["query"] = query

@@ -41,6 +41,23 @@ class MetricsQuery(Query):
     accept: Annotated[str, Meta(description="as the header Accept", max_length=1000)] = ""
 
 
+class RootQuery(Query):
+    accept: Annotated[str, Meta(description="As the header Accept", max_length=1000)] = ""
+
+
+class Root(Reply):
+    """Paths on this node."""
+
+    name: Annotated[str, Meta(description="What answers here", examples=["GoQueue"])]
+    version: Annotated[str, Meta(description="Its version")]
+    docs: Annotated[str, Meta(description="The page for people", examples=["/docs"])]
+    openapi: Annotated[str, Meta(description="The same as OpenAPI", examples=["/openapi.json"])]
+    postman: Annotated[str, Meta(description="The same as a Postman collection", examples=["/postman.json"])]
+    topics: Annotated[str, Meta(description="Where the topics are", examples=["/topics"])]
+    health: Annotated[str, Meta(description="How the node is", examples=["/healthz"])]
+    metrics: Annotated[str, Meta(description="Metrics for Prometheus", examples=["/metrics"])]
+
+
 class Version(Reply):
     version: str
     python_version: str

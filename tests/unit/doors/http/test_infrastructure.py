@@ -136,3 +136,17 @@ def test_requests_over_the_limit_are_told_to_wait() -> None:
             assert [(await client.http.get("/topics")).status_code for _ in range(3)] == [200, 200, 429]
 
     asyncio.run(inside())
+
+
+@served
+async def test_the_root_leads_on(client: Client) -> None:
+    found = await client.get("/")
+    assert found == await client.get("/v1") == await client.get("/v1/")
+    assert (found["name"], found["docs"], found["openapi"]) == ("GoQueue", "/docs", "/openapi.json")
+    for path in set(found.values()) - {found["name"], found["version"]}:
+        assert (await client.http.get(path)).status_code == 200
+    browser = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    for path, page in {"/": "/docs", "/v1/": "/v1/docs"}.items():
+        led = await client.http.get(path, headers=browser)
+        assert (led.status_code, str(led.next_request.url.path if led.next_request else "")) == (303, page)
+    assert (await client.http.post("/", json={})).status_code == 405

@@ -6,8 +6,9 @@ from typing import Any
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.docs_page import PAGE, POLICY
 from goqueue.doors.http.openapi import document
-from goqueue.doors.http.operation import Operation, Operations, Text
+from goqueue.doors.http.operation import Elsewhere, Operation, Operations, Text
 from goqueue.doors.http.postman import collection
+from goqueue.wire.rest.infrastructure import Root, RootQuery
 
 BASE_URL = "http://127.0.0.1:8080/v1"
 PAGE_HEADERS = (
@@ -17,6 +18,23 @@ PAGE_HEADERS = (
 )
 
 documents = Operations("Documents")
+
+
+@documents.get("/", header_fields=(("accept", "accept"),), other_replies=((303, "For browsers: to /docs"),))
+async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
+    """Where to go on from here. Browsers are led to /docs."""
+    if "text/html" in query.accept:
+        return Elsewhere("docs")
+    return Root(
+        name="GoQueue",
+        version=call.version,
+        docs="/docs",
+        openapi="/openapi.json",
+        postman="/postman.json",
+        topics="/topics",
+        health="/healthz",
+        metrics="/metrics",
+    )
 
 
 @documents.get("/openapi.json")
