@@ -273,6 +273,9 @@ class Consumer:
             wanted = self._uncommitted(delivered) | self._handover.leaving
         else:
             wanted = offsets
+            for (topic, partition), offset in offsets.items():
+                if offset < 0:
+                    raise InvalidArgument(f"offset {offset} of {topic}/{partition} is negative")
         await self._commit(wanted)
 
     async def committed(self, topic: str, partition: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.client import BrokerRefused, Closed, Consumer, InvalidArgument, Message, Producer, UnknownTopic
+from goqueue.client import Closed, Consumer, InvalidArgument, Message, Producer, UnknownTopic
 from goqueue.model.errors import InvalidMoment
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop
@@ -223,14 +223,14 @@ async def test_without_auto_commit_only_what_is_committed_counts() -> None:
 
 
 @in_loop
-async def test_a_commit_that_cannot_be_is_refused() -> None:
-    """B25."""
+async def test_a_negative_offset_is_not_committed_and_one_beyond_the_end_is_kept() -> None:
     async with filled(3) as b, Consumer(b.kafka, "orders", group="billing", auto_commit=False) as consumer:
         await take(consumer, 3)
-        for offset in (-5, 100):
-            with pytest.raises(BrokerRefused):
-                await consumer.commit({("orders", 0): offset})
+        with pytest.raises(InvalidArgument, match="-5"):
+            await consumer.commit({("orders", 0): -5})
         assert await consumer.committed("orders", 0) is None
+        await consumer.commit({("orders", 0): 100})
+        assert await consumer.committed("orders", 0) == 100
 
 
 @in_loop
