@@ -169,6 +169,10 @@ def _aggregate(query: Any, vector: Vector) -> Vector:
 def _binary(query: Any, left: Vector | float, right: Vector | float) -> Vector:
     sign = str(query.op)
     if isinstance(left, dict) and isinstance(right, dict):
+        matching = query.modifier.matching if query.modifier is not None else None
+        if matching is not None:
+            assert (sign, str(matching).split()[0]) == ("and", "on"), "our queries use no other"
+            return _and_on(set(matching.labels), left, right)
         return _of_two(sign, left, right)
     if isinstance(left, dict):
         assert isinstance(right, float)
@@ -191,6 +195,16 @@ def _of_two(sign: str, left: Vector, right: Vector) -> Vector:
     if sign in COMPARE:
         return {labels: one for labels, one, other in pairs if other is not None and COMPARE[sign](one, other)}
     return {_without(labels, {NAME}): ARITHMETIC[sign](one, other) for labels, one, other in pairs if other is not None}
+
+
+def _and_on(names: set[str], left: Vector, right: Vector) -> Vector:
+    """Those for which there is one with the same values of these labels."""
+    known = {frozenset(pair for pair in labels if pair[0] in names) for labels in right}
+    return {
+        labels: value
+        for labels, value in left.items()
+        if frozenset(pair for pair in labels if pair[0] in names) in known
+    }
 
 
 def _without(labels: Labels, names: set[str]) -> Labels:

@@ -2,11 +2,13 @@
 
 import asyncio
 import errno
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import promql_parser as ql
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from goqueue.broker.fetch import Limits, Want
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.model.errors import GoQueueError
 from tests.promql import Samples, evaluate
-from tests.unit.deploy.alerts import RULES, Scraped, promtool_agrees, scraped
+from tests.unit.deploy.alerts import RULES, RULES_FILE, Scraped, promtool_agrees, scraped
 
 Fault = Callable[[Scraped], Awaitable[None]]
 
@@ -67,10 +69,20 @@ async def rebalances(s: Scraped) -> None:
 
 
 async def no_progress(s: Scraped) -> None:
-    await publish(s)
-    (message,) = await s.b.receive("orders", max_messages=1, lease="1h")
-    await message.ack()
+    async def read_a_little() -> None:
+        await publish(s)
+        (message,) = await s.b.receive("orders", max_messages=1, lease="1h")
+        await message.ack()
+
+    await s.minutes(1, read_a_little)
     await s.minutes(16)
+
+
+async def abandoned_group(s: Scraped) -> None:
+    """It stopped for good: whoever stopped it has known for an hour."""
+    await no_progress(s)
+    assert s.firing() == {"GoQueueNoProgress"}
+    await s.minutes(65)
 
 
 async def dead_letters(s: Scraped) -> None:
@@ -177,6 +189,7 @@ FAULTS: dict[Fault, set[str]] = {
     critical_lag: BOTH_LAGS,
     rebalances: {"GoQueueConsumerGroupUnstable"},
     no_progress: {"GoQueueNoProgress"},
+    abandoned_group: set(),
     dead_letters: {"GoQueueDeadLetters"},
     slow_publish: {"GoQueueHighPublishLatency"},
     slow_sync: BOTH_PUBLISH | {"GoQueueHighFsyncLatency"},
@@ -203,6 +216,14 @@ def test_a_fault_fires_its_alerts_and_no_others(fault: Fault, tmp_path: Path) ->
             return s.samples
 
     promtool_agrees(asyncio.run(inside()), FAULTS[fault], tmp_path)
+
+
+def test_figures_are_told_in_few_digits() -> None:
+    bare = re.compile(r"{{ *\$value *}}")
+    document = yaml.safe_load(RULES_FILE.read_text("utf-8"))
+    rules = [rule for group in document["groups"] for rule in group["rules"]]
+    assert any("$value" in rule["annotations"]["summary"] for rule in rules)
+    assert [rule["alert"] for rule in rules if bare.search(str(rule["annotations"]))] == []
 
 
 def test_every_alert_has_a_fault() -> None:
