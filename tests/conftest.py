@@ -7,8 +7,11 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from goqueue.telemetry.logs import write_in_our_shape
+
 JOBS_AND_SINK = ("test_jobs_", "test_sink")
 
+write_in_our_shape()  # so that structlog's own testing tools see our events
 settings.register_profile("goqueue", deadline=None, print_blob=True)
 settings.load_profile("goqueue")
 

@@ -1,7 +1,8 @@
 """Structured logs: one event name and its key values, so that a person can read them and a machine can search them.
 
-Every room may take a logger when it is imported: nothing heavy is loaded before the first event. Only the process
-that owns the terminal calls `configure_logs`; a library that is embedded leaves structlog as its host set it up.
+Every module may take a logger when it is imported: nothing heavy is loaded before the first event. Only the process
+that owns the terminal calls `configure_logs`. Elsewhere, in somebody's program that uses the client or a broker in its
+tests, events go to the standard `logging`, under `goqueue`, and its levels and handlers decide.
 """
 
 import sys
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from structlog.typing import Processor
+
+
+PACKAGE = "goqueue"
 
 
 class LogFormat(StrEnum):
@@ -49,9 +53,34 @@ class Logger:
         self._write(LogLevel.ERROR, event, fields)
 
     def _write(self, level: LogLevel, event: str, fields: Mapping[str, object]) -> None:
-        import structlog
+        if _Owner.is_this_process:
+            import structlog
 
-        getattr(structlog.get_logger(), level)(event, logger=self.name, **fields)
+            getattr(structlog.get_logger(), level)(event, logger=self.name, **fields)
+            return
+        import logging
+
+        name = self.name.replace(" ", "_")
+        logger = logging.getLogger(name if name.startswith(PACKAGE) else f"{PACKAGE}.{name}")
+        number = logging.getLevelNamesMapping()[level.upper()]
+        if logger.isEnabledFor(number):
+            error: Any = fields.get("exc_info")
+            logger.log(number, "%s", in_words(event, fields), exc_info=error, stacklevel=3)
+
+
+class _Owner:
+    is_this_process = False
+    """Whether this process writes its logs itself, in our shape."""
+
+
+def write_in_our_shape() -> None:
+    """All events of this process go through structlog from now on, as it is configured."""
+    _Owner.is_this_process = True
+
+
+def in_words(event: str, fields: Mapping[str, object]) -> str:
+    """An event as one line of text."""
+    return " ".join([event, *(f"{name}={value!r}" for name, value in fields.items() if name != "exc_info")])
 
 
 def get_logger(name: str) -> Logger:
@@ -71,6 +100,7 @@ def configure_logs(level: LogLevel, log_format: LogFormat, stream: TextIO | None
 
     import structlog
 
+    write_in_our_shape()
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(

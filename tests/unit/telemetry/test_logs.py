@@ -108,6 +108,53 @@ def test_auto_means_console_on_a_terminal_and_json_elsewhere() -> None:
     assert resolve_format(LogFormat.JSON, Terminal()) is LogFormat.JSON
 
 
+EMBEDDED = """
+import {setup}
+from goqueue.telemetry.logs import get_logger
+
+log = get_logger("goqueue.client")
+log.debug("a detail")
+log.info("a lease was lost", job="orders/0/17")
+log.warning("cannot lease", topic="orders")
+
+
+def handle(order):
+    password = "secret" + "-of-a-local-variable"
+    raise ValueError("no stock")
+
+
+try:
+    handle("x")
+except ValueError as error:
+    log.error("a handler failed", exc_info=error)
+"""
+
+
+def embedded(setup: str) -> subprocess.CompletedProcess[str]:
+    """In somebody else's program, where rich is installed."""
+    code = EMBEDDED.format(setup=setup)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("setup", ["logging", "structlog", "rich, structlog; structlog.configure()"])
+def test_in_another_program_events_go_to_the_standard_logging(setup: str) -> None:
+    done = embedded(setup)
+    assert done.stdout == ""
+    assert "secret-of-a-local-variable" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["cannot lease topic='orders'", "a handler failed"]  # warnings and worse, as logging has it
+    assert lines[-1] == "ValueError: no stock"
+
+
+def test_another_program_decides_what_it_wants_to_see() -> None:
+    done = embedded("logging; logging.basicConfig(level='INFO', format='%(levelname)s %(name)s %(message)s')")
+    assert done.stderr.splitlines()[:2] == [
+        "INFO goqueue.client a lease was lost job='orders/0/17'",
+        "WARNING goqueue.client cannot lease topic='orders'",
+    ]
+    assert embedded("logging; logging.getLogger('goqueue').setLevel('CRITICAL')").stderr == ""
+
+
 def test_taking_a_logger_loads_nothing_heavy() -> None:
     code = (
         "import sys; from goqueue.telemetry.logs import get_logger; get_logger('x');"
