@@ -111,7 +111,9 @@ NAMES: tuple[tuple[type[GoQueueError], str], ...] = (
 CODES: dict[Code, str] = {
     Code.UNKNOWN_TOPIC_OR_PARTITION: "QueueDoesNotExist",
     Code.INVALID_RECORD: INVALID,
+    Code.INVALID_TIMESTAMP: INVALID,
     Code.INVALID_REQUEST: INVALID,
+    Code.NOT_ENOUGH_REPLICAS: "ServiceUnavailable",
     Code.INVALID_CONFIG: INVALID,
 }
 
