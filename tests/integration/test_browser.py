@@ -1,6 +1,7 @@
 """A real browser with a page of another origin: it must not get anything done here, unless a setting names it."""
 
 import json
+import re
 import socket
 from base64 import b64encode
 from contextlib import suppress
@@ -97,6 +98,17 @@ def test_a_name_that_was_made_to_point_here_is_not_answered(node: Node, tmp_path
     rules = f"--host-resolver-rules=MAP rebound.example {host}"
     shown, _ = browser.dump(tmp_path / "profile", f"http://rebound.example:{port}/topics", rules)
     assert "UNKNOWN_HOST" in shown
+
+
+@needs_chromium
+def test_the_page_shows_the_fields_of_answers_and_no_backticks(node: Node, tmp_path: Path) -> None:
+    shown, _ = browser.dump(tmp_path / "profile", f"{node.url}/docs#publish")
+    opened = shown[shown.index('id="publish"') :].partition("</details>")[0]
+    assert "<h3>PublishedAll</h3>" in opened
+    assert "<h3>Published</h3>" in opened
+    assert "<td><code>durability</code></td>" in opened
+    assert "A delay goes before <code>deliver_at</code>" in opened
+    assert "`" not in re.sub(r"<[^>]*>", "", shown.partition("<script>")[0])
 
 
 @needs_chromium

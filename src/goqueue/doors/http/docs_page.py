@@ -96,15 +96,32 @@ function exampleObject(schema, depth) {
   return Object.fromEntries(chosen.map((name) => [name, example(schema.properties[name], depth + 1)]));
 }
 
-function fields(schema) {
+function rich(text) {
+  return (text || "").split("`").map((part, at) => at % 2 ? make("code", { textContent: part }) : part);
+}
+
+function fields(schema, seen = new Set()) {
   const wanted = schema.required || [];
   const rows = Object.entries(schema.properties || {}).map(([name, each]) => make("tr", {},
     make("td", {}, make("code", { textContent: name }), wanted.includes(name) ? " *" : ""),
     make("td", { className: "dim", textContent: kind(each) + limits(each) }),
-    make("td", { textContent: each.description || resolve(each).description || "" })));
-  const inner = Object.values(schema.properties || {}).flatMap(within)
-    .map((name) => make("div", {}, make("h3", { textContent: name }), fields(schemas[name])));
+    make("td", {}, ...rich(each.description || resolve(each).description))));
+  const inner = Object.values(schema.properties || {}).flatMap((each) => named(each, seen));
   return make("div", {}, make("table", {}, ...rows), ...inner);
+}
+
+function named(schema, seen) {
+  const fresh = within(schema).filter((name) => !seen.has(name) && seen.add(name));
+  return fresh.map((name) => make("div", {}, make("h3", { textContent: name }), fields(schemas[name], seen)));
+}
+
+function answers(operation) {
+  const seen = new Set();
+  return Object.entries(operation.responses).flatMap(([status, each]) => {
+    const content = (each.content || {})["application/json"];
+    const head = make("h3", {}, status + " ", ...rich(each.description), content ? ": " + kind(content.schema) : "");
+    return [head, ...(content ? named(content.schema, seen) : [])];
+  });
 }
 
 function within(schema) {
@@ -118,7 +135,7 @@ function parameterRow(parameter, inputs) {
   if (parameter.in === "path") input.value = schema.examples ? schema.examples[0] : "";
   inputs.push([parameter, input]);
   return make("tr", {}, make("td", {}, make("code", { textContent: parameter.name }), parameter.required ? " *" : ""),
-    make("td", {}, input), make("td", { textContent: parameter.description || schema.description || "" }));
+    make("td", {}, input), make("td", {}, ...rich(parameter.description || schema.description)));
 }
 
 function addressOf(path, inputs) {
@@ -160,7 +177,7 @@ async function send(method, address, body, answer, signal) {
 }
 
 function fill(inside, method, path, operation) {
-  if (operation.description) inside.append(make("p", { textContent: operation.description }));
+  if (operation.description) inside.append(make("p", {}, ...rich(operation.description)));
   const inputs = [];
   if (operation.parameters)
     inside.append(make("table", {}, ...operation.parameters.map((each) => parameterRow(each, inputs))));
@@ -180,15 +197,14 @@ function fill(inside, method, path, operation) {
     send(method, addressOf(path, inputs), editor ? editor.value : null, answer, stopper.signal);
   };
   stop.onclick = () => stopper.abort();
-  inside.append(go, stop, answer, make("p", { className: "dim" }, "Answers: " + Object.entries(operation.responses)
-    .map(([status, each]) => status + " " + each.description).join("; ") + "."));
+  inside.append(go, stop, answer, make("div", { className: "answers" }, ...answers(operation)));
 }
 
 function box(method, path, operation) {
   const name = make("span", { className: "method", textContent: method });
   name.style.color = "var(--" + method + ")";
   const head = make("summary", {}, name, make("span", { className: "path", textContent: path }),
-    make("span", { className: "dim", textContent: operation.summary }));
+    make("span", { className: "dim" }, ...rich(operation.summary)));
   const inside = make("div", { className: "inside" });
   const whole = make("details", { id: operation.operationId }, head, inside);
   whole.dataset.words = (method + " " + path + " " + operation.summary + " " + operation.operationId).toLowerCase();

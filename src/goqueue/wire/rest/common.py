@@ -34,6 +34,8 @@ Moment = Annotated[
         examples=["2026-11-16T10:00:00Z"],
     ),
 ]
+OldName = Annotated[str | int, Meta(extra_json_schema={"deprecated": True})]
+"""A field that is still read under the name that it had."""
 Text = Annotated[str, Meta(max_length=1 << 24)]
 
 

@@ -4,7 +4,18 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from goqueue.wire.rest.common import Body, Count, Duration, Moment, Offset, PartitionNumber, Query, Reply, TopicName
+from goqueue.wire.rest.common import (
+    Body,
+    Count,
+    Duration,
+    Moment,
+    Offset,
+    OldName,
+    PartitionNumber,
+    Query,
+    Reply,
+    TopicName,
+)
 from goqueue.wire.rest.messages import Base64, LaneName
 
 SKIP_MAX = 10_000
@@ -96,7 +107,7 @@ class NewTime(Body):
 
     delay: Duration | None = None
     deliver_at: Moment | None = None
-    deliver_at_too: Moment | None = field(default=None, name="deliverAt")
+    deliver_at_too: OldName | None = field(default=None, name="deliverAt")
 
 
 class TimerWheelStats(Reply):

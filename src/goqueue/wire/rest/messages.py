@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from goqueue.wire.rest.common import Body, Duration, Moment, Offset, PartitionNumber, Query, Reply, TopicName
+from goqueue.wire.rest.common import Body, Duration, Moment, Offset, OldName, PartitionNumber, Query, Reply, TopicName
 
 MESSAGES_MAX = 10_000
 Base64 = Annotated[str, Meta(description="Bytes in base64", examples=["aGVsbG8="])]
@@ -51,7 +51,7 @@ class NewMessage(Body):
     priority: LaneName | int | None = None
     delay: Duration | None = None
     deliver_at: Moment | None = None
-    deliver_at_too: Moment | None = field(default=None, name="deliverAt")
+    deliver_at_too: OldName | None = field(default=None, name="deliverAt")
     ttl: Duration | None = None
     dedup_id: str | None = None
     """On a topic with `dedup.ms`: what was published under this id before is not published again."""
@@ -69,7 +69,8 @@ class Published(Reply):
     offset: Annotated[int, Meta(ge=-1, description="-1: see error. Of a delayed message: its name until it is due")]
     priority: str
     delayed: bool
-    deliver_at: str | UnsetType = field(default=UNSET, name="deliverAt")
+    deliver_at: str | UnsetType = UNSET
+    """When it is due, if it is delayed."""
     durability: DurabilityName | UnsetType = UNSET
     """Missing if there is an error."""
     error: str | UnsetType = UNSET

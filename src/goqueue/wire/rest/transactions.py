@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from goqueue.wire.rest.common import INT32_MAX, INT64_MAX, Body, Count, PartitionNumber, Query, Reply, TopicName
 from goqueue.wire.rest.delays import PageQuery
@@ -123,15 +123,6 @@ class Transactions(Reply):
     total: Count
 
 
-class ProducerStats(Reply):
-    transactional_producers: Count
-
-
-class LogStats(Reply):
-    committed: Count
-    aborted: Count
-
-
 class TransactionStats(Reply):
     """Committed and aborted are counted since the start of the node."""
 
@@ -140,7 +131,3 @@ class TransactionStats(Reply):
     aborted_total: Count
     transactional_producers: Count
     transactions_by_state: dict[str, int]
-    active_too: Count = field(name="ActiveTransactions")
-    by_state_too: dict[str, int] = field(name="TransactionsByState")
-    producer_stats: ProducerStats = field(name="ProducerStats")
-    log_stats: LogStats = field(name="LogStats")

@@ -1,6 +1,7 @@
 """What the door says about itself: the OpenAPI document, the page and the Postman collection."""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -122,7 +123,7 @@ async def test_words_are_for_people(client: Client) -> None:
     summaries = [each["summary"] for _, _, each in operations_of(told)]
     assert [words for words in summaries if not re.fullmatch(r"[A-Z].{5,110}[^.]", words)] == []
     everything = str(told)
-    assert [word for word in ("msgspec", "Struct", "None ", ":param", "self.") if word in everything] == []
+    assert re.findall(r"msgspec|Struct|None |:param|\bself\.", everything) == []
 
 
 @served
@@ -131,8 +132,49 @@ async def test_what_stands_under_a_field_is_told(client: Client) -> None:
     assert schemas["TopicChange"]["properties"]["options"]["description"] == (
         "By name; null takes an option back to its default."
     )
-    assert schemas["NewTopic"]["properties"]["name"]["description"] == "Name of a topic"
+    assert schemas["NewTopic"]["properties"]["name"]["description"] == "Name of a topic."
     assert "docs/queue.md" in schemas["NewTopic"]["properties"]["options"]["description"]
+
+
+def fields_of(told: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Of every body, answer, path and query."""
+    for name, schema in told["components"]["schemas"].items():
+        for field, each in schema["properties"].items():
+            yield name, field, each
+    for _, _, operation in operations_of(told):
+        for parameter in operation.get("parameters", ()):
+            yield operation["operationId"], parameter["name"], parameter["schema"]
+
+
+@served
+async def test_every_field_is_described_in_a_sentence(client: Client) -> None:
+    told = await client.get("/openapi.json")
+    silent = [
+        (where, field)
+        for where, field, schema in fields_of(told)
+        if not re.fullmatch(r"\S.{3,}\.", schema.get("description", ""), re.DOTALL)
+    ]
+    assert silent == []
+
+
+@served
+async def test_fields_are_spelled_in_one_way(client: Client) -> None:
+    """But in the registry, which is spelled as Confluent's."""
+    told = await client.get("/openapi.json")
+    registry = {
+        name
+        for _, path, operation in operations_of(told)
+        if operation["tags"][0].startswith("Schema")
+        for name in re.findall(r"schemas/(\w+)", str(operation))
+    }
+    registry |= set(re.findall(r"schemas/(\w+)", str([told["components"]["schemas"][name] for name in registry])))
+    registry |= {each["operationId"] for _, _, each in operations_of(told) if each["tags"][0].startswith("Schema")}
+    odd = {
+        (where, field)
+        for where, field, schema in fields_of(told)
+        if not re.fullmatch(r"[a-z0-9_]+", field) and where not in registry and "deprecated" not in str(schema)
+    }
+    assert odd == set()
 
 
 @served

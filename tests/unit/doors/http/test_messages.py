@@ -69,8 +69,8 @@ async def test_one_bad_message_does_not_harm_the_others(client: Client) -> None:
 @served
 async def test_a_delayed_message_comes_when_it_is_due(client: Client) -> None:
     await one_partition(client)
-    (sent,) = await publish(client, {"value": "later", "delay": "10m", "deliverAt": "2026-01-01T09:00:00Z"})
-    assert (sent["delayed"], sent["deliverAt"]) == (True, "2026-01-01T00:10:00Z")
+    (sent,) = await publish(client, {"value": "later", "delay": "10m", "deliver_at": "2026-01-01T09:00:00Z"})
+    assert (sent["delayed"], sent["deliver_at"]) == (True, "2026-01-01T00:10:00Z")
     assert (await client.get("/topics/orders/partitions/0/messages"))["messages"] == []
     await client.b.advance("10m")
     (found,) = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
@@ -172,3 +172,12 @@ async def test_publishing_makes_no_topic_where_the_settings_forbid_it(client: Cl
     refused = await client.post("/topics/new/messages", messages=[{"value": "x"}], status=404)
     assert refused["code"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert await client.get("/topics") == {"topics": []}
+
+
+@served
+async def test_the_older_name_of_deliver_at_is_still_read(client: Client) -> None:
+    await one_partition(client)
+    results = await publish(
+        client, *({"value": "x", name: "2026-01-01T00:10:00Z"} for name in ("deliver_at", "deliverAt"))
+    )
+    assert [each["deliver_at"] for each in results] == ["2026-01-01T00:10:00Z"] * 2

@@ -33,7 +33,7 @@ async def publish(call: Call, path: TopicPath, body: Publish) -> PublishedAll:
     """Publish messages, each on its own.
 
     The answer comes when all of them are as durable as their topic asks for. A message that could not be published has
-    an `error` in its result; the others are published all the same. A delay goes before `deliverAt`; a time that has
+    an `error` in its result; the others are published all the same. A delay goes before `deliver_at`; a time that has
     passed means at once. A topic that is not there is made, if the setting `auto_create_topics` is on.
     """
     topic = await call.topic_to_publish_to(path.topic)

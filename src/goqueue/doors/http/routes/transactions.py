@@ -95,10 +95,6 @@ async def transaction_stats(call: Call) -> rest.TransactionStats:
         aborted_total=aborted,
         transactional_producers=len(known),
         transactions_by_state=by_state,
-        active_too=active,
-        by_state_too=by_state,
-        producer_stats=rest.ProducerStats(transactional_producers=len(known)),
-        log_stats=rest.LogStats(committed=committed, aborted=aborted),
     )
 
 
