@@ -1,12 +1,14 @@
 """The schema registry as doors ask it: what a schema is, whether it may follow the ones before it, and where it is.
 
-Schemas are understood and compared here, in the same turn in which the machine decides: nothing can come between.
+Schemas are understood and compared aside (`prepare`). What counts is what is found here, in the same turn in which the
+machine decides: nothing can come between.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.formats.parsed import SCHEMA_BYTES_MAX, Dependency, Parsed, digest
+from goqueue.broker.schema_study import Pair, Study, Text
 from goqueue.machines.schema_facts import (
     DeleteSubject,
     DeleteVersion,
@@ -29,6 +31,7 @@ from goqueue.model.schemas import (
     SchemaKind,
     check_subject,
 )
+from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.coordinator import Coordinator, OnReply
 
 __all__ = ["DeleteSubject", "DeleteVersion", "Given", "Schemas", "SetLevel", "SetMode", "VersionStored"]
@@ -54,6 +57,7 @@ class Schemas:
         assert isinstance(machine, SchemaMachine)
         self._coordinator = coordinator
         self._machine = machine
+        self._study = Study(at_once)
         self._parsed: dict[int, Parsed] = {}
         """Invariant: the one used last comes last."""
 
@@ -61,6 +65,10 @@ class Schemas:
     def machine(self) -> SchemaMachine:
         """For questions only."""
         return self._machine
+
+    def work_aside(self, aside: Aside) -> None:
+        """From now on; before that it is done at once."""
+        self._study = Study(aside)
 
     @property
     def parsed_count(self) -> int:
@@ -71,17 +79,43 @@ class Schemas:
 
     # -- registering and looking up
 
+    def prepare(
+        self,
+        subject: str,
+        given: Given,
+        on_ready: Callable[[None], None],
+        *,
+        version: str | None = None,
+        compares: bool = True,
+    ) -> None:
+        """Do aside what takes long of the call that comes next; whatever is wrong, that call tells."""
+        pairs: list[Pair] = []
+        try:
+            self._check_size(given.text)
+            text = self._text(given.kind, given.text, tuple(self._resolved(each) for each in given.references))
+            level = self._machine.level(subject) or Level.NONE
+            before = self._before(subject, level) if version is None else [self.version(subject, version)]
+            for each in before if compares and level is not Level.NONE else ():
+                older = self._text_of(each.schema_id)
+                if older.kind is given.kind:
+                    pairs += [(text, older)] if level.is_backward else []
+                    pairs += [(older, text)] if level.is_forward else []
+        except (RegistryRefused, InvalidSchema):
+            on_ready(None)
+            return
+        self._study.prepare([text], pairs, on_ready)
+
     def register(
         self, subject: str, given: Given, on_reply: OnReply, *, normalize: bool = False, place: tuple[int, int] = (0, 0)
     ) -> None:
         """`place`: id and version, where schemas are imported. Replies with a Result; raises if it may not be."""
         check_subject(subject)
-        parsed, schema = self._understand(given, normalize)
+        text, schema = self._understand(given, normalize)
         known = self._machine.id_of(schema)
         is_new = all(each.schema_id != known for each in self._machine.versions(subject))
         if is_new and self._machine.mode(subject) is not Mode.IMPORT:
             level = self._machine.level(subject) or Level.NONE
-            problems = self._problems(parsed, schema.kind, self._before(subject, level), level)
+            problems = self._problems(text, self._before(subject, level), level)
             if problems:
                 message = words.incompatible(subject, level, "; ".join(problems))
                 raise RegistryRefused(RegistryCode.INCOMPATIBLE_SCHEMA, message)
@@ -100,10 +134,9 @@ class Schemas:
     def problems(self, subject: str, given: Given, version: str | None, *, normalize: bool = False) -> list[str]:
         """Why it could not follow `version`; None: all that its subject's level asks for."""
         level = self._machine.level(subject) or Level.NONE
-        parsed, schema = self._understand(given, normalize)
-        if version is None:
-            return self._problems(parsed, schema.kind, self._before(subject, level), level)
-        return self._problems(parsed, schema.kind, [self.version(subject, version)], level)
+        text, _ = self._understand(given, normalize)
+        before = self._before(subject, level) if version is None else [self.version(subject, version)]
+        return self._problems(text, before, level)
 
     # -- what there is
 
@@ -141,10 +174,9 @@ class Schemas:
         """Ready to check values; None: there is none such."""
         found = self._parsed.pop(schema_id, None)
         if found is None:
-            schema = self._machine.schema(schema_id)
-            if schema is None:
+            if self._machine.schema(schema_id) is None:
                 return None
-            found = self._parse(schema.kind, schema.text, schema.references)
+            found = self._study.parse(self._text_of(schema_id))
             if len(self._parsed) >= PARSED_MAX:
                 del self._parsed[next(iter(self._parsed))]
         self._parsed[schema_id] = found
@@ -152,19 +184,23 @@ class Schemas:
 
     # -- understanding
 
-    def _understand(self, given: Given, normalize: bool) -> tuple[Parsed, NewSchema]:
-        size = len(given.text.encode())
-        if not given.text.strip() or size > SCHEMA_BYTES_MAX:
-            message = f"a schema has 1 to {SCHEMA_BYTES_MAX} bytes, not {size}"
-            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message))
+    def _understand(self, given: Given, normalize: bool) -> tuple[Text, NewSchema]:
+        self._check_size(given.text)
         references = tuple(self._resolved(each) for each in given.references)
         try:
-            parsed = self._parse(given.kind, given.text, references)
+            unread = self._text(given.kind, given.text, references)
+            parsed = self._study.parse(unread)
             text = parsed.normalized if normalize else parsed.text
         except InvalidSchema as error:
             raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(str(error))) from None
         fingerprint = digest(text) if normalize else parsed.fingerprint
-        return parsed, NewSchema(given.kind, text, fingerprint, references, given.extras)
+        return unread, NewSchema(given.kind, text, fingerprint, references, given.extras)
+
+    def _check_size(self, text: str) -> None:
+        size = len(text.encode())
+        if not text.strip() or size > SCHEMA_BYTES_MAX:
+            message = f"a schema has 1 to {SCHEMA_BYTES_MAX} bytes, not {size}"
+            raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message))
 
     def _resolved(self, reference: Reference) -> Reference:
         """With the number of its version, whatever was said."""
@@ -175,8 +211,12 @@ class Schemas:
             raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message)) from None
         return Reference(reference.name, reference.subject, found.version)
 
-    def _parse(self, kind: SchemaKind, text: str, references: Sequence[Reference]) -> Parsed:
-        return _FORMATS[kind](text, self._dependencies(kind, references))
+    def _text(self, kind: SchemaKind, text: str, references: Sequence[Reference]) -> Text:
+        return Text(kind, text, tuple(self._dependencies(kind, references)))
+
+    def _text_of(self, schema_id: int) -> Text:
+        stored = self.schema(schema_id)
+        return self._text(stored.kind, stored.text, stored.references)
 
     def _dependencies(self, kind: SchemaKind, references: Sequence[Reference]) -> list[Dependency]:
         """Those that a schema needs, each behind what it needs itself."""
@@ -207,45 +247,22 @@ class Schemas:
         versions = self._machine.versions(subject)
         return versions if level.is_transitive else versions[-1:]
 
-    def _problems(self, parsed: Parsed, kind: SchemaKind, before: list[VersionStored], level: Level) -> list[str]:
+    def _problems(self, text: Text, before: list[VersionStored], level: Level) -> list[str]:
         if level is Level.NONE:
             return []
         found = []
         for each in reversed(before):
-            older = self._machine.schema(each.schema_id)
-            assert older is not None
-            if older.kind is not kind:
-                found.append(f"version {each.version} is {older.kind}, this is {kind}")
+            kind = self.schema(each.schema_id).kind
+            if kind is not text.kind:
+                found.append(f"version {each.version} is {kind}, this is {text.kind}")
                 continue
-            ready = self.parsed(each.schema_id)
-            assert ready is not None
-            reasons = parsed.cannot_read(ready) if level.is_backward else []
-            reasons += [f"{why} (for older readers)" for why in ready.cannot_read(parsed)] if level.is_forward else []
+            try:
+                older = self._text_of(each.schema_id)
+                reasons = self._study.cannot_read(text, older) if level.is_backward else []
+                older_readers = self._study.cannot_read(older, text) if level.is_forward else []
+            except InvalidSchema as error:
+                message = f"it cannot be compared with version {each.version}: {error}"
+                raise RegistryRefused(RegistryCode.INVALID_SCHEMA, words.invalid_schema(message)) from None
+            reasons += [f"{why} (for older readers)" for why in older_readers]
             found += [f"version {each.version}: {why}" for why in reasons]
         return found
-
-
-def _avro(text: str, dependencies: Sequence[Dependency]) -> Parsed:
-    from goqueue.broker.formats.avro import AvroSchema
-
-    return AvroSchema(text, dependencies)
-
-
-def _json(text: str, dependencies: Sequence[Dependency]) -> Parsed:
-    from goqueue.broker.formats.json_schema import JsonSchema
-
-    return JsonSchema(text, dependencies)
-
-
-def _protobuf(text: str, dependencies: Sequence[Dependency]) -> Parsed:
-    from goqueue.broker.formats.protobuf import ProtobufSchema
-
-    return ProtobufSchema(text, dependencies)
-
-
-_FORMATS: dict[SchemaKind, Callable[[str, Sequence[Dependency]], Parsed]] = {
-    SchemaKind.AVRO: _avro,
-    SchemaKind.JSON: _json,
-    SchemaKind.PROTOBUF: _protobuf,
-}
-"""Loaded when first needed: a node without schemas starts as fast as before."""

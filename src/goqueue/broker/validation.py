@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.dead_letters import dead_letters_of, make_dead_letter_topic
 from goqueue.broker.firing import record_bytes
-from goqueue.broker.formats.parsed import Parsed
+from goqueue.broker.formats.parsed import Allowance, Parsed
 from goqueue.broker.noting import DETAIL_CHARS_MAX, Journeys, Step
 from goqueue.broker.opening import open_published
 from goqueue.broker.publish import OFF, Appended, Batch, Held, Keeper, Publisher, Replica
@@ -33,6 +33,8 @@ REJECT = "reject"
 PASSED, FAILED = "passed", "failed"
 FAULT_CHARS_MAX = 1000
 LETTERS_BYTES = 512 * 1024
+STEPS_MAX, STEPS_PER_BYTE = 50_000, 2
+"""For all values of one batch together: no more than schemas that are good for something ever need."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -178,6 +180,7 @@ class _Judge:
     def __init__(self, schemas: Schemas, subjects: Sequence[str]) -> None:
         self._schemas = schemas
         self._subjects = subjects
+        self._allowance = Allowance(STEPS_MAX)
         self._known: dict[int, Parsed | str] = {}
         """By id: what checks values, or why nothing can."""
 
@@ -191,7 +194,8 @@ class _Judge:
             known = self._known[schema_id] = self._latest() if schema_id == LATEST else self._by_id(schema_id)
         if isinstance(known, str):
             return known
-        why = known.fault(value[PREFIX_BYTES:] if is_framed else value, is_framed)
+        self._allowance.left += STEPS_PER_BYTE * len(value)
+        why = known.fault(value[PREFIX_BYTES:] if is_framed else value, is_framed, self._allowance)
         return None if why is None else f"does not fit {self._name(schema_id)}: {why}"
 
     def _name(self, schema_id: int) -> str:

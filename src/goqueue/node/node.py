@@ -77,6 +77,7 @@ class Node:
         self._clock: LoopClock | None = None
         self._commits: CommitThread | None = None
         self._aside: AsideThread | None = None
+        self._thinking: AsideThread | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
@@ -145,7 +146,7 @@ class Node:
         self._disk.make_directory("")
         self._clock = LoopClock()
         self._commits = CommitThread(deliver)
-        self._aside = AsideThread(loop)
+        self._aside, self._thinking = AsideThread(loop), AsideThread(loop, "goqueue-thinking")
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -166,6 +167,7 @@ class Node:
             tracing=tracing_options(settings),
             metrics=metrics_options(settings),
         )
+        self._assembly.broker.schemas.work_aside(self._thinking)
         self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
         return self._assembly
 
@@ -194,8 +196,9 @@ class Node:
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
-        if self._aside is not None:
-            await asyncio.to_thread(self._aside.stop)
+        for aside in (self._aside, self._thinking):
+            if aside is not None:
+                await asyncio.to_thread(aside.stop)
         await self._stop_working()
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
@@ -204,7 +207,7 @@ class Node:
         elif self._directory is not None:
             self._directory.close()
         self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
-        self._assembly = self._commits = self._aside = self._replicas = self._directory = None
+        self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
 
     async def _stop_working(self) -> None:
         """All but what writes to the disk. What is on its way to a collector gets there, if that can be done soon."""

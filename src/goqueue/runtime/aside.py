@@ -1,4 +1,4 @@
-"""Where slow work of a disk goes that nobody waits for, so that the event loop need not wait for it either."""
+"""Where slow work goes, so that the event loop need not wait for it: of a disk, and of who thinks about schemas."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,9 +23,9 @@ def at_once(work: Work, done: Done) -> None:
 class AsideThread:
     """One thing after another, in a thread of its own."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "goqueue-aside") -> None:
         self._loop = loop
-        self._executor = ThreadPoolExecutor(1, "goqueue-aside")
+        self._executor = ThreadPoolExecutor(1, name)
         self._has_stopped = False
 
     def __call__(self, work: Work, done: Done) -> None:

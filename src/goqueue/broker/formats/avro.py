@@ -11,7 +11,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from goqueue.broker.formats.avro_names import Names, check_types
 from goqueue.broker.formats.avro_resolution import mismatches
 from goqueue.broker.formats.avro_values import walker
-from goqueue.broker.formats.parsed import Dependencies, compact, decode_json, digest
+from goqueue.broker.formats.parsed import Allowance, Dependencies, compact, decode_json, digest
 from goqueue.model.schemas import InvalidSchema
 
 PLAIN = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
@@ -40,8 +40,13 @@ class AvroSchema:
     def cannot_read(self, older: "AvroSchema") -> list[str]:
         return mismatches(self.names, older.names)
 
-    def fault(self, payload: bytes, is_framed: bool) -> str | None:  # noqa: ARG002  it says nothing more
-        return self._walk(payload)
+    def fault(
+        self,
+        payload: bytes,
+        is_framed: bool,  # noqa: ARG002  it says nothing more
+        allowance: Allowance | None = None,
+    ) -> str | None:
+        return self._walk(payload, allowance)
 
 
 def _document(text: str) -> Any:

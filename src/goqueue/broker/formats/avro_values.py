@@ -7,14 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from goqueue.broker.formats.avro_names import Names
-from goqueue.broker.formats.parsed import DEPTH_MAX
+from goqueue.broker.formats.parsed import DEPTH_MAX, Allowance
 
-EMPTY_ITEMS_MAX = 10_000
-"""Items that take no bytes cost nothing to claim."""
+STEPS_MAX = 10_000
+STEPS_PER_BYTE_MAX = 16
+"""What takes no bytes costs nothing to claim: a record of records of records that hold nothing, an array of nulls."""
 VARINT_BITS_MAX = 63
 
-Walk = Callable[[bytes, int, int], int]
+Walk = Callable[["_Value", int, int], int]
 """Bytes, position, depth: the position behind the value. Raises _Fault."""
+
+
+class _Value(bytes):
+    """The bytes of one value, and how many steps may still be taken to pass over it."""
+
+    steps_left = 0
+
+    def take(self, steps: int) -> None:
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            raise _Fault("too many fields or items that take no bytes: it would take too long to check")
 
 
 class _Fault(Exception):
@@ -23,16 +35,23 @@ class _Fault(Exception):
         self.path: list[str] = []
 
 
-def walker(names: Names) -> Callable[[bytes], str | None]:
+def walker(names: Names) -> Callable[[bytes, Allowance | None], str | None]:
     """Says what is wrong with a value, if anything."""
     walk = _Walkers(names).of(names.root)
 
-    def fault(payload: bytes) -> str | None:
+    def fault(payload: bytes, allowance: Allowance | None) -> str | None:
+        value = _Value(payload)
+        most = STEPS_MAX + STEPS_PER_BYTE_MAX * len(payload)
+        value.steps_left = most if allowance is None else min(most, allowance.left)
+        given = value.steps_left
         try:
-            end = walk(payload, 0, 0)
+            end = walk(value, 0, 0)
         except _Fault as error:
             place = "".join(reversed(error.path)).lstrip(".")
             return f"{f'field {place}' if place else 'the value'}: {error}"
+        finally:
+            if allowance is not None:
+                allowance.left -= given - max(value.steps_left, 0)
         if end != len(payload):
             return f"the value: {len(payload) - end} bytes are left behind it"
         return None
@@ -73,7 +92,7 @@ class _Walkers:
 
 
 def _later(made: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:
+    def walk(data: _Value, at: int, depth: int) -> int:
         return made[0](data, at, depth)
 
     return walk
@@ -94,11 +113,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise _Fault("a number of more than 64 bits")
 
 
-def _walk_null(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _walk_null(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
     return at
 
 
-def _walk_boolean(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _walk_boolean(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
     if at >= len(data):
         raise _Fault("the bytes end before the boolean")
     if data[at] > 1:
@@ -106,19 +125,19 @@ def _walk_boolean(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
     return at + 1
 
 
-def _walk_int(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _walk_int(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
     number, at = _varint(data, at)
     if not -(1 << 31) <= number < 1 << 31:
         raise _Fault(f"{number} is no int of 32 bits")
     return at
 
 
-def _walk_long(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _walk_long(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
     return _varint(data, at)[1]
 
 
 def _fixed(size: int) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+    def walk(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
         if at + size > len(data):
             raise _Fault(f"{size} bytes are needed, {len(data) - at} are left")
         return at + size
@@ -126,14 +145,14 @@ def _fixed(size: int) -> Walk:
     return walk
 
 
-def _walk_bytes(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _walk_bytes(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
     size, at = _varint(data, at)
     if size < 0 or at + size > len(data):
         raise _Fault(f"a length of {size}, {len(data) - at} bytes are left")
     return at + size
 
 
-def _walk_string(data: bytes, at: int, depth: int) -> int:
+def _walk_string(data: _Value, at: int, depth: int) -> int:
     end = _walk_bytes(data, at, depth)
     _, at = _varint(data, at)
     try:
@@ -144,7 +163,7 @@ def _walk_string(data: bytes, at: int, depth: int) -> int:
 
 
 def _enum(symbols: int) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+    def walk(data: _Value, at: int, depth: int) -> int:  # noqa: ARG001
         number, at = _varint(data, at)
         if not 0 <= number < symbols:
             raise _Fault(f"symbol {number} of an enum with {symbols}")
@@ -154,9 +173,10 @@ def _enum(symbols: int) -> Walk:
 
 
 def _record(fields: list[tuple[str, Walk]]) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:
+    def walk(data: _Value, at: int, depth: int) -> int:
         if depth > DEPTH_MAX:
             raise _Fault(f"nested more than {DEPTH_MAX} levels deep")
+        data.take(len(fields))
         for name, walk_field in fields:
             try:
                 at = walk_field(data, at, depth + 1)
@@ -169,17 +189,17 @@ def _record(fields: list[tuple[str, Walk]]) -> Walk:
 
 
 def _entry(walk_value: Walk) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:
+    def walk(data: _Value, at: int, depth: int) -> int:
         return walk_value(data, _walk_string(data, at, depth), depth)
 
     return walk
 
 
 def _blocks(walk_item: Walk) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:
+    def walk(data: _Value, at: int, depth: int) -> int:
         if depth > DEPTH_MAX:
             raise _Fault(f"nested more than {DEPTH_MAX} levels deep")
-        number = empty = 0
+        number = 0
         while True:
             count, at = _varint(data, at)
             if not count:
@@ -196,15 +216,13 @@ def _blocks(walk_item: Walk) -> Walk:
                     raise
                 number += 1
                 if at == before:
-                    empty += 1
-                    if empty > EMPTY_ITEMS_MAX:
-                        raise _Fault(f"more than {EMPTY_ITEMS_MAX} items that take no bytes")
+                    data.take(1)
 
     return walk
 
 
 def _union(branches: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, depth: int) -> int:
+    def walk(data: _Value, at: int, depth: int) -> int:
         if depth > DEPTH_MAX:
             raise _Fault(f"nested more than {DEPTH_MAX} levels deep")
         number, at = _varint(data, at)

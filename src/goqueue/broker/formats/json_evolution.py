@@ -14,7 +14,7 @@ import re2  # type: ignore[import-untyped]
 
 from goqueue.broker.formats.json_bounds import bound_changes
 from goqueue.broker.formats.json_matching import most_pairs
-from goqueue.broker.formats.parsed import compact
+from goqueue.broker.formats.parsed import Budget, compact
 
 SAYS_NOTHING = frozenset(
     {"$id", "id", "$schema", "$comment", "$anchor", "$defs", "definitions", "title", "description", "default"}
@@ -32,7 +32,9 @@ SUMS = ("anyOf", "oneOf")
 UNCHANGED = ("if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems")
 """Keywords of which only the same is known to be compatible."""
 REFERENCES_MAX = 100
-STEPS_MAX = 5_000
+STEPS_MAX = 50_000
+PART_WEIGHT = 8
+"""So many words, properties or values of a schema are a step more."""
 
 
 class Documents:
@@ -48,11 +50,21 @@ class Documents:
         for _ in range(REFERENCES_MAX):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 break
-            name, _, pointer = str(schema["$ref"]).partition("#")
-            if name:
-                root = self._known.get(name, self._ids.get(name, True))
-            schema = _point(root, pointer)
+            schema, root = self._target(str(schema["$ref"]), root)
         return schema, root
+
+    def follow(self, reference: str, root: Any) -> tuple[Any, Any]:
+        """What one reference leads to. LookupError: that is not known here."""
+        found = self._target(reference, root)
+        if found[0] is True:
+            raise LookupError(reference)
+        return found
+
+    def _target(self, reference: str, root: Any) -> tuple[Any, Any]:
+        name, _, pointer = reference.partition("#")
+        if name:
+            root = self._known.get(name, self._ids.get(name, True))
+        return _point(root, pointer), root
 
 
 def _with_ids(document: Any) -> Iterator[tuple[str, Any]]:
@@ -90,8 +102,8 @@ def _inner(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def incompatibilities(older: Documents, newer: Documents) -> list[str]:
-    """Why values that `older` accepts may be refused by `newer`."""
-    comparison = _Comparison(older, newer)
+    """Why values that `older` accepts may be refused by `newer`. TooComplex: it would take too long to say."""
+    comparison = _Comparison(older, newer, Budget(STEPS_MAX, "comparing two JSON schemas"))
     comparison.compare("#", (older.root, older.root), (newer.root, newer.root))
     return comparison.found
 
@@ -101,13 +113,19 @@ Placed = tuple[Any, Any]
 
 
 class _Comparison:
-    def __init__(self, older: Documents, newer: Documents) -> None:
+    """Schemas are compared in pairs, each as if those that it stands in were fine. A pair that fails even so fails for
+    good; what was found fine under an assumption that failed is compared again.
+    """
+
+    def __init__(self, older: Documents, newer: Documents, budget: Budget) -> None:
         self._older = older
         self._newer = newer
-        self._under_way: set[tuple[int, int]] = set()
+        self._assumed: dict[tuple[int, int], None] = {}
+        """Fine, or under way; in the order in which they were begun."""
+        self._failed: set[tuple[int, int]] = set()
         self._kept: list[Any] = []
         """What was made here and compared: an id must not be given again meanwhile."""
-        self._steps = 0
+        self._budget = budget
         self.found: list[str] = []
 
     def _say(self, path: str, why: str) -> None:
@@ -125,21 +143,23 @@ class _Comparison:
         if old[0] is False or _is_open(new[0]):
             return
         pair = (id(old[0]), id(new[0]))
-        if pair in self._under_way:
+        if pair in self._assumed:
             return
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            self._say(path, "too many ways to compare")
-            return
+        self._budget.take(1 + _weight(old[0]) + _weight(new[0]))
         if new[0] is False:
             self._say(path, "nothing is allowed here any more")
             return
-        self._under_way.add(pair)
+        if pair in self._failed:
+            self._say(path, "is not compatible here either")
+            return
+        self._assumed[pair] = None
         self._kept.append((old[0], new[0]))
-        try:
-            self._compare_dicts(path, _as_dict(old), _as_dict(new))
-        finally:
-            self._under_way.discard(pair)
+        said = len(self.found)
+        self._compare_dicts(path, _as_dict(old), _as_dict(new))
+        if len(self.found) > said:
+            self._failed.add(pair)
+            while self._assumed.popitem()[0] != pair:
+                pass
 
     def _compare_dicts(self, path: str, old: Placed, new: Placed) -> None:
         if self._try_sum(path, old, new):
@@ -268,10 +288,18 @@ class _Comparison:
         if "not" not in old[0]:
             self._say(f"{path}/not", "was added")
             return
-        turned = _Comparison(self._newer, self._older)
+        turned = _Comparison(self._newer, self._older, self._budget)
         turned.compare(f"{path}/not", (new[0]["not"], new[1]), (old[0]["not"], old[1]))
         if turned.found:
             self._say(f"{path}/not", "refuses more than before")
+
+
+def _weight(schema: Any) -> int:
+    """What is looked at whenever its schema is met: names, values, and what must not change."""
+    if not isinstance(schema, dict):
+        return 0
+    parts = len(schema) + sum(len(each) for each in schema.values() if isinstance(each, dict | list | str))
+    return parts // PART_WEIGHT
 
 
 def _is_open(schema: Any) -> bool:

@@ -7,14 +7,17 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from goqueue.broker.formats.json_cost import COUNT, counted, is_costly
 from goqueue.broker.formats.json_evolution import Documents, incompatibilities
-from goqueue.broker.formats.parsed import Dependencies, compact, decode_json, digest
+from goqueue.broker.formats.parsed import Allowance, Dependencies, compact, decode_json, digest
 from goqueue.model.schemas import InvalidSchema
 
 PATTERN_BYTES_MAX = 1024 * 1024
 """What one pattern may take when it is compiled."""
 BASE_URI = "json-schema:///"
 """What names without a scheme are relative to."""
+STEPS_MAX = 20_000
+"""References that are followed to check one value, where they are counted: ten milliseconds."""
 FAULTS_MAX = 3
 SHOWN_CHARS_MAX = 200
 
@@ -28,22 +31,26 @@ class JsonSchema:
         self.text = compact(document)
         self.fingerprint = digest(self.text)
         self.documents = Documents(document, self._known)
+        self._steps = _Steps() if is_costly(self.documents) else None
+        """Counted where it may take many."""
         self._validator = self._compile(document)
 
     def _compile(self, document: Any) -> Any:
         def look_up(uri: str) -> Any:
             for name, schema in self._known.items():
                 if uri == name or uri.endswith(f"/{name}"):
-                    return schema
+                    return schema if self._steps is None else counted(schema)
             raise ValueError(f"{uri} is none of the references of this schema")
 
         compile_as: Any = jsonschema_rs.validator_for
         if not isinstance(document, dict) or "$schema" not in document:
             compile_as = jsonschema_rs.Draft7Validator  # what Confluent's registry takes it for
+        keywords = None if self._steps is None else {COUNT: self._steps.keyword()}
         try:
             return compile_as(
-                document,
+                document if self._steps is None else counted(document),
                 retriever=look_up,
+                keywords=keywords,
                 pattern_options=jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX),
                 base_uri=BASE_URI,
             )
@@ -64,12 +71,19 @@ class JsonSchema:
     def cannot_read(self, older: "JsonSchema") -> list[str]:
         return incompatibilities(older.documents, self.documents)
 
-    def fault(self, payload: bytes, is_framed: bool) -> str | None:  # noqa: ARG002  it says nothing more
+    def fault(
+        self,
+        payload: bytes,
+        is_framed: bool,  # noqa: ARG002  it says nothing more
+        allowance: Allowance | None = None,
+    ) -> str | None:
         try:
             value = msgspec.json.decode(payload)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             return f"not JSON: {error}"
         try:
+            if self._steps is not None:
+                return self._counted_fault(self._steps, value, allowance)
             if self._validator.is_valid(value):
                 return None
             found = []
@@ -80,6 +94,36 @@ class JsonSchema:
         except (ValueError, RecursionError) as error:
             return f"cannot be checked: {error}"
         return "; ".join(found)
+
+    def _counted_fault(self, steps: "_Steps", value: Any, allowance: Allowance | None) -> str | None:
+        """Which rule is broken is not said: to find that out, all ways would have to be gone."""
+        given = steps.left = STEPS_MAX if allowance is None else min(STEPS_MAX, allowance.left)
+        is_valid = self._validator.is_valid(value)
+        if allowance is not None:
+            allowance.left -= given - max(steps.left, 0)
+        if steps.left < 0:
+            return f"cannot be checked: it would take more than {given} steps, the schema is too complex"
+        return None if is_valid else "the value: is not allowed by a schema too complex to say why"
+
+
+class _Steps:
+    """Counts down while a value is checked. Once none are left every reference leads to a no, which ends the check."""
+
+    def __init__(self) -> None:
+        self.left = STEPS_MAX
+
+    def keyword(self) -> type:
+        steps = self
+
+        class Counted:
+            def __init__(self, parent: Any, value: Any, path: Any) -> None: ...
+
+            def validate(self, _: Any) -> None:
+                steps.left -= 1
+                if steps.left < 0:
+                    raise ValueError("no steps are left")
+
+        return Counted
 
 
 def _place(path: list[str | int]) -> str:

@@ -40,13 +40,39 @@ class Parsed(Protocol):
     def cannot_read(self, older: Self) -> list[str]:
         """Why it cannot read what was written with another schema; empty: it can read everything."""
 
-    def fault(self, payload: bytes, is_framed: bool) -> str | None:
+    def fault(self, payload: bytes, is_framed: bool, allowance: "Allowance | None" = None) -> str | None:
         """Which field of a value is wrong and why. `is_framed`: it stood behind the id of its schema, and with it what
-        else the format puts there.
+        else the format puts there. `allowance`: what this value and others may take together.
         """
 
 
 Dependencies = Sequence[Dependency]
+
+
+class TooComplex(InvalidSchema):
+    """What a schema asks for would take more work than it is worth."""
+
+
+class Allowance:
+    """Steps for many values together. Hardly any takes more than its bytes; whose schema makes it take more uses this
+    up.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+
+class Budget:
+    """Steps that one question may take: a schema of 4 KB can ask for more than there is time in the world."""
+
+    def __init__(self, steps: int, what: str) -> None:
+        self._left = self._steps = steps
+        self._what = what
+
+    def take(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise TooComplex(f"{self._what} would take more than {self._steps} steps: the schema is too complex")
 
 
 def digest(text: str) -> bytes:

@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 from grpc_tools import _protoc_compiler
 
-from goqueue.broker.formats.parsed import Dependencies, digest
+from goqueue.broker.formats.parsed import Allowance, Dependencies, digest
 from goqueue.broker.formats.protobuf_evolution import differences
 from goqueue.broker.formats.protobuf_text import proto_text
 from goqueue.broker.formats.protobuf_values import wire_fault
@@ -68,7 +68,12 @@ class ProtobufSchema:
     def cannot_read(self, older: "ProtobufSchema") -> list[str]:
         return differences(older.descriptor, self.descriptor)
 
-    def fault(self, payload: bytes, is_framed: bool) -> str | None:
+    def fault(
+        self,
+        payload: bytes,
+        is_framed: bool,
+        allowance: Allowance | None = None,  # noqa: ARG002  a value takes as many steps as it has bytes
+    ) -> str | None:
         try:
             indexes, start = message_indexes(payload) if is_framed else ((0,), 0)
             descriptor, kind = self._kind(indexes)

@@ -56,6 +56,15 @@ async def test_a_schema_is_registered_once_and_found_everywhere(client: Client) 
 
 
 @served
+async def test_a_schema_too_complex_to_compare_is_refused_with_the_reason(client: Client) -> None:
+    older, newer = (json.dumps({"anyOf": [{"items": {"const": n * sign}} for n in range(1, 190)]}) for sign in (1, -1))
+    await client.post("/subjects/orders/versions", **body(older))
+    for path in ("/subjects/orders/versions", "/compatibility/subjects/orders/versions/latest"):
+        assert "steps: the schema is too complex" in await refused(client, "POST", path, 422, 42201, body(newer))
+    assert await client.get("/subjects/orders/versions") == [1]
+
+
+@served
 async def test_compatibility_is_checked_before_and_at_registration(client: Client) -> None:
     await client.post("/subjects/orders/versions", **body(WIDER))
     message = await refused(client, "POST", "/subjects/orders/versions", 409, 409, body())

@@ -1,6 +1,6 @@
 """The schema registry: subjects, versions and schemas by id, as Confluent's clients ask for them."""
 
-from goqueue.broker.schemas import DeleteSubject, DeleteVersion
+from goqueue.broker.schemas import DeleteSubject, DeleteVersion, Given
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Text
 from goqueue.doors.http.routes.registry import (
@@ -59,6 +59,7 @@ async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, 
     """
     place = (body.id or 0, max(0, body.version or 0))
     given, normalize = given_schema(body), is_set(query.normalize)
+    await _prepared(call, path.subject, given)
     result = checked(
         await call.ask(
             lambda done: call.broker.schemas.register(
@@ -72,8 +73,10 @@ async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, 
 @schemas.route("POST", "/subjects/{subject}", errors=LIST)
 async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> SchemaVersion:
     """Under which version a subject has a schema."""
+    given = given_schema(body)
+    await _prepared(call, path.subject, given, compares=False)
     found = call.broker.schemas.look_up(
-        named(path.subject), given_schema(body), normalize=is_set(query.normalize), with_deleted=is_set(query.deleted)
+        named(path.subject), given, normalize=is_set(query.normalize), with_deleted=is_set(query.deleted)
     )
     return version_reply(call, found, query.format)
 
@@ -193,8 +196,9 @@ async def check_compatibility(
     call: Call, path: SubjectPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:
     """Whether a schema could be registered now, by the compatibility level of the subject."""
-    normalize = is_set(query.normalize)
-    problems = call.broker.schemas.problems(named(path.subject), given_schema(body), None, normalize=normalize)
+    given, normalize = given_schema(body), is_set(query.normalize)
+    await _prepared(call, path.subject, given)
+    problems = call.broker.schemas.problems(named(path.subject), given, None, normalize=normalize)
     return _compatibility(problems, is_set(query.verbose))
 
 
@@ -203,10 +207,20 @@ async def check_compatibility_with(
     call: Call, path: VersionPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:
     """Whether a schema is compatible with one version, by the compatibility level of the subject."""
-    normalize = is_set(query.normalize)
-    registry = call.broker.schemas
-    problems = registry.problems(named(path.subject), given_schema(body), path.version, normalize=normalize)
+    given, normalize = given_schema(body), is_set(query.normalize)
+    await _prepared(call, path.subject, given, version=path.version)
+    problems = call.broker.schemas.problems(named(path.subject), given, path.version, normalize=normalize)
     return _compatibility(problems, is_set(query.verbose))
+
+
+async def _prepared(
+    call: Call, subject: str, given: Given, *, version: str | None = None, compares: bool = True
+) -> None:
+    """What takes long is done aside, before it is asked for."""
+    registry = call.broker.schemas
+    _: None = await call.ask(
+        lambda done: registry.prepare(named(subject), given, done, version=version, compares=compares)
+    )
 
 
 def _compatibility(problems: list[str], is_verbose: bool) -> Compatibility:
