@@ -171,6 +171,7 @@ class Admin(Face[AsyncAdmin]):
     partitions = waits(AsyncAdmin.partitions)
     set_options = waits(AsyncAdmin.set_options)
     add_partitions = waits(AsyncAdmin.add_partitions)
+    trim = waits(AsyncAdmin.trim)
     delete_topic = waits(AsyncAdmin.delete_topic)
     groups = waits(AsyncAdmin.groups)
     group = waits(AsyncAdmin.group)

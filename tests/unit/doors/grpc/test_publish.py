@@ -248,6 +248,12 @@ async def test_publishing_makes_topics_that_are_not_there(door: Door) -> None:
 
 
 @served
+async def test_a_topic_that_may_not_be_made_is_refused_with_the_reason(door: Door) -> None:
+    await door.refused(door.client.publish("@metadata", b"x"), INVALID, "INVALID_TOPIC")
+    assert await door.b.topics() == []
+
+
+@served
 async def test_one_request_makes_a_few_topics_at_most(door: Door) -> None:
     async def messages() -> AsyncIterator[list[PublishRequest]]:
         yield [new_request(f"topic-{number}", b"x") for number in range(AT_ONCE_MAX + 5)]

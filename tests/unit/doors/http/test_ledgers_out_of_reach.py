@@ -7,7 +7,8 @@ from tests.unit.doors.http.door_client import Client, served
 
 OF_TOPICS = [one for one in OPERATIONS if "{topic}" in one.path]
 BODIES: dict[str, dict[str, Any]] = {
-    "PATCH /topics/{topic}": {"config": {"retention.ms": "1"}},
+    "PATCH /topics/{topic}": {"options": {"retention.ms": "1"}},
+    "POST /topics/{topic}/trim": {"before": "latest"},
     "POST /topics/{topic}/messages": {"messages": [{"key": "orders", "value": "x", "partition": 0}]},
     "POST /topics/{topic}/dlq/redrive": {},
     "PATCH /topics/{topic}/delayed/{partition}/{offset}": {"delay": "1s"},
@@ -33,6 +34,5 @@ async def test_every_operation_on_a_topic_refuses_the_name_of_a_ledger(client: C
 async def test_a_body_that_names_a_ledger_is_refused(client: Client) -> None:
     await client.post("/topics", name="orders", num_partitions=1, status=201)
     await client.post("/topics", name=LEDGER, num_partitions=1, status=400)
-    config = {"dead.letter.topic": LEDGER}
-    await client.ask("PATCH", "/topics/orders", {"config": config}, status=400)
+    await client.patch("/topics/orders", options={"dead.letter.topic": LEDGER}, status=400)
     await client.post("/topics/orders/dlq/redrive", to=LEDGER, status=400)
