@@ -1,9 +1,11 @@
 """The broker answers by callback, since its hot paths have no tasks. Here is how a coroutine waits for an answer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
+from goqueue.broker.durable import Durable, LedgerKind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -41,6 +43,10 @@ class Asking:
             finally:
                 del reply  # the error holds this frame
         return reply
+
+    async def confirmed(self, durable: Durable, kinds: Iterable[LedgerKind]) -> None:
+        """Wait until what was read of these states is durable. Raises if it never will be."""
+        await self.ask(partial(durable.confirm, kinds))
 
     async def order(self, submit: Submit) -> Any:
         """As `ask`, for calls whose reply has a code: raises if that says no."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from goqueue.broker.compact import Compact
+from goqueue.broker.durable import Durable
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.groups import Groups
 from goqueue.broker.health import Health
@@ -68,6 +69,7 @@ class Broker:
     tracing: Tracing
     metrics: Metrics
     health: Health
+    durable: Durable
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

@@ -6,6 +6,7 @@ from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.compact import Compact
 from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.dedup import Deduplication
+from goqueue.broker.durable import Durable
 from goqueue.broker.fetch import Fetcher
 from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
@@ -54,19 +55,18 @@ class Assembly:
     ) -> None:
         self._clock, memory = clock, Memory(tracing.sampling)
         self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
-        self.loop_watch = LoopWatch(clock, meters.loop_lag_s)
-        replicas.on_open = self._opened
+        self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
         self._state = state = State(replicas, clock, aside, journeys, meters, partitions)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
         publisher, dedup, validation = self._publishing(state)
-        lag, receiver = Lag(groups, queues, topics, clock), Receiver(queues, topics, clock, meters)
-        sender = Sender(topics, publisher, dedup, clock)
+        receiver, sender = Receiver(queues, topics, clock, meters), Sender(topics, publisher, dedup, clock)
         letters, letter_writer = self._dead_letters(publisher, sender)
         moves = Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
-        identity, askable = Identity(node_id, state.cluster_id), Askable(queues, receiver, schedules, lag)
+        identity, lag = Identity(node_id, state.cluster_id), Lag(groups, queues, topics, clock)
         health, sources = self._watched(replicas, publisher)
+        askable = Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
@@ -95,6 +95,7 @@ class Assembly:
             tracing=traced,
             metrics=Metrics(sources, traced.identities, node_id, metrics),
             health=health,
+            durable=Durable(state.coordinators),
             default_partitions=partitions.default,
             creates_topics=creates_topics,
         )

@@ -60,14 +60,19 @@ class Coordinator:
             return  # submitted from within a reply: its turn comes
         self._busy = True
         fault: Exception | None = None
-        while self._inbox:
-            try:
-                self._handle(*self._inbox.pop(0))
-            except Exception as error:  # noqa: BLE001  of whoever was answered: those behind it must have their turn
-                fault = first_fault(fault, error)
-        self._busy = False
+        try:
+            while self._inbox:
+                try:
+                    self._handle(*self._inbox.pop(0))
+                except Exception as error:  # noqa: BLE001  of whoever was answered: those behind it must have their turn
+                    fault = first_fault(fault, error)
+        finally:
+            self._busy = False
         if fault is not None:
-            raise fault
+            try:
+                raise fault
+            finally:
+                del fault  # it holds this frame
 
     def _handle(self, command: Any, on_reply: OnReply | None) -> None:
         if self._failure is not None:
@@ -178,6 +183,20 @@ class Coordinator:
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call once all that was decided so far is durable; never, if it will not be."""
         self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether its state is what a restart would find; if not, `confirm` tells when it is."""
+        return self._ledger.is_durable and not isinstance(self._failure, CoordinatorFailed)
+
+    def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
+        """Call once all that was decided so far is durable; with an error, if it will not be, or if the state is not
+        what the ledger says. For whoever has read the state and is about to tell of it.
+        """
+        if isinstance(self._failure, CoordinatorFailed):
+            on_confirmed(self._failure)
+        else:
+            self._ledger.when_durable(lambda: on_confirmed(self._ledger.failure))
 
     def _give(self, outcome: Outcome) -> None:
         ready = [(self._waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in self._waiting]

@@ -148,6 +148,11 @@ class Ledger:
         if self._replica.high_watermark < self._replica.end_offset:
             self._replica.sync()
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether all that was appended is."""
+        return self._replica.high_watermark >= self._replica.end_offset
+
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call when all that was appended so far is durable, at once if it is."""
         self._replica.when_reached(self._replica.end_offset, call)

@@ -18,7 +18,10 @@ def call_each(calls: Iterable[Callable[[], object]]) -> None:
         except Exception as error:  # noqa: BLE001  whatever it was, the others are called
             fault = first_fault(fault, error)
     if fault is not None:
-        raise fault
+        try:
+            raise fault
+        finally:
+            del fault  # it holds this frame
 
 
 def first_fault(known: Exception | None, fault: Exception) -> Exception:

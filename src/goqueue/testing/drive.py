@@ -14,8 +14,8 @@ UNLIMITED_BYTES = 1 << 40
 """What a disk without a capacity says is free."""
 
 
-class PowerLost(Exception):
-    """The machine is off. Not an OSError: code that handles those must not take this for a bad disk and go on."""
+class PowerLost(BaseException):
+    """The machine is off. Not an Exception: code that handles faults must not take this for one and go on."""
 
 
 class Drive:

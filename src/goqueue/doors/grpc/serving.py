@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
@@ -27,6 +28,15 @@ events = get_logger("grpc door")
 Context = Any
 """aio.ServicerContext; its types say less than it does."""
 T = TypeVar("T")
+RESTS_ON = {
+    "ListGroups": (LedgerKind.DELIVERIES,),
+    "DescribeGroup": (LedgerKind.DELIVERIES,),
+    "FetchOffsets": (LedgerKind.DELIVERIES,),
+    "BeginTransaction": (LedgerKind.TRANSACTIONS,),
+    "ListTransactions": (LedgerKind.TRANSACTIONS,),
+    "DescribeTransaction": (LedgerKind.TRANSACTIONS,),
+}
+"""Methods that read a coordinator's state instead of asking it: they are answered when that is durable."""
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -98,11 +108,24 @@ class Serving:
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._check()
-                return (await behaviour(self._decode(kind, data))).SerializeToString()
+                reply = await self._confirmed(method.name, behaviour(self._decode(kind, data)))
+                return reply.SerializeToString()
 
             return await self._guarded(name, context, answer)
 
         return serve
+
+    async def _confirmed(self, method: str, answering: Awaitable[Message]) -> Message:
+        kinds = RESTS_ON.get(method)
+        if kinds is None:
+            return await answering
+        try:
+            reply = await answering
+        except GoQueueError:  # that something is not there is an answer too
+            await self._call.confirmed(self._call.broker.durable, kinds)
+            raise
+        await self._call.confirmed(self._call.broker.durable, kinds)
+        return reply
 
     def _streaming(self, method: MethodDescriptor, behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
         kind, name = GetMessageClass(method.input_type), _path(method)

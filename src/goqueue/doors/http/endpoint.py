@@ -52,7 +52,7 @@ class Endpoint:
                 reply = await self._while_there(scope, receive, self._wait(send, arguments))
             else:
                 async with asyncio.timeout(REQUEST_S_MAX):
-                    reply = await self._operation.handle(**arguments)
+                    reply = await self._handle(arguments)
         except ClientGone:
             return
         except GoQueueError as error:
@@ -70,6 +70,18 @@ class Endpoint:
             await answer_fault(scope, send, error)
         else:
             await self._answer(send, reply)
+
+    async def _handle(self, arguments: Mapping[str, Any]) -> Any:
+        kinds = self._operation.rests_on
+        if not kinds:
+            return await self._operation.handle(**arguments)
+        try:
+            reply = await self._operation.handle(**arguments)
+        except GoQueueError:  # that something is not there is an answer too
+            await self._call.confirmed(self._call.broker.durable, kinds)
+            raise
+        await self._call.confirmed(self._call.broker.durable, kinds)
+        return reply
 
     async def _arguments(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         operation = self._operation

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from msgspec import Struct
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.wire.rest.common import ErrorReply
 
 Handle = Callable[..., Awaitable[Any]]
@@ -79,6 +80,8 @@ class Operation(NamedTuple):
     """What a refusal looks like."""
     takes_any_query: bool
     """Query parameters that are not known are passed over."""
+    rests_on: tuple[LedgerKind, ...]
+    """What the answer is read from: it is given when that is durable."""
 
     @property
     def name(self) -> str:
@@ -89,10 +92,19 @@ class Operation(NamedTuple):
 class Operations:
     """The operations of one resource, in the order in which they are matched."""
 
-    def __init__(self, tag: str, error_type: type[ErrorReply] = ErrorReply, *, takes_any_query: bool = False) -> None:
+    def __init__(
+        self,
+        tag: str,
+        error_type: type[ErrorReply] = ErrorReply,
+        *,
+        takes_any_query: bool = False,
+        rests_on: tuple[LedgerKind, ...] = (),
+    ) -> None:
+        """`rests_on`: what answers to GET are read from."""
         self.tag = tag
         self.error_type = error_type
         self.takes_any_query = takes_any_query
+        self.rests_on = rests_on
         self.all: list[Operation] = []
 
     def get(self, path: str, **more: Any) -> Callable[[H], H]:
@@ -122,6 +134,7 @@ class Operations:
         other_replies: tuple[tuple[int, str], ...] = (),
         header_fields: tuple[tuple[str, str], ...] = (),
         media_type: str = "text/plain",
+        rests_on: tuple[LedgerKind, ...] | None = None,
     ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             hints = get_type_hints(handle, include_extras=True)
@@ -148,6 +161,7 @@ class Operations:
                     media_type=media_type,
                     error_type=self.error_type,
                     takes_any_query=self.takes_any_query,
+                    rests_on=(self.rests_on if method == "GET" and not waits else ()) if rests_on is None else rests_on,
                 )
             )
             return handle

@@ -1,10 +1,12 @@
 """One request on its way through the door, and the way back."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from goqueue.broker.broker import Broker
+from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
@@ -78,6 +80,18 @@ class Request:
         Again(turn)()
 
     def answer(self, response: Message) -> None:
+        states = RESTS_ON.get(self.header.api_key)
+        if states is None:
+            self._send(response)
+        else:
+            self.broker.durable.confirm(states, partial(self._confirmed, response))
+
+    def _confirmed(self, response: Message, error: GoQueueError | None) -> None:
+        if error is not None:
+            refuse(response)
+        self._send(response)
+
+    def _send(self, response: Message) -> None:
         try:
             frame = response_frame(response, self.header.api_version, self.header.correlation_id)
         except Exception as error:  # noqa: BLE001  a bug of ours; whoever called may have others to answer

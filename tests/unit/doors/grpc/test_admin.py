@@ -1,6 +1,9 @@
 """Topics, groups, offsets and transactions over gRPC."""
 
+import errno
+
 import grpc
+from structlog.testing import capture_logs
 
 from goqueue.wire.grpc import group_pb2, offset_pb2, topic_pb2, transaction_pb2
 from goqueue.wire.grpc.ack_pb2 import AckRequest, BatchAckRequest, ExtendVisibilityRequest, NackRequest, RejectRequest
@@ -162,3 +165,14 @@ async def test_receipts_that_are_none_are_refused(door: Door) -> None:
         (BatchAckRequest(), "INVALID_ARGUMENT"),
     ):
         await door.refused(door.ask(request), INVALID, code)
+
+
+@served
+async def test_transactions_that_could_not_be_stored_are_not_told_of(door: Door) -> None:
+    fault = door.b.faults.add("sync", errno.EIO, prefix="logs/@transactions")
+    unavailable = grpc.StatusCode.UNAVAILABLE, "BROKER_NOT_AVAILABLE"
+    with capture_logs():
+        await door.refused(door.ask(transaction_pb2.InitProducerRequest(transactional_id="pay")), *unavailable)
+        assert fault.hits
+        await door.refused(door.ask(transaction_pb2.ListTransactionsRequest()), *unavailable)
+    assert not (await door.ask(group_pb2.ListGroupsRequest())).groups, "others are none the worse for it"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NoReturn
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
@@ -42,7 +43,7 @@ REFUSALS: dict[Verdict, tuple[int, str, str]] = {
 }
 HOWS = {"ack": How.ACK, "nack": How.RETRY, "reject": How.REJECT, "extend": How.EXTEND}
 
-acks = Operations("Acknowledgements")
+acks = Operations("Acknowledgements", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 async def _settle(call: Call, wanted: Wanted) -> Settled:

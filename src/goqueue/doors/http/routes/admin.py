@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from goqueue.broker.compact import CompactResult
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups import commands, group_hash
 from goqueue.broker.topics import AddPartitions
 from goqueue.doors.http.call import Call
@@ -29,7 +30,7 @@ from goqueue.wire.rest.topics import TopicPath
 
 GROUPS, QUEUE_GROUPS = "@groups", "@deliveries"
 
-admin = Operations("Administration")
+admin = Operations("Administration", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @admin.post("/admin/topics/{topic}/partitions", errors=(404,))

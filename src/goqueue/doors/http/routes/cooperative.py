@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.group_view import Counts
 from goqueue.broker.groups import commands, consumer_commands
 from goqueue.broker.members import Membership, TopicPartition, Who
@@ -29,7 +30,7 @@ from goqueue.wire.rest.groups import (
 
 GROUPS_PER_TURN = 50
 
-cooperative = Operations("Cooperative members")
+cooperative = Operations("Cooperative members", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @cooperative.post("/groups/{group}/join/cooperative", errors=(404, 409))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.redrive import (
     GROUP,
@@ -37,7 +38,7 @@ PAGE_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60_000
 ACCEPTED = 202
 
-dead_letters = Operations("Dead letters")
+dead_letters = Operations("Dead letters", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @dead_letters.get("/topics/{topic}/dlq", errors=(404,))

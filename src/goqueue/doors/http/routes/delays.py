@@ -1,5 +1,6 @@
 """What waits for its time in a topic: looked at, cancelled, put off."""
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.schedules import Found, FoundSchedule, ScheduleKey
 from goqueue.broker.soonest import soonest
 from goqueue.doors.http.as_json import shown_content
@@ -24,7 +25,7 @@ from goqueue.wire.rest.topics import TopicPath
 
 TICK_MS = 5
 
-delays = Operations("Delays")
+delays = Operations("Delays", rests_on=(LedgerKind.DELAYS,))
 
 
 @delays.get("/topics/{topic}/delayed", errors=(404,))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.group_view import GroupView, MemberView, view_group
 from goqueue.broker.groups import commands
 from goqueue.doors.http.call import Call
@@ -27,7 +28,7 @@ from goqueue.wire.rest.groups import (
 EMPTY, STABLE, REBALANCING, DEAD = "Empty", "Stable", "Rebalancing", "Dead"
 SHARE = "share"
 
-groups = Operations("Groups")
+groups = Operations("Groups", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def state_of(kafka_state: str) -> str:

@@ -1,5 +1,6 @@
 """How far groups are behind."""
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.lag import GroupLag as Found
 from goqueue.broker.lag import PartitionLag as FoundPartition
 from goqueue.broker.queues import QueueLag as FoundQueue
@@ -9,7 +10,7 @@ from goqueue.doors.http.routes.groups import state_of
 from goqueue.model.lanes import Lane
 from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, LagOwner, PartitionLag, QueueLag
 
-lag = Operations("Lag")
+lag = Operations("Lag", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @lag.get("/groups/{group}/lag", errors=(404,))

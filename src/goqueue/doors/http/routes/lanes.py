@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.lane_rates import LaneStats
 from goqueue.broker.queues import Place
 from goqueue.broker.redrive import GROUP
@@ -26,7 +27,7 @@ from goqueue.wire.rest.topics import TopicPath
 SECOND_MS = 1000
 NAMES = [lane.name.lower() for lane in Lane]
 
-lanes = Operations("Priorities")
+lanes = Operations("Priorities", rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES))
 
 
 @lanes.get("/topics/{topic}/lanes", errors=(404,))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.queues import Place
 from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
@@ -26,7 +27,7 @@ from goqueue.wire.rest.leases import (
 CONSUMER = "http"
 FINISH_BYTES_MAX = 16 * 1024 * 1024
 
-leases = Operations("Leases")
+leases = Operations("Leases", rests_on=(LedgerKind.DELIVERIES,))
 
 
 @leases.post("/groups/{group}/leases", errors=(404,), waits=True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.group_options import SESSION_MS
 from goqueue.broker.member_poll import Polled, PollRequest, poll
 from goqueue.broker.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
@@ -33,7 +34,7 @@ RECEIVE_DEFAULT = 10
 CONSUMER = "http"
 PROTOCOL, EAGER = "cooperative", "eager"
 
-members = Operations("Members")
+members = Operations("Members", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def shown_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicAndPartition]:

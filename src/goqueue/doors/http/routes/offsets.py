@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups import commands
 from goqueue.broker.members import TopicPartition, Who
 from goqueue.broker.replay import Moved, Where
@@ -24,7 +25,7 @@ from goqueue.wire.rest.groups import (
     ResetOffsets,
 )
 
-offsets = Operations("Offsets")
+offsets = Operations("Offsets", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def _wanted(body: CommitOffsets) -> dict[TopicPartition, int]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.schemas import Given, Schemas, VersionStored
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Operations
@@ -26,6 +27,10 @@ class Registry(Operations):
     def __init__(self, tag: str) -> None:
         # Clients of other registries send what only those know.
         super().__init__(tag, RegistryErrorReply, takes_any_query=True)
+
+    def _add(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
+        """Whatever the method, an answer may name an id or a version that somebody else has just registered."""
+        return super()._add(method, path, rests_on=(LedgerKind.SCHEMAS,), **more)
 
     def route(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
         def add(handle: H) -> H:

@@ -1,5 +1,6 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.lag import GroupLag
 from goqueue.broker.replay import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
@@ -32,7 +33,7 @@ QUEUE, STREAM = "queue", "stream"
 SHARE = "share"
 """The type of a group that only reads queues."""
 
-replays = Operations("Replay")
+replays = Operations("Replay", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @replays.post("/groups/{group}/replay", errors=(404, 409), waits=True)

@@ -1,5 +1,6 @@
 """Messages that are published again and again, whenever a cron expression says so."""
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.schedules import FoundRecurring, Recurring
 from goqueue.broker.send import NewMessage
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
@@ -9,7 +10,7 @@ from goqueue.doors.http.operation import Operations
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
 
-schedules = Operations("Recurring schedules")
+schedules = Operations("Recurring schedules", rests_on=(LedgerKind.DELAYS,))
 
 
 @schedules.put("/schedules/{name}", errors=(404,))

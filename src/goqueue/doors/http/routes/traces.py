@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.traces import ALL_PARTITIONS, Journey, TraceFilter
 from goqueue.broker.tracing import KeySearch
 from goqueue.broker.why import Answer, GroupAnswer
@@ -36,7 +37,7 @@ from goqueue.wire.rest.traces import (
 
 MS_NS = 1_000_000
 
-traces = Operations("Traces")
+traces = Operations("Traces", rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @traces.get("/traces", errors=(404,))

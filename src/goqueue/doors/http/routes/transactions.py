@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from goqueue.broker.durable import LedgerKind
 from goqueue.broker.transaction_steps import Placed, Producer
 from goqueue.broker.transactions import State, TransactionChanged
 from goqueue.doors.http.as_json import record_of
@@ -17,7 +18,7 @@ TIMEOUT_MS = 60_000
 BEGUN, ALL = "Begun", "all"
 OPEN = frozenset({BEGUN, State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT})
 
-transactions = Operations("Transactions")
+transactions = Operations("Transactions", rests_on=(LedgerKind.TRANSACTIONS,))
 
 
 @transactions.post("/producers/init", errors=(409,))
@@ -98,7 +99,7 @@ async def transaction_stats(call: Call) -> rest.TransactionStats:
     )
 
 
-@transactions.post("/transactions/begin", errors=(404, 409))
+@transactions.post("/transactions/begin", errors=(404, 409), rests_on=(LedgerKind.TRANSACTIONS,))
 async def begin_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionBegun:
     """Begin a transaction. 409: one is open already, or somebody else is this producer by now.
 

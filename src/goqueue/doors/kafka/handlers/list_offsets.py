@@ -1,7 +1,8 @@
 """Offsets by time and by epoch: ListOffsets, OffsetForLeaderEpoch."""
 
+from goqueue.broker.durable import confirm_appended
 from goqueue.broker.fetch import check_epoch
-from goqueue.broker.topics import code_of
+from goqueue.broker.topics import Replica, code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages.list_offsets import (
@@ -23,17 +24,24 @@ NEVER_TIERED = (-5, -6)
 
 
 def handle_list_offsets(request: Request) -> None:
+    """The newest record may not be durable yet: then the answer waits for it."""
+    unsure: list[Replica] = []
+    response = _looked_up(request, unsure)
+    confirm_appended(unsure, lambda error: request.answer(response if error is None else _looked_up(request, [])))
+
+
+def _looked_up(request: Request, unsure: list[Replica]) -> ListOffsetsResponse:
     message: ListOffsetsRequest = request.message
     is_read_committed = message.isolation_level == READ_COMMITTED
     response = ListOffsetsResponse()
     for topic in message.topics:
-        results = [_look_up(request, topic.name, wanted, is_read_committed) for wanted in topic.partitions]
+        results = [_look_up(request, topic.name, wanted, is_read_committed, unsure) for wanted in topic.partitions]
         response.topics.append(ListOffsetsTopicResponse(topic.name, results))
-    request.answer(response)
+    return response
 
 
 def _look_up(
-    request: Request, topic: str, wanted: ListOffsetsPartition, is_read_committed: bool
+    request: Request, topic: str, wanted: ListOffsetsPartition, is_read_committed: bool, unsure: list[Replica]
 ) -> ListOffsetsPartitionResponse:
     result = ListOffsetsPartitionResponse(wanted.partition_index)
     try:
@@ -48,6 +56,7 @@ def _look_up(
             moment = replica.newest()
             if moment is not None:
                 result.offset, result.timestamp = moment
+                unsure.append(replica)
         elif wanted.timestamp not in NEVER_TIERED:
             moment = replica.first_at_or_after(wanted.timestamp)
             if moment is not None and moment.offset < limit:

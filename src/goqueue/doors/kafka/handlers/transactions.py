@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from goqueue.broker.topics import code_of
+from goqueue.broker.durable import confirm_appended
+from goqueue.broker.topics import Replica, code_of
 from goqueue.broker.transactions import (
     AddGroup,
     AddPartitions,
@@ -231,7 +232,18 @@ def handle_write_markers(request: Request) -> None:
 
 
 def handle_describe_producers(request: Request) -> None:
+    """Of a batch that could still be lost nobody is told. Who reads a log that fails meanwhile is told of that."""
+    response, replicas = _described_producers(request)
+
+    def confirmed(error: GoQueueError | None) -> None:
+        request.answer(response if error is None else _described_producers(request)[0])
+
+    confirm_appended(replicas, confirmed)
+
+
+def _described_producers(request: Request) -> tuple[wire_describe.DescribeProducersResponse, list[Replica]]:
     response = wire_describe.DescribeProducersResponse()
+    replicas = []
     for topic in request.message.topics:
         answered = wire_describe.DescribedProducersTopic(topic.name)
         response.topics.append(answered)
@@ -241,9 +253,10 @@ def handle_describe_producers(request: Request) -> None:
             try:
                 replica = request.broker.topics.replica(topic.name, number)
                 result.active_producers = [wire_describe.ActiveProducer(*view) for view in replica.producers.describe()]
+                replicas.append(replica)
             except GoQueueError as error:
                 result.error_code, result.error_message = code_of(error), str(error)
-    request.answer(response)
+    return response, replicas
 
 
 def handle_describe_transactions(request: Request) -> None:
