@@ -107,18 +107,22 @@ class _Cutting:
     def _read(self, end: int, count: int) -> Sequence[DecodedRecord]:
         if not count and self._rest:
             raise CorruptBatch(f"{self._batch!r}: bytes behind its last record")
-        plain = bytes(self._rest[:end])
-        del self._rest[:end]
         self._left -= count
-        if self._skips >= count:
+        records: Sequence[DecodedRecord] = ()
+        if self._skips < count:
+            self._skips = 0
+            with memoryview(self._rest) as rest, rest[:end] as plain:  # not copied: it may be one record of 60 MB
+                records = self._decode(plain, count)
+        else:
             self._skips -= count
-            return ()
-        self._skips = 0
+        del self._rest[:end]
+        return records
+
+    def _decode(self, plain: memoryview, count: int) -> Sequence[DecodedRecord]:
         allowed = len(plain) + OBJECT_BYTES_MAX
         if object_bytes(plain, count, allowed) > allowed:
             raise BatchTooLarge(f"{self._batch!r}: {count} of its records would take more than {allowed} bytes")
-        records = read_records(self._batch, plain, count)
-        return self._checked(records)
+        return self._checked(read_records(self._batch, plain, count))
 
     def _checked(self, records: Sequence[DecodedRecord]) -> Sequence[DecodedRecord]:
         for record in records:
