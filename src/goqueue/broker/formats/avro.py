@@ -8,7 +8,7 @@ import fastavro
 import msgspec
 from fastavro.schema import SchemaParseException, UnknownType
 
-from goqueue.broker.formats.avro_names import Names, check_types
+from goqueue.broker.formats.avro_names import Names, check_fields, check_types
 from goqueue.broker.formats.avro_resolution import mismatches
 from goqueue.broker.formats.avro_values import walker
 from goqueue.broker.formats.parsed import Allowance, Dependencies, compact, decode_json, digest
@@ -27,6 +27,7 @@ class AvroSchema:
         self.fingerprint = digest(self.text)
         self.names = Names(_parse(document, named, "the schema"), named)
         check_types(self.names)
+        check_fields(self.names)
         self._walk = walker(self.names)
 
     @property

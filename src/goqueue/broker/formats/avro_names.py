@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from goqueue.broker.formats.parsed import TooComplex
+from goqueue.model.again import Again
 from goqueue.model.schemas import InvalidSchema
 
 NAMED = frozenset(("record", "error", "enum", "fixed"))
 KINDS = NAMED | {"array", "map"}
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 FIXED_BYTES_MAX = 1 << 30
+FIELDS_MAX = 100_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -18,6 +21,10 @@ class Names:
     def __init__(self, root: Any, named: Mapping[str, Any]) -> None:
         self.root = root
         self._named = named
+
+    def records(self) -> list[Any]:
+        """Those that have a name, which all have."""
+        return [each for each in self._named.values() if isinstance(each, dict) and each.get("type") == "record"]
 
     def look_up(self, schema: Any) -> tuple[str, Any]:
         """The kind of a schema, and all that it says: a list for a union, else a mapping."""
@@ -75,6 +82,28 @@ def check_types(names: Names) -> None:
             raise InvalidSchema(f"not an Avro schema: a fixed of {said['size']!r} bytes")
         elif kind in ("array", "map"):
             left.append(said["items" if kind == "array" else "values"])
+
+
+def check_fields(names: Names) -> None:
+    """TooComplex: a value would have more fields than anybody can read, though it may take no bytes. Records that hold
+    each other twice, level by level, double them.
+    """
+    counts: dict[int, int] = {}
+
+    def count(again: Again, schema: Any) -> int:
+        kind, said = names.look_up(schema)
+        if kind != "record":  # a union, an array or a map takes a byte at least, and may hold nothing
+            return 1
+        if id(said) not in counts:
+            counts[id(said)] = 1  # one that holds itself has no value at all
+            counts[id(said)] = 1 + sum(again(field["type"]) for field in said["fields"])
+            if counts[id(said)] > FIELDS_MAX:
+                what = f"not an Avro schema that can be used: every {short_name(said)}"
+                raise TooComplex(f"{what} has more than {FIELDS_MAX} fields, one inside the other")
+        return counts[id(said)]
+
+    for each in names.records():
+        Again(count)(each)
 
 
 def _check_names(what: str, names: Iterable[Any], *, unique: bool = False) -> None:

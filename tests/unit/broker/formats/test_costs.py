@@ -207,10 +207,23 @@ def test_avro_records_that_hold_each_other_are_compared_in_few_steps(records: in
 
 
 def test_avro_records_that_double_are_compared_in_few_steps() -> None:
-    older, newer = AvroSchema(avro_doubling(LEVELS)), AvroSchema(avro_doubling(LEVELS, "string"))
+    older, newer = AvroSchema(avro_doubling(14)), AvroSchema(avro_doubling(14, "string"))
     assert older.cannot_read(older) == []
     assert newer.cannot_read(older) != []
     assert count_steps(lambda: newer.cannot_read(older)) < 200_000
+
+
+def test_avro_records_that_double_for_ever_are_refused() -> None:
+    """Other readers of the registry would not come to an end with a value of it."""
+    for text in (avro_doubling(LEVELS), avro_doubling(LEVELS, "string")):
+        assert count_steps(lambda text=text: refused(text)) < 50_000  # type: ignore[misc]
+    holds_itself = avro_record("R", "R", "R", ["null", "R"])
+    assert AvroSchema(json.dumps(holds_itself)).fault(b"", True) is not None
+
+
+def refused(text: str) -> None:
+    with pytest.raises(TooComplex, match="100000 fields"):
+        AvroSchema(text)
 
 
 def test_a_mutual_pair_that_fails_late_is_not_taken_for_fine() -> None:
@@ -225,8 +238,8 @@ def test_a_mutual_pair_that_fails_late_is_not_taken_for_fine() -> None:
 
 
 def test_an_avro_value_without_bytes_is_refused_after_few_steps() -> None:
-    one = AvroSchema(avro_doubling(LEVELS))
-    last = bytes([2 * LEVELS])
+    one = AvroSchema(avro_doubling(14))
+    last = bytes([2 * 14])
     assert "take no bytes" in str(one.fault(last, True))
     assert count_steps(lambda: one.fault(last, True)) < 200_000
     assert AvroSchema(avro_doubling(8)).fault(b"\x10", True) is None
