@@ -1,6 +1,7 @@
 """`goqueue config`, the precedence of what names a server, and `goqueue doctor`."""
 
 import stat
+from pathlib import Path
 
 from tests.integration.goqueue_command import Command
 from tests.integration.process import Node
@@ -84,3 +85,30 @@ def test_doctor(goqueue: Command, node: Node) -> None:
     said = goqueue.run("doctor", "--data-dir", "file", "--server", NOWHERE, code=1)
     assert "file is no directory" in said.out
     assert "start one with goqueue serve" in said.out
+
+
+def test_repair_brings_back_a_node_without_metadata(goqueue: Command, tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    here = ("--data-dir", str(node.data_dir))
+    try:
+        node.start()
+        goqueue.run("topic", "create", "orders", "--partitions", "2", "--server", node.url)
+        assert goqueue.run("repair", *here, code=1).err.startswith("goqueue: ")
+        node.stop()
+        assert "nothing to repair" in goqueue.run("repair", *here).out
+        for file in (node.data_dir / "logs" / "@metadata" / "0").glob("*.log"):
+            file.unlink()
+        said = goqueue.run("serve", *here, code=1)
+        assert "it has no segment, though it once reached" in said.err
+        assert "goqueue repair --dry-run" in said.err
+        found = {each["check"]: each for each in goqueue.json("doctor", *here, "--server", NOWHERE, code=1)}
+        assert (found["metadata"]["state"], "goqueue repair" in found["metadata"]["advice"]) == ("fail", True)
+        assert goqueue.json("repair", *here, "--dry-run")["restored"] == ["orders"]
+        assert "1 topics were restored: orders" in goqueue.run("repair", *here).out
+        node.start()
+        assert [each["name"] for each in goqueue.json("topic", "list", "--server", node.url)] == ["orders"]
+        node.stop()
+        found = {each["check"]: each for each in goqueue.json("doctor", *here, "--server", NOWHERE)}
+        assert found["logs"]["state"] in ("ok", "warn")
+    finally:
+        node.clean_up()

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics import Topics
-from goqueue.model.topics import TopicOptions
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.coordinator import Coordinator
 
 LATE_S_MAX = 2.0
 """A client that gives its requests so long was kept waiting in vain within the last half minute."""
-BATCH_BYTES = TopicOptions().max_message_bytes
-"""Appends stop before they touch the reserve; a node that cannot take a batch of the usual limit is not ready."""
 NAMED_MAX = 5
 
 
@@ -87,9 +84,11 @@ class Health:
         found = []
         for replica in chain(self._replicas.ledgers, self._replicas):
             log = replica.log
+            for first, last in log.report.missing[:NAMED_MAX]:
+                found.append(f"offsets {first} to {last} of {replica.name} are missing")
             if log.damaged_batches:
                 found.append(f"{replica.name} has {log.damaged_batches} damaged batches")
-        return found
+        return found + [f"the files of {name} were gone, it was made anew" for name in self._replicas.made_anew]
 
     def _damage(self) -> Check:
         logs = self.damaged_logs()
@@ -108,11 +107,11 @@ class Health:
     def _disk(self) -> Check:
         reserve = self._replicas.disk_reserve_bytes
         try:
+            refusal = self._replicas.directory.look_at_room(reserve)
             free = self._replicas.directory.free_bytes()
         except OSError as error:
             return _check("disk", False, f"its free space cannot be told: {error.strerror}")
-        words = f"{free} bytes are free, and {reserve} must stay so: what would take more is refused"
-        return _check("disk", free >= reserve + BATCH_BYTES, words)
+        return _check("disk", not refusal, refusal or f"{free} bytes are free, and {reserve} must stay so")
 
     def is_ready(self, failed: list[str]) -> bool:
         """`failed`: the partitions that are."""

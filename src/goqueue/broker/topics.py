@@ -83,6 +83,7 @@ class Topics:
         self._changed: dict[str, None] = {}
         """Names that have to be looked at; all others are as they were."""
         self._is_reconciling = False
+        self._is_starting = True
         self.on_change: list[Callable[[TopicsChange], None]] = []
         store.on_change = self.reconcile
 
@@ -101,6 +102,7 @@ class Topics:
 
     def work_aside(self, aside: Aside) -> None:
         """From now on; what a start finds is opened at once, since nobody is served before."""
+        self._is_starting = False
         self._jobs.aside = aside
 
     def reconcile(self, names: Iterable[str] = ()) -> None:
@@ -164,6 +166,10 @@ class Topics:
             openings.append(opening)
         for opening in openings:
             self._replicas.adopt(opening)
+            if self._is_starting:
+                for replica in opening.opened.values():
+                    if replica.log.is_new:
+                        self._replicas.note_made_anew(replica)
 
     def _show(self, names: Iterable[str]) -> None:
         wanted, before = self._store.image, self._seen

@@ -5,6 +5,7 @@ from typing import Any
 
 from goqueue.machines.controller import (
     STORED_FACTS,
+    ClusterNamed,
     Controller,
     NameCluster,
     PartitionLimits,
@@ -15,7 +16,15 @@ from goqueue.machines.controller import (
 from goqueue.model.topics import Image
 from goqueue.runtime.coordinator import Coordinator, OnReply
 
-__all__ = ["STORED_FACTS", "Controller", "EmbeddedStore", "NameCluster", "PartitionLimits"]
+__all__ = [
+    "STORED_FACTS",
+    "ClusterNamed",
+    "Controller",
+    "EmbeddedStore",
+    "NameCluster",
+    "PartitionLimits",
+    "TopicStored",
+]
 
 
 class EmbeddedStore:

@@ -56,6 +56,10 @@ class DataDirectoryLocked(GoQueueError):
     """Another process owns this data directory."""
 
 
+class MetadataDamaged(GoQueueError):
+    """What tells a node's topics is gone or short. The message says the way out."""
+
+
 class DamagedFile(GoQueueError):
     """One of our own side files does not hold what was written to it."""
 

@@ -21,6 +21,14 @@ def check_topic_name(name: str) -> None:
         )
 
 
+def is_topic_name(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except InvalidName:
+        return False
+    return True
+
+
 def check_log_name(name: str) -> None:
     """Raise InvalidName unless `name` is that of a topic or of a ledger: a directory may be called so."""
     check_topic_name(name.removeprefix(LEDGER_PREFIX))

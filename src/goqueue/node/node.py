@@ -254,12 +254,13 @@ def _opening(name: str, address: Address) -> Iterator[None]:
 
 
 def _tell(report: RecoveryReport) -> None:
-    say = events.warning if report.damage else events.info
+    say = events.warning if report.damage or report.missing else events.info
     say(
         "recovered log",
         log=report.log,
         scanned_bytes=report.scanned_bytes,
         truncated_bytes=report.truncated_bytes,
         damaged_batches=len(report.damage),
+        missing=[f"{first} to {last}" for first, last in report.missing],
         notes=report.notes,
     )

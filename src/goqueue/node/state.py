@@ -28,6 +28,7 @@ from goqueue.broker.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
+from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
@@ -61,9 +62,12 @@ class State:
         self._clock = clock
         self._aside = aside
         self._meters = meters
+        refuse_damaged_metadata(replicas.directory.disk)
         self.coordinators: list[Coordinator] = []
+        self._is_new = True
+        """Nothing was ever stored here: ledgers are made, and none is missed."""
         self._controller = Controller(limits)
-        self._store = EmbeddedStore(self._controller, self._open("@metadata", 0, self._controller, STORED_FACTS))
+        self._store = EmbeddedStore(self._controller, self._open(METADATA, 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
         self.groups = self._groups()
         self.queues = Queues(
@@ -112,6 +116,10 @@ class State:
 
     def _open(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
         replica = self._replicas.open_ledger(ledger, partition, LEDGER_OPTIONS, self._clock.now_ms())
+        if ledger == METADATA:
+            self._is_new = replica.end_offset == 0
+        elif replica.log.is_new and not self._is_new:
+            self._replicas.note_made_anew(replica)
         kind = ledger.removeprefix(LEDGER_PREFIX)
         stored = Ledger(replica, kind, facts, self._aside)
         coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)

@@ -3,6 +3,7 @@ have a table of their own: whoever looks for a topic, by whatever name a client 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 
 from goqueue.model.errors import GoQueueError, LogPoisoned
@@ -41,6 +42,8 @@ class Replicas:
         self.on_open: Callable[[Replica], None] = lambda replica: None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
+        self.made_anew: list[str] = []
+        """Logs that this start should have found and did not."""
 
     def get(self, topic: str, partition: int) -> Replica | None:
         """Of a topic, never a ledger."""
@@ -92,6 +95,15 @@ class Replicas:
         log_options = self._log_options(options)
         return Opening(self.directory, topic, partitions, options, log_options, self._defer, now_ms)
 
+    def note_made_anew(self, replica: Replica) -> None:
+        """It should have been there: the metadata knows of it from before this start."""
+        self.made_anew.append(replica.name)
+        events.warning(
+            "log made anew",
+            log=replica.name,
+            note="its files were gone; normal if the node was killed while it was made",
+        )
+
     def adopt(self, opening: Opening) -> None:
         """What was opened is in service from now on."""
         for partition in opening.partitions:
@@ -127,6 +139,8 @@ class Replicas:
 
     def maintain(self, now_ms: int) -> None:
         self.directory.maintain(now_ms)
+        with suppress(OSError):
+            self.directory.look_at_room(self.disk_reserve_bytes)
         for replica in self._all():
             replica.producers.expire(now_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)

@@ -15,6 +15,7 @@ from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
 from goqueue.storage.recovery import RecoveryReport
 from goqueue.storage.retention import expire
+from goqueue.storage.room import DiskRoom
 from goqueue.telemetry.logs import get_logger
 
 LOCK_NAME = "lock"
@@ -34,12 +35,13 @@ class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
     def __init__(self, disk: Disk, committer: Committer, lock: Lock) -> None:
-        self._disk = disk
+        self.disk = disk
         self.committer = committer
         self._lock: Lock | None = lock
         self.logs: dict[LogName, Log] = {}
         self.report: list[RecoveryReport] = []
         """One for each log whose opening took more than a look."""
+        self.room = DiskRoom()
         self.failures = dict.fromkeys(OPERATIONS, 0)
         """What took logs out of service, by what they were about to do."""
 
@@ -57,10 +59,10 @@ class DataDirectory:
 
     def names(self) -> Iterator[LogName]:
         """What is on the disk under a name that we would have given. Anything else is left alone."""
-        for topic in self._disk.list(LOGS_NAME):
+        for topic in self.disk.list(LOGS_NAME):
             try:
                 check_log_name(topic)
-                partitions = self._disk.list(f"{LOGS_NAME}/{topic}")
+                partitions = self.disk.list(f"{LOGS_NAME}/{topic}")
             except (InvalidName, NotADirectoryError) as error:
                 events.warning("not one of our topics", path=f"{LOGS_NAME}/{topic}", reason=str(error))
                 continue
@@ -83,9 +85,9 @@ class DataDirectory:
         """For logs that are not there yet; which those are. In any thread. A log's first file is made when this is
         done: so where there is a file, the name of its directory is durable."""
         check_log_name(topic)
-        missing = {one for one in partitions if not self._disk.exists(_log_path(topic, one))}
+        missing = {one for one in partitions if not self.disk.exists(_log_path(topic, one))}
         if missing:
-            self._disk.make_directories(f"{LOGS_NAME}/{topic}", [str(_checked(one)) for one in sorted(missing)])
+            self.disk.make_directories(f"{LOGS_NAME}/{topic}", [str(_checked(one)) for one in sorted(missing)])
         return missing
 
     def load_log(
@@ -102,7 +104,7 @@ class DataDirectory:
         check_log_name(topic)
         path = _log_path(topic, _checked(partition))
         try:
-            return Log.open(self._disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
+            return Log.open(self.disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
             self._failed(OPEN)
@@ -111,6 +113,7 @@ class DataDirectory:
     def adopt(self, topic: str, partition: int, log: Log) -> None:
         """It belongs to the owner's thread from now on, and its appends are synced."""
         log.on_failure = self._failed
+        log.room = self.room
         self.committer.add(log)
         self.logs[topic, partition] = log
         if log.report.needed_work:
@@ -120,10 +123,15 @@ class DataDirectory:
         self.failures[doing if doing in OPERATIONS else OTHER] += 1
 
     def free_bytes(self) -> int:
-        return self._disk.free_bytes()
+        return self.disk.free_bytes()
+
+    def look_at_room(self, reserve_bytes: int) -> str:
+        """Why appends are refused; empty: they are not. OSError: the disk does not tell."""
+        self.room.look(self.disk.free_bytes(), reserve_bytes)
+        return self.room.refusal
 
     def total_bytes(self) -> int:
-        return self._disk.total_bytes()
+        return self.disk.total_bytes()
 
     def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
         """Take logs out of service. Returns what removes their files, which any thread may do; LogPoisoned if that
@@ -148,11 +156,11 @@ class DataDirectory:
         parent = f"{LOGS_NAME}/{topic}"
         targets = {_log_path(topic, number): f"{DELETED_NAME}/{topic}-{number}" for number in partitions}
         try:
-            self._disk.make_directory(DELETED_NAME)
+            self.disk.make_directory(DELETED_NAME)
             for path, target in targets.items():
                 self._remove_tree(target)
-                if self._disk.exists(path):  # else a crash came right behind the rename
-                    self._disk.rename(path, target)
+                if self.disk.exists(path):  # else a crash came right behind the rename
+                    self.disk.rename(path, target)
         except OSError as error:
             raise LogPoisoned(f"{parent} cannot be deleted: {error}") from error
         try:
@@ -161,39 +169,39 @@ class DataDirectory:
             raise LogPoisoned(f"{parent} may come back after a crash: {error}") from error
 
     def _finish_deletion(self, parent: str, targets: Iterable[str]) -> None:
-        if not self._disk.exists(parent):
+        if not self.disk.exists(parent):
             return
-        self._disk.sync_directory(parent)
-        self._disk.sync_directory(DELETED_NAME)
+        self.disk.sync_directory(parent)
+        self.disk.sync_directory(DELETED_NAME)
         for target in targets:
             self._remove_tree(target)
-        if not self._disk.list(parent):
-            self._disk.remove(parent)
-            self._disk.sync_directory(LOGS_NAME)
+        if not self.disk.list(parent):
+            self.disk.remove(parent)
+            self.disk.sync_directory(LOGS_NAME)
 
     def _sweep_deleted(self) -> None:
-        for name in self._disk.list(DELETED_NAME):
+        for name in self.disk.list(DELETED_NAME):
             self._remove_tree(f"{DELETED_NAME}/{name}")
 
     def _rename_old_ledgers(self) -> None:
         """Ledgers were once called `__metadata`, `__groups` and so on; topics may have such names now. The metadata is
         renamed last: until then a start after a crash goes on with the others."""
-        names = self._disk.list(LOGS_NAME)
-        is_old = any(one.startswith(METADATA_SNAPSHOT) for one in self._disk.list(f"{LOGS_NAME}/{OLD_METADATA}/0"))
+        names = self.disk.list(LOGS_NAME)
+        is_old = any(one.startswith(METADATA_SNAPSHOT) for one in self.disk.list(f"{LOGS_NAME}/{OLD_METADATA}/0"))
         if not is_old or f"{LEDGER_PREFIX}metadata" in names:  # a topic of that name has no such snapshot
             return
         for name in sorted((one for one in names if one.startswith(OLD_PREFIX)), key=OLD_METADATA.__eq__):
             new = LEDGER_PREFIX + name.removeprefix(OLD_PREFIX)
             events.info("ledger renamed", old=name, new=new)
-            self._disk.rename(f"{LOGS_NAME}/{name}", f"{LOGS_NAME}/{new}")
-        self._disk.sync_directory(LOGS_NAME)
+            self.disk.rename(f"{LOGS_NAME}/{name}", f"{LOGS_NAME}/{new}")
+        self.disk.sync_directory(LOGS_NAME)
 
     def _remove_tree(self, path: str) -> None:
         with suppress(NotADirectoryError):
-            for name in self._disk.list(path):
+            for name in self.disk.list(path):
                 self._remove_tree(f"{path}/{name}")
-        if self._disk.exists(path):
-            self._disk.remove(path)
+        if self.disk.exists(path):
+            self.disk.remove(path)
 
     def maintain(self, now_ms: int) -> None:
         """To be called now and then: what retention says goes. A log that fails takes only itself out of service."""

@@ -12,7 +12,8 @@ from goqueue.storage.creation import create
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.pending_sync import PendingSync
-from goqueue.storage.recovery import Recovered, RecoveryReport, recover
+from goqueue.storage.recovery import Recovered, RecoveryReport, recover, tell_damage
+from goqueue.storage.room import DiskRoom
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import Slice
 from goqueue.storage.segments import SegmentList
@@ -52,6 +53,8 @@ class Log:
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
         self.on_failure: Callable[[str], None] = lambda doing: None
         """Called with what it was about to do when it was taken out of service."""
+        self.room = DiskRoom()
+        """Told when an append finds no room; one for all logs of a disk."""
         self._dirty = False
         self._failure: GoQueueError | None = None
         self._epoch = self.state.epochs.latest
@@ -87,7 +90,7 @@ class Log:
         except OSError as error:
             raise LogPoisoned(f"{directory} cannot be opened: {error}") from error
         for damage in recovered.report.damage:
-            log._log_damage(damage)
+            tell_damage(directory, damage)
         return log
 
     # -- facts
@@ -171,6 +174,7 @@ class Log:
             segment.reserve(segment.size + more_bytes, self.options.segment_bytes, self._room_bytes)
         except OSError as error:
             raise self._no_room_or_poison("append", error) from error
+        self.room.grant(self._room_bytes)
 
     def _room_bytes(self) -> int:
         return self.disk.free_bytes() - self.options.disk_reserve_bytes
@@ -214,7 +218,7 @@ class Log:
 
     def _no_room_or_poison(self, doing: str, error: OSError) -> GoQueueError:
         if error.errno in NO_ROOM:
-            return DiskFull(f"{self.directory}: no room to {doing}: {error.strerror}")
+            return self.room.refuse(f"{self.directory}: no room to {doing}: {error.strerror}", self._room_bytes)
         return self.poison(doing, error)
 
     # -- durability
@@ -305,18 +309,7 @@ class Log:
 
     def _report_damage(self, damage: Damage) -> None:
         self.damaged_batches += 1
-        self._log_damage(damage)
-
-    def _log_damage(self, damage: Damage) -> None:
-        events.error(
-            "damaged batch",
-            log=self.directory,
-            offset=damage.first_offset,
-            next_offset=damage.next_offset,
-            position=damage.position,
-            bytes=damage.end - damage.position,
-            reason=damage.reason,
-        )
+        tell_damage(self.directory, damage)
 
     # -- shortening
 

@@ -11,15 +11,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goqueue.model.errors import DamagedFile
+from goqueue.model.ranges import Range
 from goqueue.records.log_files import STATE_NAME, base_offset_of
 from goqueue.records.walk import Damage, Expected, claimed_frame, ends_in_zeros, is_zero, lost_a_sector
 from goqueue.storage import index_files, swap
 from goqueue.storage.disk import Disk
+from goqueue.storage.evidence import known_end
 from goqueue.storage.options import LogOptions
 from goqueue.storage.segment import Segment
 from goqueue.storage.state import LogState
+from goqueue.telemetry.logs import get_logger
 
 COPY_BYTES = 1024 * 1024
+
+events = get_logger("storage")
 
 
 @dataclass(slots=True)
@@ -30,11 +35,21 @@ class RecoveryReport:
     scanned_bytes: int = 0
     truncated_bytes: int = 0
     damage: list[Damage] = field(default_factory=list)
+    missing: list[Range] = field(default_factory=list)
+    """First and last offset of what was here once and is not any more."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def needed_work(self) -> bool:
-        return bool(self.scanned_bytes or self.truncated_bytes or self.damage or self.notes)
+        return bool(self.scanned_bytes or self.truncated_bytes or self.damage or self.missing or self.notes)
+
+    @property
+    def missing_offsets(self) -> int:
+        return sum(last + 1 - first for first, last in self.missing)
+
+    def miss(self, first: int, end: int) -> None:
+        if first < end:
+            self.missing.append((first, end - 1))
 
 
 @dataclass(slots=True)
@@ -45,6 +60,18 @@ class Recovered:
     report: RecoveryReport
 
 
+def tell_damage(log: str, damage: Damage) -> None:
+    events.error(
+        "damaged batch",
+        log=log,
+        offset=damage.first_offset,
+        next_offset=damage.next_offset,
+        position=damage.position,
+        bytes=damage.end - damage.position,
+        reason=damage.reason,
+    )
+
+
 def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Recovered:
     report = RecoveryReport(directory)
     if swap.finish_interrupted(disk, directory):
@@ -52,11 +79,14 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
     saved = _load_state(disk, directory, report)
     state = saved or LogState()
     segments = _load_segments(disk, directory, options, saved, report, now_ms)
-    good_to = max([state.compacted_to, *(segment.next_offset for segment in segments if segment.saved_size)])
+    reached = known_end(disk, directory, disk.list(directory))
+    good_to = max([state.compacted_to, reached, *(segment.next_offset for segment in segments if segment.saved_size)])
+    if saved is not None and segments:
+        report.miss(state.start_offset, segments[0].base_offset)
     for number, segment in enumerate(segments):
         if segment.saved_size != segment.allocated:
             _scan(segments, number, good_to, report)
-        if not _joins_next(segments, number, good_to):
+        if not _joins_next(segments, number, good_to, report):
             _put_aside(segments, number + 1, report)
         _cut_off(segment, report)
         if number + 1 == len(segments):
@@ -68,6 +98,7 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
         segments = []
     if saved is None:
         _learn_state(state, segments)
+    _go_on_behind(disk, directory, options, now_ms, (state, segments), reached, report)
     changed = bool(segments) and state.epochs.truncate(segments[-1].next_offset + 1)
     return Recovered(state, changed or saved is None, segments, report)
 
@@ -126,7 +157,7 @@ def _scan(segments: list[Segment], number: int, good_to: int, report: RecoveryRe
     report.scanned_bytes += segment.allocated - start
     stopped_at = segment.scan(is_rot)
     if is_last and stopped_at is not None:
-        _keep_rotten_end(segment, stopped_at)
+        keep_rotten_end(segment, stopped_at)
     for position, damage in segment.damage.items():
         if damage.end == segment.allocated and not is_last:  # rot up to the end: nothing is left to cut off
             segment.size = segment.allocated
@@ -137,7 +168,7 @@ def _scan(segments: list[Segment], number: int, good_to: int, report: RecoveryRe
     _write_back(segment, start)
 
 
-def _keep_rotten_end(segment: Segment, damage: Damage) -> None:
+def keep_rotten_end(segment: Segment, damage: Damage) -> None:
     """The last batch of the log is damaged. If all of it was written, it was not torn: it may have been acknowledged,
     so its offsets are not given to others."""
     data = segment.view(damage.position, segment.allocated - damage.position)
@@ -182,7 +213,7 @@ def _free_name(segment: Segment) -> str:
     return f"{segment.path}.quarantine-{number}"
 
 
-def _joins_next(segments: list[Segment], number: int, good_to: int) -> bool:
+def _joins_next(segments: list[Segment], number: int, good_to: int, report: RecoveryReport) -> bool:
     """Does the next segment go on where this one ends? If it is known to, but for a gap, the gap is bridged."""
     segment = segments[number]
     if number + 1 == len(segments) or segments[number + 1].base_offset == segment.next_offset:
@@ -190,10 +221,39 @@ def _joins_next(segments: list[Segment], number: int, good_to: int) -> bool:
     next_base = segments[number + 1].base_offset
     if next_base < segment.next_offset or next_base > good_to:
         return False
+    if not segment.expected.has_gaps or segment.saved_size:  # where there are gaps, only an index knows the end
+        report.miss(segment.next_offset, next_base)
     if not segment.expected.has_gaps:
         segment.note_damage(Damage(segment.size, segment.size, segment.next_offset, next_base, "the end is missing"))
     segment.next_offset = next_base
     return True
+
+
+def _go_on_behind(
+    disk: Disk,
+    directory: str,
+    options: LogOptions,
+    now_ms: int,
+    found: tuple[LogState, list[Segment]],
+    reached: int,
+    report: RecoveryReport,
+) -> None:
+    """The log once reached further than its segments do: their files are gone or were cut. What comes next begins
+    behind that, since offsets must not be given twice: readers and snapshots would take the new for the old."""
+    state, segments = found
+    end = segments[-1].next_offset if segments else state.start_offset
+    if end >= reached:
+        return
+    report.miss(end, reached)
+    if segments:
+        last = segments[-1]
+        last.note_damage(Damage(last.size, last.size, last.next_offset, reached, "the end is missing"))
+        last.next_offset = reached
+        last.sealed = True
+    else:
+        disk.make_directory(directory)
+    expected = Expected(state.epochs)
+    segments.append(Segment.create(disk, directory, reached, expected, options.index_interval_bytes, now_ms))
 
 
 def _put_aside(segments: list[Segment], first: int, report: RecoveryReport) -> None:

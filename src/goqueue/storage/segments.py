@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from goqueue.records.epochs import EpochHistory
 from goqueue.records.walk import Damage, Expected
@@ -89,6 +89,7 @@ class SegmentList:
     def restart(self, start_offset: int, epochs: EpochHistory) -> None:
         """Nothing is left: go on with an empty segment at `start_offset`."""
         created_ms = self.active.created_ms
+        self._forget_indexes(self._segments)
         for segment in reversed(self._segments):
             self._forget(segment)
         self._segments[:] = [self._create(start_offset, epochs, created_ms)]
@@ -96,10 +97,17 @@ class SegmentList:
 
     def cut(self, end_offset: int) -> None:
         """Drop everything from `end_offset` on, newest first, so that a crash in between leaves a log all the same."""
+        self._forget_indexes([one for one in self._segments if one.base_offset >= end_offset])
         while len(self._segments) > 1 and self.active.base_offset >= end_offset:
             self._forget(self._segments.pop())
             self._disk.sync_directory(self._directory)
         self._segments[-1] = self._shortened(self.active, end_offset)
+
+    def _forget_indexes(self, segments: Iterable[Segment]) -> None:
+        """Durably, before the data: an index that is left alone says that its segment was lost."""
+        for segment in segments:
+            index_files.remove(self._disk, segment.stem)
+        self._disk.sync_directory(self._directory)
 
     def _shortened(self, old: Segment, end_offset: int) -> Segment:
         """By a copy: the old file may still be on its way to a reader, who must never see it shrink."""

@@ -148,6 +148,9 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             await b.advance("1s")
             watch.stop()
             b.broker.topics.replica("orders", 1).log.damaged_batches += 1
+            b.broker.topics.replica("orders", 1).log.report.miss(0, 1)
+            replicas.made_anew.append("orders/1")
+            replicas.directory.room.refused_appends += 1
             b.broker.health._coordinators[0]._ledger.skipped_facts += 1
             b.broker.health._coordinators[0].faults += 1
             before = {name: number async for name, number in _sums(http)}

@@ -139,6 +139,14 @@ METRICS = (
         "Bytes by which compaction made logs smaller.",
     ),
     Metric("goqueue_storage_damaged_batches_total", COUNTER, BY_TOPIC, "Batches found damaged and left out."),
+    Metric(
+        "goqueue_storage_missing_offsets_total",
+        COUNTER,
+        BY_TOPIC,
+        "Offsets that a log once had and that were not there when it was opened.",
+    ),
+    Metric("goqueue_storage_logs_made_anew", GAUGE, (), "Logs whose files were gone at the start of the node."),
+    Metric("goqueue_storage_appends_refused_total", COUNTER, (), "Appends that found no room on the disk."),
     Metric("goqueue_storage_fsync_latency_seconds", HISTOGRAM, (), "Time of a sync of one log."),
     Metric("goqueue_storage_fsync_errors_total", COUNTER, (), "Syncs that failed; each takes a log out of service."),
     Metric(

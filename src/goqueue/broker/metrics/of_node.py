@@ -49,6 +49,8 @@ def _read_disk(page: Page, sources: Sources) -> None:
     page.add("goqueue_storage_fsync_errors_total", (), directory.failures["sync"])
     for operation, failures in directory.failures.items():
         page.add("goqueue_storage_write_errors_total", (operation,), failures)
+    page.add("goqueue_storage_logs_made_anew", (), len(sources.replicas.made_anew))
+    page.add("goqueue_storage_appends_refused_total", (), directory.room.refused_appends)
     page.add("goqueue_storage_disk_reserve_bytes", (), sources.replicas.disk_reserve_bytes)
     with suppress(OSError):  # then it is not told, rather than told wrongly
         page.add("goqueue_storage_disk_free_bytes", (), directory.free_bytes())

@@ -1,4 +1,4 @@
-"""Commands that run here, or are about this program: serve, config, doctor, version, completion, reference."""
+"""Commands that run here, or are about this program: serve, config, doctor, repair, version, completion, reference."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
 from goqueue.cli.values import server_url
@@ -78,7 +78,7 @@ CONFIG = (
 LAST = (
     Command(
         "doctor",
-        "check the data directory, limits, disk and clock, and say what to fix",
+        "check the data directory and its logs, limits, disk and clock, and say what to fix",
         "doctor.doctor",
         (
             flag(
@@ -88,8 +88,27 @@ LAST = (
                 help="data directory of a node on this machine (default data)",
             ),
         ),
-        about="Ends with 1 if something has to be fixed. A node that does not answer is only a warning.",
+        about=(
+            "Ends with 1 if something has to be fixed. A node that does not answer is only a warning. Where no node"
+            " runs on the data directory, its logs are looked at too: whether anything is missing or damaged."
+        ),
         examples=("goqueue doctor --data-dir /var/lib/goqueue",),
+    ),
+    Command(
+        "repair",
+        "bring back a node that does not start because its metadata is damaged",
+        "repair.repair",
+        (
+            flag("--data-dir", metavar="PATH", default="data", help="data directory of the node (default data)"),
+            flag("--dry-run", help="only tell what would be done"),
+        ),
+        about=(
+            "The metadata, which tells what topics there are, is put together from its snapshots, from what is left of"
+            " its log, and from the logs of the topics. Nothing is deleted: what was there is copied to the folder"
+            " damaged. Restoring a backup is better, where there is one."
+        ),
+        examples=("goqueue repair --data-dir /var/lib/goqueue --dry-run",),
+        is_remote=False,
     ),
     Command(
         "version",

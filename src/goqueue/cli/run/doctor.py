@@ -15,7 +15,7 @@ from goqueue.cli.bench.filesystem import IN_MEMORY, filesystem_of
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED
 from goqueue.cli.output import Column, size
-from goqueue.client import ClientError
+from goqueue.client import ClientError, HttpRefused
 from goqueue.model.moments import parse_absolute_ms
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -30,6 +30,7 @@ CLOCK_MS_GOOD = 1000
 CLOCK_MS_MIN = 1_767_225_600_000
 """2026: no clock is right that says less."""
 UNSYNCHRONISED = 5
+FAULTS_SHOWN_MAX = 10
 TIMEX_BYTES = 1024
 
 
@@ -43,6 +44,7 @@ class Finding(NamedTuple):
 async def doctor(call: Call) -> int:
     directory = Path(call.given.data_dir)
     findings = [*look_at_directory(directory), *look_at_disk(_nearest(directory)), look_at_limits(), look_at_clock()]
+    findings += look_at_logs(directory)
     findings += await _ask(call)
     columns = (
         Column("CHECK", lambda each: each["check"]),
@@ -85,6 +87,27 @@ def look_at_directory(directory: Path) -> Iterator[Finding]:
     else:
         yield Finding(check, OK, f"{directory} can be read and written")
     yield Finding("in use", OK, "a node runs on it" if _is_locked(directory / "lock") else "no node runs on it")
+
+
+def look_at_logs(directory: Path) -> Iterator[Finding]:
+    """Of a node that does not run: one that does tells by its health, and changes its files meanwhile."""
+    if not (directory / "logs").is_dir() or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        return
+    if _is_locked(directory / "lock"):
+        return
+
+    from goqueue.node.offline import look_at_logs as look
+
+    looked = look(directory)
+    if looked.metadata:
+        advice = f"restore a backup, or see: goqueue repair --data-dir {directory} --dry-run"
+        yield Finding("metadata", FAIL, looked.metadata, advice)
+    for fault in looked.faults[:FAULTS_SHOWN_MAX]:
+        yield Finding("logs", WARN, f"{fault.log}: {fault.words}", "restore them from a backup, if they are needed")
+    if len(looked.faults) > FAULTS_SHOWN_MAX:
+        yield Finding("logs", WARN, f"and {len(looked.faults) - FAULTS_SHOWN_MAX} more logs")
+    if not looked.faults and not looked.metadata:
+        yield Finding("logs", OK, f"{looked.logs} logs, nothing is missing")
 
 
 def _is_locked(file: Path) -> bool:
@@ -168,12 +191,16 @@ async def _ask(call: Call) -> list[Finding]:
         before_ms = time.time_ns() // 1_000_000
         probe = await call.admin.is_ready()
         after_ms = time.time_ns() // 1_000_000
+    except HttpRefused as error:
+        return [Finding("server", FAIL, f"{server} is not ready: {error}", "GET /readyz?verbose=true tells each check")]
     except ClientError as error:
         advice = "start one with goqueue serve, or say where it is with --server"
         return [Finding("server", WARN, f"{server}: {error}", advice)]
     told_ms = parse_absolute_ms(probe.timestamp) or 0
     apart_ms = max(before_ms - told_ms, told_ms - after_ms, 0)
-    found = [Finding("server", OK if probe.status == "pass" else FAIL, f"{server} answers, up for {probe.uptime}")]
+    state = {"pass": OK, "warn": WARN}.get(probe.status, FAIL)
+    why = f"; {probe.message}" if isinstance(probe.message, str) else ""
+    found = [Finding("server", state, f"{server} answers, up for {probe.uptime}{why}")]
     if apart_ms > CLOCK_MS_GOOD:
         advice = "keep both clocks right with chrony or ntpd"
         found.append(Finding("server clock", WARN, f"{apart_ms / 1000:.1f} s apart from the one here", advice))

@@ -81,6 +81,12 @@ def _produce() -> ModuleType:
     return produce
 
 
+def _repair() -> ModuleType:
+    from goqueue.cli.run import repair
+
+    return repair
+
+
 def _replay() -> ModuleType:
     from goqueue.cli.run import replay
 
@@ -141,6 +147,7 @@ _LOADERS: dict[str, Callable[[], ModuleType]] = {
     "pages": _pages,
     "pipeline": _pipeline,
     "produce": _produce,
+    "repair": _repair,
     "replay": _replay,
     "schedules": _schedules,
     "schemas": _schemas,

@@ -1,0 +1,63 @@
+"""A data directory on which no node runs: looked at, and repaired."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from goqueue.model.errors import GoQueueError
+from goqueue.model.names import LEDGER_PREFIX, is_topic_name
+from goqueue.node.metadata_check import metadata_fault
+from goqueue.node.repair import Repair, repair
+from goqueue.records.log_files import LOGS_NAME
+from goqueue.storage.inspection import inspect
+from goqueue.storage.real_disk import RealDisk
+
+__all__ = ["Fault", "Repair", "look_at_logs", "repair_directory"]
+
+
+class Fault(NamedTuple):
+    log: str
+    words: str
+
+
+class Looked(NamedTuple):
+    logs: int
+    metadata: str
+    """What keeps the node from starting; empty: nothing."""
+    faults: list[Fault]
+
+
+def look_at_logs(directory: Path) -> Looked:
+    """Changes nothing, and takes no lock."""
+    disk = RealDisk(directory)
+    logs = 0
+    faults: list[Fault] = []
+    for name in _logs(disk):
+        logs += 1
+        try:
+            found = inspect(disk, f"{LOGS_NAME}/{name}")
+        except (OSError, GoQueueError) as error:
+            faults.append(Fault(name, f"cannot be read: {error}"))
+            continue
+        if not found.is_whole:
+            faults.append(Fault(name, found.words()))
+    try:
+        metadata = metadata_fault(disk)
+    except (OSError, GoQueueError) as error:
+        metadata = f"the metadata cannot be read: {error}"
+    return Looked(logs, metadata, faults)
+
+
+def _logs(disk: RealDisk) -> Iterator[str]:
+    for topic in disk.list(LOGS_NAME):
+        if is_topic_name(topic.removeprefix(LEDGER_PREFIX)):
+            try:
+                numbers = disk.list(f"{LOGS_NAME}/{topic}")
+            except NotADirectoryError:
+                continue
+            yield from (f"{topic}/{number}" for number in numbers if number.isascii() and number.isdigit())
+
+
+def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
+    """DataDirectoryLocked: a node runs on it."""
+    return repair(RealDisk(directory), now_ms, is_dry_run=is_dry_run)
