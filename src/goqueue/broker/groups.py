@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from zlib import crc32
 
 from goqueue.broker.rebalances import Rebalances
@@ -24,6 +24,7 @@ from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
 RETRY_MS = 1000
+_NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
 __all__ = ["Groups", "commands", "consumer_commands", "group_hash", "new_member_id", "share_commands"]
@@ -61,13 +62,17 @@ class Groups:
             self._watchers.pop(group_id, None)
 
     def _applied(self, coordinator: Coordinator, facts: Iterable[Fact]) -> None:
-        facts = list(facts)
-        self._rebalances.see(facts, coordinator.command, is_new=coordinator.is_loaded)
+        others = []
+        is_loaded, committed = coordinator.is_loaded, self._meters.committed
         for fact in facts:
-            if isinstance(fact, OffsetCommitted):
-                if coordinator.is_loaded:
-                    self._meters.committed(fact.topic, fact.group_id)
-                continue
+            if type(fact) is not OffsetCommitted:
+                others.append(fact)
+            elif is_loaded:
+                committed(fact.topic, fact.group_id)
+        if not others:
+            return  # as for most commands by far: somebody commits
+        self._rebalances.see(others, coordinator.command, is_new=is_loaded)
+        for fact in others:
             if isinstance(fact, consumer_commands.ConsumerMemberGone):
                 self._clock.call_soon(lambda fact=fact: self._tell_gone(fact))  # type: ignore[misc]
             elif not isinstance(fact, _CHANGES_GROUP):
@@ -104,20 +109,18 @@ class Groups:
 
     def submit(self, command: HasGroup, on_reply: OnReply) -> None:
         """Commands of the groups machine."""
-        refused = self._refused_by_queue(command)
-        if refused is not None:
-            on_reply(refused)
-            return
-        if isinstance(command, commands.CommitOffsets):
+        group_id = command.group_id
+        coordinator = self._of(group_id)
+        machine = coordinator.machine
+        assert isinstance(machine, GroupsMachine)
+        if machine.kind_of(group_id) is None:  # else the machine knows better
+            refused = machine.refused_by_queue(command)
+            if refused is not None and self.is_queue(group_id):
+                on_reply(refused)
+                return
+        if type(command) is commands.CommitOffsets:
             on_reply = self._measured_commit(command, on_reply)
-        self._of(command.group_id).submit(command, on_reply)
-
-    def _refused_by_queue(self, command: HasGroup) -> Any:
-        machine = self._machine_of(command.group_id)
-        if machine.kind_of(command.group_id) is not None:
-            return None  # the machine knows better
-        refused = machine.refused_by_queue(command)
-        return refused if refused is not None and self.is_queue(command.group_id) else None
+        coordinator.submit(command, on_reply)
 
     def kind_of(self, group_id: str) -> str | None:
         """As Kafka calls it; None: there is no such group."""
@@ -134,16 +137,19 @@ class Groups:
         return machine
 
     def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
-        started_s = self._clock.monotonic_s()
+        monotonic_s = self._clock.monotonic_s
+        started_s = monotonic_s()
 
         def replied(reply: Any) -> None:
             codes = [code_of(reply)] * len(command.offsets) if isinstance(reply, GoQueueError) else reply.codes
-            if Code.NONE in codes:
-                self._meters.commits_took(command.group_id, self._clock.monotonic_s() - started_s)
-            for each, code in zip(command.offsets, codes, strict=True):
-                if code is not Code.NONE:
-                    topic = each.topic if each.topic in self._topics else NO_TOPIC
-                    self._meters.commit_refused(topic, command.group_id, code.name)
+            taken = codes.count(_NONE)
+            if taken:
+                self._meters.commits_took(command.group_id, monotonic_s() - started_s)
+            if taken != len(codes):
+                for each, code in zip(command.offsets, codes, strict=True):
+                    if code is not _NONE:
+                        topic = each.topic if each.topic in self._topics else NO_TOPIC
+                        self._meters.commit_refused(topic, command.group_id, code.name)
             on_reply(reply)
 
         return replied
@@ -201,7 +207,7 @@ class Groups:
         return group_hash(group_id) % len(self._coordinators)
 
     def _of(self, group_id: str) -> Coordinator:
-        return self._coordinators[self.partition_of(group_id)]
+        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
 
 
 def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:

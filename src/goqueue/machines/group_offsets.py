@@ -4,7 +4,7 @@ Who may commit is decided by the group; here it is decided what may be committed
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from goqueue.machines.group_commands import (
     CommitTransactionOffsets,
@@ -22,6 +22,7 @@ from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
+_NONE: Final = Code.NONE  # looking up enum members costs
 OFFSET = "offset"
 PENDING = "pending"
 
@@ -89,20 +90,20 @@ class GroupOffsets:
 
     # State
 
-    def apply(self, fact: Any) -> None:
-        match fact:
-            case OffsetCommitted():
-                place = TopicPartition(fact.topic, fact.partition)
-                self._committed.setdefault(fact.group_id, {})[place] = fact
-                self._order = max(self._order, fact.order)
-            case OffsetPending():
-                place = TopicPartition(fact.commit.topic, fact.commit.partition)
-                places = self._pending.setdefault(fact.commit.group_id, {})
-                places.setdefault(place, {})[fact.producer_id] = fact
-                self._pending_of.setdefault(fact.producer_id, {})[fact.key()] = fact
-                self._order = max(self._order, fact.commit.order)
-            case _:
-                raise TypeError(f"no fact about offsets: {fact!r}")
+    def commit(self, fact: OffsetCommitted) -> None:
+        places = self._committed.get(fact.group_id)
+        if places is None:
+            places = self._committed[fact.group_id] = {}
+        places[TopicPartition(fact.topic, fact.partition)] = fact
+        if fact.order > self._order:
+            self._order = fact.order
+
+    def pend(self, fact: OffsetPending) -> None:
+        place = TopicPartition(fact.commit.topic, fact.commit.partition)
+        places = self._pending.setdefault(fact.commit.group_id, {})
+        places.setdefault(place, {})[fact.producer_id] = fact
+        self._pending_of.setdefault(fact.producer_id, {})[fact.key()] = fact
+        self._order = max(self._order, fact.commit.order)
 
     def forget(self, key: bytes) -> None:
         """Also of what is not there: a ledger may keep a tombstone longer than what it covers."""
@@ -144,30 +145,31 @@ class GroupOffsets:
         self, group_id: str, offsets: tuple[OffsetToCommit, ...], now_ms: int
     ) -> tuple[list[OffsetCommitted], tuple[Code, ...]]:
         """What may be committed of these, and a code for each."""
-        codes = tuple(self._refusal(wanted) for wanted in offsets)
-        accepted = [wanted for wanted, code in zip(offsets, codes) if code is Code.NONE]
-        facts = [
-            OffsetCommitted(
-                group_id=group_id,
-                topic=wanted.topic,
-                partition=wanted.partition,
-                offset=wanted.offset,
-                leader_epoch=wanted.leader_epoch,
-                metadata=wanted.metadata,
-                topic_id=wanted.topic_id,
-                committed_at_ms=now_ms,
-                order=order,
-            )
-            for order, wanted in enumerate(accepted, self._order + 1)
-        ]
-        return facts, codes
-
-    def _refusal(self, wanted: OffsetToCommit) -> Code:
-        if not wanted.exists:
-            return Code.UNKNOWN_TOPIC_OR_PARTITION
-        if len(wanted.metadata) > self._options.metadata_chars_max:
-            return Code.OFFSET_METADATA_TOO_LARGE
-        return Code.NONE
+        facts: list[OffsetCommitted] = []
+        codes: list[Code] = []
+        order, metadata_chars_max = self._order, self._options.metadata_chars_max
+        for wanted in offsets:
+            if not wanted.exists:
+                codes.append(Code.UNKNOWN_TOPIC_OR_PARTITION)
+            elif len(wanted.metadata) > metadata_chars_max:
+                codes.append(Code.OFFSET_METADATA_TOO_LARGE)
+            else:
+                codes.append(_NONE)
+                order += 1
+                facts.append(
+                    OffsetCommitted(
+                        group_id,
+                        wanted.topic,
+                        wanted.partition,
+                        wanted.offset,
+                        wanted.leader_epoch,
+                        wanted.metadata,
+                        wanted.topic_id,
+                        now_ms,
+                        order,
+                    )
+                )
+        return facts, tuple(codes)
 
     # Transactions
 

@@ -98,21 +98,22 @@ class Groups:
     # The machine
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        handler = self._handlers.get(type(command))
+        if handler is not None:
+            facts, reply = handler(command, now_ms)
+            return Outcome(facts, [(ticket, reply)])
         kind = self._kind_of_command.get(type(command))
         if kind is not None:
             return self._decide_in_group(kind, command, ticket, now_ms)
-        if isinstance(command, Tick):
-            return self._tick(now_ms)
-        if type(command) in self._hearers:
-            return self._announce(command, ticket, now_ms)
-        facts, reply = self._handlers[type(command)](command, now_ms)
-        return Outcome(facts, [(ticket, reply)])
+        return self._tick(now_ms) if isinstance(command, Tick) else self._announce(command, ticket, now_ms)
 
     def apply(self, fact: Any) -> None:
-        if fact.is_tombstone:
+        if type(fact) is OffsetCommitted:  # most facts by far
+            self._offsets.commit(fact)
+        elif fact.is_tombstone:
             self.forget(fact.key())
-        elif isinstance(fact, OffsetCommitted | OffsetPending):
-            self._offsets.apply(fact)
+        elif isinstance(fact, OffsetPending):
+            self._offsets.pend(fact)
         elif isinstance(fact, TimePassed):
             self._next_expiry_ms = fact.next_expiry_ms
             self._deadlines.pass_until(fact.now_ms)
@@ -218,9 +219,10 @@ class Groups:
         return Outcome([*news, *facts] if facts else [], replies)
 
     def _announce(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        hearers = self._hearers[type(command)]
         outcome = Outcome([Announced(command)], [(ticket, CodeReply(Code.NONE))])
         for group in self._groups.values():
-            if group.kind in self._hearers[type(command)]:
+            if group.kind in hearers:
                 outcome.facts.extend(group.decide(command, 0, now_ms).facts)
         return outcome
 

@@ -44,9 +44,9 @@ class Head(NamedTuple):
 
 def assemble(head: Head, records: Octets) -> bytearray:
     """A whole batch round the uncompressed `records`. ValueError: a number does not fit its field."""
-    codec = Codec(head.attributes & CODEC_MASK)
+    codec = head.attributes & CODEC_MASK
     data = bytearray(HEADER_BYTES)
-    data += records if codec is Codec.NONE else compress(codec, records)
+    data += compress(Codec(codec), records) if codec else records
     try:
         HEADER.pack_into(
             data,

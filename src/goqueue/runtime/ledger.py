@@ -11,10 +11,9 @@ import msgspec
 
 from goqueue.machines.machine import Fact, Machine, apply_at, frozen_facts
 from goqueue.model.errors import GoQueueError
-from goqueue.records.batch import Batch, check_batch, split
-from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.batch import Batch, split
 from goqueue.records.decode import decode
-from goqueue.records.native import Headers
+from goqueue.records.plain import plain_batch
 from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside, at_once
 from goqueue.telemetry.logs import get_logger
@@ -33,7 +32,6 @@ READ_BYTES = 64 * 1024
 SKIPS_TOLD_MAX = 10
 """One by one, in the log; the others are only counted."""
 SKIP_CHARS_MAX = 200
-NO_HEADERS: Headers = []
 
 events = get_logger("runtime")
 
@@ -100,15 +98,15 @@ class Ledger:
         """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull or
         BatchTooLarge: nothing was decided.
         """
-        records: list[NewRecord] = []
+        records: list[tuple[bytes, bytes | None]] = []
         for fact in facts:
             if fact.is_tombstone:
-                records += [(now_ms, key, None, NO_HEADERS) for key in fact.stored_keys()]
+                records += [(key, None) for key in fact.stored_keys()]
             elif fact.durable:
-                records.append((now_ms, fact.key(), self._encoder.encode(fact), NO_HEADERS))
+                records.append((fact.key(), self._encoder.encode(fact)))
         if not records:
             return self._replica.end_offset
-        appended = self._replica.append(check_batch(memoryview(build_batch(records))), now_ms)
+        appended = self._replica.append(plain_batch(records, now_ms), now_ms)
         self._since_snapshot += len(records)
         return appended.base_offset
 

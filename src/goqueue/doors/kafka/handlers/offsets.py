@@ -23,7 +23,7 @@ def handle_offset_commit(request: Request) -> None:
     topics = _find_all(request, message.topics, by_id=request.version >= COMMIT_IDS_FROM)
     command = commands.CommitOffsets(
         message.group_id,
-        tuple(_offsets(request, message.topics, topics)),
+        _offsets(message.topics, topics),
         message.generation_id_or_member_epoch,
         message.member_id,
         message.group_instance_id,
@@ -34,10 +34,11 @@ def handle_offset_commit(request: Request) -> None:
         codes = _codes(reply, len(command.offsets))
         response = wire.OffsetCommitResponse()
         for topic, found in zip(message.topics, topics):
-            results = [
-                wire.OffsetCommitResponsePartition(one.partition_index, _known(next(codes), found, topic.topic_id))
-                for one in topic.partitions
-            ]
+            pairs = zip(topic.partitions, codes)
+            results = [wire.OffsetCommitResponsePartition(one.partition_index, code) for one, code in pairs]
+            if found is None and topic.topic_id != NO_UUID:
+                for one in results:
+                    one.error_code = Code.UNKNOWN_TOPIC_ID
             response.topics.append(wire.OffsetCommitResponseTopic(topic.name, topic.topic_id, results))
         request.answer(response)
 
@@ -51,7 +52,7 @@ def handle_txn_offset_commit(request: Request) -> None:
         message.group_id,
         message.producer_id,
         message.producer_epoch,
-        tuple(_offsets(request, message.topics, topics)),
+        _offsets(message.topics, topics),
         message.generation_id_or_member_epoch,
         message.member_id,
         message.group_instance_id,
@@ -93,21 +94,25 @@ def _find_all(request: Request, topics: Iterable[Any], *, by_id: bool) -> list[T
     return [image.by_id(topic.topic_id) if by_id else image.topics.get(topic.name) for topic in topics]
 
 
-def _offsets(
-    request: Request, topics: Iterable[Any], found: Iterable[Topic | None]
-) -> Iterable[commands.OffsetToCommit]:
+def _offsets(topics: Iterable[Any], found: Iterable[Topic | None]) -> tuple[commands.OffsetToCommit, ...]:
+    wanted: list[commands.OffsetToCommit] = []
     for topic, known in zip(topics, found):
-        name = known.name if known else topic.name
-        for one in topic.partitions:
-            yield commands.OffsetToCommit(
+        name, partitions, topic_id = (
+            (topic.name, 0, None) if known is None else (known.name, known.partitions, known.id)
+        )
+        wanted += [
+            commands.OffsetToCommit(
                 name,
                 one.partition_index,
                 one.committed_offset,
-                known is not None and request.broker.topics.find_replica(name, one.partition_index) is not None,
+                0 <= one.partition_index < partitions,
                 one.committed_leader_epoch,
                 one.committed_metadata or "",
-                known.id if known else None,
+                topic_id,
             )
+            for one in topic.partitions
+        ]
+    return tuple(wanted)
 
 
 def _codes(reply: Any, count: int) -> Any:
