@@ -49,5 +49,9 @@ class HeldKeys:
             if key is not None and held.get(hash_key(key), due_ms + 1) <= due_ms:
                 del held[hash_key(key)]
 
+    def forget(self) -> None:
+        """Times have changed, anywhere."""
+        self._due_ms.clear()
+
     def changed(self, place: tuple[str, int]) -> None:
         self._due_ms.pop(place, None)

@@ -51,7 +51,7 @@ class MemberPoll:
         self._group_id = request.who.group_id
         self._parked: Receiving | None = None
         self._has_changed = False
-        self._due_ms = members.clock.now_ms() + request.wait_ms
+        self._due_s = members.clock.monotonic_s() + request.wait_ms / 1000
         self._generation = 0
         self._revoking: tuple[TopicPartition, ...] | None = None
         """None: it has not looked yet."""
@@ -131,7 +131,7 @@ class MemberPoll:
             return
         if self.is_over:
             return
-        left_ms = self._due_ms - self._members.clock.now_ms()
+        left_ms = int((self._due_s - self._members.clock.monotonic_s()) * 1000)
         if self._has_changed and left_ms > 0:
             self._look_again()
             return
@@ -156,7 +156,7 @@ class MemberPoll:
     def _leased(self, found: list[LeasedPlace]) -> None:
         self._parked = None
         there = [each for each in found if not _is_gone(each.error)]
-        if there or self._members.clock.now_ms() >= self._due_ms:
+        if there or self._members.clock.monotonic_s() >= self._due_s:
             self._finish(Polled(self._generation, there, self._revoking or ()))
         elif found:  # the group has not heard yet that they are gone
             self._members.clock.call_after(PAUSE_MS, self._look_again)

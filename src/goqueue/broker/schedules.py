@@ -35,7 +35,7 @@ from goqueue.machines.delay_commands import (
     TakeProducer,
 )
 from goqueue.machines.delay_jobs import FiringJob
-from goqueue.machines.machine import Fact
+from goqueue.machines.machine import ClockSet, Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -44,7 +44,7 @@ from goqueue.records.batch import NO_PRODUCER, Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.records.portions import portions
-from goqueue.records.wishes import NOW, read_wishes, without_delay
+from goqueue.records.wishes import NO_WISHES, NOW, read_wishes, without_delay
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
@@ -69,6 +69,7 @@ CheckRecord = Callable[[str, TopicOptions, bytes | None, Sequence[tuple[str, byt
 class Delayed(NamedTuple):
     record: DecodedRecord
     due_ms: int
+    is_delay: bool
 
 
 class Found(NamedTuple):
@@ -130,15 +131,16 @@ class Schedules:
         holds = options.delay_order == HOLD_KEY
         found = []
         for record in records:
-            due_ms = read_wishes(record.headers, now_ms).deliver_at_ms if record.headers else NOW
+            wishes = read_wishes(record.headers, now_ms) if record.headers else NO_WISHES
+            due_ms, is_delay = wishes.deliver_at_ms, wishes.is_delay
             if record.offset in left_out:
                 continue
             if holds and record.key is not None:
                 due_ms = self._held_keys.due_ms(place, record.key, due_ms, now_ms)
                 if due_ms >= now_ms:
-                    found.append(Delayed(record, due_ms))
+                    found.append(Delayed(record, due_ms, is_delay or wishes.deliver_at_ms == NOW))
             elif due_ms > now_ms:
-                found.append(Delayed(record, due_ms))
+                found.append(Delayed(record, due_ms, is_delay))
         return found
 
     def find_missing(
@@ -155,7 +157,8 @@ class Schedules:
         there = {record.offset - shift for each in stored for portion in portions(each) for record in portion.records}
         records = open_published(batch, replica.options)
         lost = [each for each in records if each.offset not in there and each.offset not in left_out]
-        return [Delayed(each, max(now_ms, read_wishes(each.headers, now_ms).deliver_at_ms)) for each in lost]
+        wishes = [(each, read_wishes(each.headers, now_ms)) for each in lost]
+        return [Delayed(each, max(now_ms, wish.deliver_at_ms), wish.is_delay) for each, wish in wishes]
 
     def not_held(self, place: tuple[str, int]) -> None:
         """What `find` found was not stored after all."""
@@ -174,7 +177,9 @@ class Schedules:
         now_ms = self._clock.now_ms()
         ttl_ms = replica.options.message_ttl_ms
         schedules = tuple(
-            NewSchedule(one.record.offset + shift, one.due_ms, body_of(one.record, ttl_ms, now_ms).encode())
+            NewSchedule(
+                one.record.offset + shift, one.due_ms, body_of(one.record, ttl_ms, now_ms).encode(), one.is_delay
+            )
             for one in delayed
         )
         known = self._topics.image.topics.get(topic)
@@ -200,6 +205,8 @@ class Schedules:
     # -- firing
 
     def _applied(self, facts: Iterable[Fact]) -> None:
+        if isinstance(self._coordinator.command, ClockSet):
+            self._held_keys.forget()
         if self._coordinator.is_loaded:
             note_delay(self._journeys, facts, self._image, self._clock.now_ms())
         elif not self._follows:

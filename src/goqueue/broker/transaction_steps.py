@@ -51,6 +51,8 @@ class Placed(NamedTuple):
 class _Begun(NamedTuple):
     epoch: int
     at_ms: int
+    at_s: float
+    """The same by the monotonic clock, which counts for time-outs."""
 
 
 class TransactionSteps:
@@ -89,7 +91,7 @@ class TransactionSteps:
         begun = self._begun.get(known.producer_id)
         if begun is None or begun.epoch != known.epoch:
             return False
-        return self._clock.now_ms() < begun.at_ms + known.timeout_ms
+        return self._clock.monotonic_s() < begun.at_s + known.timeout_ms / 1000
 
     def is_open(self, known: TransactionChanged) -> bool:
         return known.state is State.ONGOING or self.is_begun(known)
@@ -152,7 +154,7 @@ class TransactionSteps:
             except GoQueueError as error:
                 on_begun(error)
                 return
-            self._begun[known.producer_id] = _Begun(known.epoch, self._clock.now_ms())
+            self._begun[known.producer_id] = _Begun(known.epoch, self._clock.now_ms(), self._clock.monotonic_s())
             on_begun(self.transaction_id(known))
 
         try:

@@ -111,7 +111,7 @@ class Transactions:
         if problem is not None:
             raise Refused(Code.INVALID_REGULAR_EXPRESSION, problem)
         matches = matcher(pattern)
-        found = self._machine.listing(self._clock.now_ms(), **filters)
+        found = self._machine.listing(self._coordinator.now_ms(), **filters)
         return [one for one in found if not pattern or matches(one.transactional_id)]
 
     def submit(self, command: Any, on_reply: OnReply) -> None:

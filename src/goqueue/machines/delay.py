@@ -35,6 +35,7 @@ from goqueue.machines.delay_decisions import DONE, DelayDecisions
 from goqueue.machines.delay_facts import (
     FORGOTTEN,
     Cancelled,
+    ClockFollowed,
     DelayProducer,
     Firing,
     JobFinished,
@@ -80,6 +81,7 @@ class Delays:
         self._decisions = DelayDecisions(state)
         self._appliers: dict[type[Fact], Callable[[Any], None]] = {
             Cancelled: self._cancelled,
+            ClockFollowed: state.follow_clock,
             DelayProducer: self._take_producer,
             Firing: state.fire,
             JobFinished: self._finished,
@@ -209,6 +211,8 @@ class Delays:
         pieces: list[Iterable[Fact]] = []
         if state.producer is not None:
             pieces.append([DelayProducer(*state.producer)])
+        if state.set_back_ms:
+            pieces.append([ClockFollowed(0, 0, state.set_back_ms)])
         for target in state.targets.values():
             # What was released before what waits for a later transaction of the same producer.
             unkept = [target.unkept_fact(target.unkept)] if target.unkept else []
@@ -221,6 +225,9 @@ class Delays:
         return pieces
 
     # Decisions
+
+    def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
+        return self._decisions.clock_set(by_ms, now_ms)
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
         decisions = self._decisions

@@ -29,6 +29,8 @@ class NewSchedule(NamedTuple):
     due_ms: int
     body: bytes
     """The record, as the broker will read it back; opaque here."""
+    is_delay: bool = False
+    """It waits for so long, and not for a time: it goes on to do so if the clock is set back."""
 
 
 class Schedule(msgspec.Struct, frozen=True):

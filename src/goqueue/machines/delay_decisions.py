@@ -22,6 +22,7 @@ from goqueue.machines.delay_facts import (
     TOPIC_ID_BYTES,
     UNKEPT,
     Cancelled,
+    ClockFollowed,
     DelayProducer,
     JobFinished,
     RecurringParked,
@@ -70,11 +71,11 @@ class DelayDecisions:
         epoch = command.epoch
         facts: list[Fact] = [Seen(now_ms)]
         found: set[int] = set()
-        for offset, due_ms, body in command.schedules:
+        for offset, due_ms, body, is_delay in command.schedules:
             if target is None or not target.knows(epoch, offset):
                 if abs(due_ms) > DUE_MS_MAX:
                     return [], ScheduleReply(Code.INVALID_REQUEST, f"{due_ms} is no time to deliver at")
-                facts.append(Scheduled(topic, topic_id, partition, offset, due_ms, body, *producer, epoch))
+                facts.append(Scheduled(topic, topic_id, partition, offset, due_ms, body, *producer, epoch, is_delay))
                 found.add(offset)
         if target is not None and not found.isdisjoint(target.unkept):
             left = target.unkept - found
@@ -160,6 +161,14 @@ class DelayDecisions:
                 break  # those behind it will mostly be needed too
             facts.append(Removed(target_key(RELEASE, target.key, released.producer_id)))
         return facts
+
+    def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
+        """A record that asked for a delay waits no longer than that because the clock was set back. One that asked for
+        a time waits for it, and what the clock has passed is due, whatever was asked for.
+        """
+        back_ms = self._state.set_back_ms
+        moved_ms = by_ms if by_ms < 0 else min(by_ms, back_ms)
+        return [Seen(now_ms), ClockFollowed(now_ms, moved_ms, back_ms - moved_ms)] if moved_ms else [Seen(now_ms)]
 
     def tick(self, now_ms: int) -> list[Fact]:
         state = self._state

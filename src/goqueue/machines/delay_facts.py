@@ -20,7 +20,7 @@ DOOMED_MAX = 10_000
 """Offsets in one fact."""
 
 SCHEDULE, JOB, TARGET, RELEASE, DOOM, UNKEPT = b"s", b"j", b"t", b"r", b"d", b"u"
-FORGOTTEN, RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED = b"f", b"c", b"n", b"x", b"p", b"k"
+FORGOTTEN, RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED, CLOCK = b"f", b"c", b"n", b"x", b"p", b"k", b"w"
 
 _OF_TARGET = Struct(f">c{TOPIC_ID_BYTES}siq")
 _OF_TOPIC = Struct(f">c{TOPIC_ID_BYTES}s")
@@ -98,6 +98,7 @@ class Scheduled(OfTarget, frozen=True, array_like=True):
     producer_id: int = NO_PRODUCER
     producer_epoch: int = -1
     epoch: int = NO_EPOCH
+    is_delay: bool = False
 
     def key(self) -> bytes:
         return _OF_TARGET.pack(SCHEDULE, self.topic_id, self.partition, self.offset)
@@ -178,6 +179,20 @@ class SchedulesDoomed(OfTarget, frozen=True, array_like=True):
         return target_key(DOOM, self.target, first[0] if first else -1)
 
 
+class ClockFollowed(Fact, frozen=True, array_like=True):
+    """The wall clock was set, and what was stored before and asked for a delay is due so much later, or earlier. One
+    for every step, since what comes after it is not concerned.
+    """
+
+    at_ms: int
+    by_ms: int
+    set_back_ms: int
+    """How far the clock was set back by now and not forward again: so far does a step forward only undo that."""
+
+    def key(self) -> bytes:
+        return number_key(CLOCK, self.at_ms)
+
+
 class TopicForgotten(Fact, frozen=True, array_like=True):
     """All of this topic is doomed."""
 
@@ -244,6 +259,7 @@ class SchedulesPacked(OfTarget, frozen=True, array_like=True):
     body_bytes: bytes
     producer_id: int = NO_PRODUCER
     producer_epoch: int = -1
+    is_delay: bytes = b""
 
     def key(self) -> bytes:
         return PACKED
@@ -281,6 +297,7 @@ class RecurringKept(Fact, frozen=True, array_like=True):
 
 
 DELAY_FACTS: tuple[type[Fact], ...] = (
+    ClockFollowed,
     DelayProducer,
     Firing,
     RecurringKept,

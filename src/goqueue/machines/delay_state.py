@@ -12,6 +12,7 @@ from goqueue.machines.delay_facts import (
     SCHEDULE,
     TARGET,
     UNKEPT,
+    ClockFollowed,
     Firing,
     Scheduled,
     SchedulesDoomed,
@@ -70,7 +71,7 @@ class DelayState:
         """Invariant: exactly the targets with tombstones still to be written."""
         self.forgotten: set[bytes] = set()
         self.producer: tuple[int, int] | None = None
-        self.seen_ms = 0
+        self.seen_ms = self.set_back_ms = 0
         self.waiting = self.firing = self.fired = self.cancelled = 0
         self._last_slot = NOWHERE
 
@@ -110,7 +111,7 @@ class DelayState:
         slot = target.index.find(offset) if offset <= target.up_to else NOWHERE
         was_waiting = False
         if slot == NOWHERE:
-            slot = slots.take(target.number, offset, fact.due_ms, len(fact.body))
+            slot = slots.take(target.number, offset, fact.due_ms, len(fact.body), fact.is_delay)
             target.index.add(offset, slot)
             target.learn(offset, fact.epoch)
             target.unkept.discard(offset)
@@ -119,6 +120,7 @@ class DelayState:
             self._detach(target, slot)
             slots.due_ms[slot] = fact.due_ms
             slots.body_bytes[slot] = len(fact.body)
+            slots.is_delay[slot] = fact.is_delay
         if fact.producer_id == NO_PRODUCER:
             self._start(target, slot)
         else:
@@ -136,7 +138,7 @@ class DelayState:
         target = self.target(fact.topic, fact.target)
         offsets = unpacked("q", fact.offsets)
         columns = unpacked("q", fact.due_ms), unpacked("q", fact.ledger_offsets), unpacked("I", fact.body_bytes)
-        slots = self.slots.take_many(target.number, offsets, *columns)
+        slots = self.slots.take_many(target.number, offsets, *columns, fact.is_delay)
         target.index.add_many(offsets, slots)
         target.learn(offsets[-1])
         if fact.producer_id == NO_PRODUCER:
@@ -242,6 +244,16 @@ class DelayState:
         target.released[fact.producer_id] = fact
 
     # Firing
+
+    def follow_clock(self, fact: ClockFollowed) -> None:
+        slots, wheel, self.set_back_ms = self.slots, self.wheel, fact.set_back_ms
+        delayed = [slot for slot, is_delay in enumerate(slots.is_delay) if is_delay and fact.by_ms]
+        timed = [slot for slot in delayed if slots.state[slot] == TIMED]
+        for slot in timed:
+            wheel.remove(slot)
+        for slot in delayed:  # of those that nobody has any more it does not matter
+            slots.due_ms[slot] += fact.by_ms
+        wheel.add_many(timed)
 
     def pass_time(self, fact: TimePassed) -> None:
         self.wheel.commit(fact.drained)
@@ -383,4 +395,6 @@ def _packed(
         meant = [slot for slot in some if slot != GONE and (state[slot] == WAITING) == is_waiting]
         if meant:
             offsets, due_ms, ledger_offsets, body_bytes = map(packed, slots.gather(meant))
-            yield SchedulesPacked(topic, *key, offsets, due_ms, ledger_offsets, body_bytes, producer_id, epoch)
+            is_delay = bytes(map(slots.is_delay.__getitem__, meant))
+            columns = offsets, due_ms, ledger_offsets, body_bytes
+            yield SchedulesPacked(topic, *key, *columns, producer_id, epoch, is_delay)

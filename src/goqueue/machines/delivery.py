@@ -33,7 +33,6 @@ from goqueue.machines.delivery_commands import (
     Settle,
     SettleBelow,
     SettleReply,
-    Span,
     Tally,
     Verdict,
 )
@@ -46,10 +45,18 @@ from goqueue.machines.delivery_facts import (
     OptionsStored,
     Progress,
 )
-from goqueue.machines.delivery_groups import decide_replay, decide_seek, forgotten, lost_end, restored, state_of
+from goqueue.machines.delivery_groups import (
+    decide_replay,
+    decide_seek,
+    forgotten,
+    lost_end,
+    restored,
+    shifted,
+    state_of,
+)
 from goqueue.machines.delivery_held import Held
 from goqueue.machines.delivery_leases import HeldLease
-from goqueue.machines.delivery_look import oldest_ready, record_look
+from goqueue.machines.delivery_look import oldest_ready, record_look, tiles
 from goqueue.machines.delivery_pick import decide_lease
 from goqueue.machines.delivery_place import Delivery
 from goqueue.machines.delivery_settle import Settling
@@ -110,6 +117,9 @@ class Deliveries:
         state = self._state
         times = [each for each in (state.leases.deadlines.earliest_ms(), state.spots.earliest_ms()) if each is not None]
         return min(times) if times else None
+
+    def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
+        return list(shifted(self._state.places.values(), by_ms, now_ms - by_ms))
 
     # Questions
 
@@ -377,23 +387,3 @@ class Deliveries:
         if options == self.group_options(group_id):
             return []
         return [OptionsStored(group_id, options) if options else OptionsForgotten(group_id)]
-
-
-def tiles(spans: tuple[Span, ...], begin: int, end: int) -> tuple[Span, ...]:
-    """`spans`, less what lies outside of begin..end; they must leave nothing out in between."""
-    expected = begin
-    is_exact = True
-    for span in spans:
-        assert min(span.first, end) <= expected, f"nothing was said about {expected}..{span.first - 1}"
-        is_exact = is_exact and span.first == expected
-        expected = max(expected, span.last + 1)
-    assert expected >= end, f"nothing was said about {expected}..{end - 1}"
-    if is_exact and expected == end:
-        return spans
-    found = []
-    for span in spans:
-        first, last = max(span.first, begin), min(span.last, end - 1)
-        if first <= last:
-            found.append(span._replace(first=first, last=last))
-            begin = last + 1
-    return tuple(found)

@@ -16,6 +16,7 @@ from goqueue.machines.delivery_facts import (
     BlockStored,
     Change,
     Changed,
+    ClockShifted,
     DeadForgotten,
     DeadStored,
     Extended,
@@ -62,6 +63,7 @@ class DeliveryState:
             Observed: self._observed,
             Extended: self._extended,
             TimePassed: self._time_passed,
+            ClockShifted: self._shifted,
             DeadStored: self._dead,
             DeadForgotten: self._dead_forgotten,
             Opened: self._opened,
@@ -298,6 +300,14 @@ class DeliveryState:
             self._note_anew(spot, fact.now_ms)
         self.leases.deadlines.passed()
         self.spots.passed()
+
+    def _shifted(self, fact: ClockShifted) -> None:
+        self.leases.shift(fact.by_ms)
+        for delivery in self.places.values():
+            delivery.shift(fact.by_ms)
+        # A block may wait for a delay, which lasts as long as before, or for the end of a record's life, which does
+        # not: it is looked at at once. A rate is not: nothing would note it again.
+        self.spots.move(lambda spot, due_ms: due_ms + fact.by_ms if spot[2] == RATE else 0)
 
     def _note_anew(self, spot: Spot, now_ms: int) -> None:
         place, number, block = spot

@@ -2,7 +2,7 @@
 until it comes, or until such times are the most of it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, TypeVar
 
@@ -52,6 +52,12 @@ class Deadlines(Generic[Item]):
                 places += (2 * place + 2, 2 * place + 1)
         found.sort()
         return list(dict.fromkeys(item for _, item in found))
+
+    def move(self, when_ms: Callable[[Item, int], int]) -> None:
+        """Everything is due at another time: the clock was set."""
+        self._noted = {item: when_ms(item, due_ms) for item, due_ms in self._noted.items()}
+        self._heap = [(due_ms, item) for item, due_ms in self._noted.items()]
+        heapify(self._heap)
 
     def passed(self) -> None:
         """What was due has been dropped or noted anew: forget the times at the top that no longer count."""

@@ -248,6 +248,14 @@ class Woken(Fact, frozen=True):
     place: Place
 
 
+class ClockShifted(Fact, frozen=True):
+    """The wall clock was set by so much: what is leased, and what waits for its turn, goes on as long as it would
+    have."""
+
+    durable: ClassVar[bool] = False
+    by_ms: int
+
+
 class TimePassed(Fact, frozen=True):
     """What was due in these leases and at these spots has been decided."""
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from goqueue.machines.delivery_blocks import (
     BLOCK,
     FOREVER,
@@ -32,6 +34,7 @@ from goqueue.machines.delivery_commands import (
 from goqueue.machines.delivery_facts import (
     BlockForgotten,
     BlockStored,
+    ClockShifted,
     DeadForgotten,
     DeadStored,
     Progress,
@@ -68,6 +71,25 @@ def forgotten(delivery: Delivery) -> Iterator[Fact]:
     yield from (BlockForgotten(place, OWN_WINDOW, block) for block in delivery.own.stored)
     yield from (DeadForgotten(place, offset) for offset in delivery.dead)
     yield ProgressForgotten(place, OWN_WINDOW)
+
+
+def shifted(places: Iterable[Delivery], by_ms: int, before_ms: int) -> Iterator[Fact]:
+    """The clock was set, and said `before_ms` before: what was given back with a delay waits as long as it would
+    have.
+    """
+    for delivery in places:
+        for window in delivery.windows():
+            for number, block in window.stored.items():
+                retries = list(unpack_retries(number, block.retries))
+                if any(retry.visible_at_ms > before_ms for retry in retries):
+                    moved = [
+                        retry._replace(visible_at_ms=retry.visible_at_ms + by_ms)
+                        if retry.visible_at_ms > before_ms
+                        else retry
+                        for retry in retries
+                    ]
+                    yield replace(block, retries=pack_retries(number, moved))
+    yield ClockShifted(by_ms)
 
 
 def lost_end(delivery: Delivery, end_offset: int | None) -> list[Fact]:

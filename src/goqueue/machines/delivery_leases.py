@@ -30,6 +30,12 @@ class HeldLease:
                 self.own_deadlines_ms = {}
             self.own_deadlines_ms.update(dict.fromkeys(range(first, last + 1), deadline_ms))
 
+    def shift(self, by_ms: int) -> None:
+        self.leased_ms += by_ms
+        self.deadline_ms += by_ms
+        if self.own_deadlines_ms is not None:
+            self.own_deadlines_ms = {offset: due_ms + by_ms for offset, due_ms in self.own_deadlines_ms.items()}
+
     def deadlines_ms(self) -> Iterator[int]:
         yield self.deadline_ms
         if self.own_deadlines_ms is not None:
@@ -81,6 +87,12 @@ class Leases:
     def drop_place(self, place: Place) -> None:
         for number, lease in [each for each in self._held.items() if each[1].place == place]:
             self._drop(number, lease)
+
+    def shift(self, by_ms: int) -> None:
+        """The clock was set: they last as long as they would have."""
+        for lease in self._held.values():
+            lease.shift(by_ms)
+        self.deadlines.move(lambda _, due_ms: due_ms + by_ms)
 
     def note(self, number: int, after_ms: int) -> None:
         """Look at it again when one of its deadlines after `after_ms` comes."""

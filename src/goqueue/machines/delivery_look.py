@@ -14,7 +14,7 @@ from goqueue.machines.delivery_blocks import (
     unpack_bits,
     without,
 )
-from goqueue.machines.delivery_commands import RecordLook
+from goqueue.machines.delivery_commands import RecordLook, Span
 from goqueue.machines.delivery_window import DEAD, GAP, HELD, LANE_BITS, READY, SETTLED, WAITING, Window
 from goqueue.model.lanes import LANES
 
@@ -114,3 +114,23 @@ def visible_again(window: Window, number: int, now_ms: int) -> list[Range]:
         for first, last in clipped(due, window.start, window.end - 1)
         for run in _WAITING_RUNS.finditer(window.kinds, first - window.base, last + 1 - window.base)
     ]
+
+
+def tiles(spans: tuple[Span, ...], begin: int, end: int) -> tuple[Span, ...]:
+    """`spans`, less what lies outside of begin..end; they must leave nothing out in between."""
+    expected = begin
+    is_exact = True
+    for span in spans:
+        assert min(span.first, end) <= expected, f"nothing was said about {expected}..{span.first - 1}"
+        is_exact = is_exact and span.first == expected
+        expected = max(expected, span.last + 1)
+    assert expected >= end, f"nothing was said about {expected}..{end - 1}"
+    if is_exact and expected == end:
+        return spans
+    found = []
+    for span in spans:
+        first, last = max(span.first, begin), min(span.last, end - 1)
+        if first <= last:
+            found.append(span._replace(first=first, last=last))
+            begin = last + 1
+    return tuple(found)

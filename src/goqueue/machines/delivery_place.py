@@ -36,6 +36,9 @@ class Rate:
         passed_ms = max(0, now_ms - self._filled_ms)
         return min(self._burst, self._filled + passed_ms * self.per_second / SECOND_MS)
 
+    def shift(self, by_ms: int) -> None:
+        self._filled_ms += by_ms
+
     def allows(self, now_ms: int) -> int:
         return int(self._at(now_ms) + 1e-6)
 
@@ -100,6 +103,13 @@ class Delivery:
         self.replays.pop(number, None)
         self.replay_facts.pop(number, None)
         self.rates.pop(number, None)
+
+    def shift(self, by_ms: int) -> None:
+        """The clock was set."""
+        for window in self.windows():
+            window.unserved_since_ms = [since_ms + by_ms for since_ms in window.unserved_since_ms]
+        for rate in self.rates.values():
+            rate.shift(by_ms)
 
     # Questions
 

@@ -37,6 +37,14 @@ class Tick(msgspec.Struct, frozen=True):
     """The command that makes deadlines pass."""
 
 
+class ClockSet(msgspec.Struct, frozen=True):
+    """The wall clock was set forward by so much, or back. Only for a machine that says so (`Stepping`): what lasts from
+    then to then goes on to last as long, what is due at a certain time is due at that time.
+    """
+
+    by_ms: int
+
+
 class Outcome(NamedTuple):
     facts: list[Fact]
     replies: list[tuple[int, Any]]
@@ -72,6 +80,14 @@ class Freezing(Protocol):
 
 def frozen_facts(machine: Machine) -> Iterator[Fact]:
     return machine.frozen_facts() if isinstance(machine, Freezing) else iter(list(machine.facts()))
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """What a machine has on top that is told the wall clock's time, and measures durations with it all the same."""
+
+    def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
+        """What follows from it; reads only."""
 
 
 class Placing(Protocol):

@@ -31,7 +31,7 @@ from goqueue.model.names import LEDGER_PREFIX
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 from goqueue.telemetry.meters import Meters
@@ -114,7 +114,10 @@ class State:
         if not self.secret:
             raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
-    def _open(self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...]) -> Coordinator:
+    def _open(
+        self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...], *, is_steady: bool = False
+    ) -> Coordinator:
+        """`is_steady`: its deadlines are the ends of durations, which a step of the wall clock must not change."""
         replica = self._replicas.open_ledger(ledger, partition, LEDGER_OPTIONS, self._clock.now_ms())
         if ledger == METADATA:
             self._is_new = replica.end_offset == 0
@@ -122,7 +125,8 @@ class State:
             self._replicas.note_made_anew(replica)
         kind = ledger.removeprefix(LEDGER_PREFIX)
         stored = Ledger(replica, kind, facts, self._aside)
-        coordinator = Coordinator(f"{kind}-{partition}", machine, stored, self._clock)
+        clock = SteadyClock(self._clock, stored.newest_ms) if is_steady else self._clock
+        coordinator = Coordinator(f"{kind}-{partition}", machine, stored, clock)
         self.coordinators.append(coordinator)
         return coordinator
 
@@ -130,11 +134,11 @@ class State:
         coordinators = []
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
-            coordinators.append(self._open("@groups", number, machine, GROUP_FACTS))
+            coordinators.append(self._open("@groups", number, machine, GROUP_FACTS, is_steady=True))
         return Groups(coordinators, self._clock, self._meters)
 
     def _transactions(self) -> Transactions:
         machine = TransactionMachine()
-        coordinator = self._open("@transactions", 0, machine, TRANSACTION_FACTS)
+        coordinator = self._open("@transactions", 0, machine, TRANSACTION_FACTS, is_steady=True)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
         return Transactions(machine, coordinator, self.topics, self._clock, ends, self._meters)

@@ -54,6 +54,8 @@ class Wishes(NamedTuple):
     lane: int = _NORMAL
     deliver_at_ms: int = NOW
     expires_at_ms: int = NEVER
+    is_delay: bool = False
+    """It asked for a delay and not for a time."""
 
 
 NO_WISHES = Wishes()
@@ -112,7 +114,7 @@ def read_wishes(headers: Iterable[tuple[str, bytes | None]], now_ms: int) -> Wis
         deliver_at_ms = now_ms + delay_ms
         if deliver_at_ms > MOMENT_MS_MAX:
             raise InvalidWish(f"header {DELAY_MS} is {delay_ms}, but must end before the year 10000")
-    return Wishes(found.get(PRIORITY, _NORMAL), deliver_at_ms, found.get(EXPIRES_AT, NEVER))
+    return Wishes(found.get(PRIORITY, _NORMAL), deliver_at_ms, found.get(EXPIRES_AT, NEVER), DELAY_MS in found)
 
 
 def lane_and_expiry(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int, int]:

@@ -267,8 +267,12 @@ class Replica:
 
     def newest(self) -> Moment | None:
         """The record with the highest timestamp."""
-        highest = max((segment.max_timestamp for segment in self.log.segments), default=NO_TIMESTAMP)
-        return first_at_or_after(self.log, highest) if self.end_offset > self.start_offset else None
+        return first_at_or_after(self.log, self.newest_ms) if self.end_offset > self.start_offset else None
+
+    @property
+    def newest_ms(self) -> int:
+        """The highest timestamp of a record, or NO_TIMESTAMP."""
+        return max((segment.max_timestamp for segment in self.log.segments), default=NO_TIMESTAMP)
 
     def epoch_at(self, offset: int) -> int:
         return self.log.state.epochs.at(min(offset, self.end_offset))

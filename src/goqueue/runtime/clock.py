@@ -1,4 +1,9 @@
-"""Time as a port: the broker asks it for the hour and to be woken; a test moves it by hand."""
+"""Time as a port: the broker asks it for the hour and to be woken; a test moves it by hand.
+
+There are two clocks. The wall clock says what time it is, and people and NTP set it, in steps. The monotonic one only
+counts. Whatever lasts so and so long (a lease, a session, a time-out) is measured by the monotonic one; whatever is
+due at a certain time (a delayed record, a schedule, the end of a record's life) by the wall clock.
+"""
 
 import asyncio
 import time
@@ -15,13 +20,22 @@ class Clock(Protocol):
         """Milliseconds since 1970: what records are stamped with."""
 
     def monotonic_s(self) -> float:
-        """To measure how long something took: it never goes back, and says nothing else."""
+        """To measure how long something took: it never goes back, and says nothing else. It stands still while the
+        machine is suspended, which is then seen as a step of the wall clock."""
 
     def call_soon(self, call: Callable[[], None]) -> object:
         """Run `call` in the broker's thread after what is going on now."""
 
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
-        """Run `call` in the broker's thread after `delay_ms`, once."""
+        """Run `call` in the broker's thread after `delay_ms`, once. Steps of the wall clock do not matter to it."""
+
+    def watch_steps(self, call: Callable[[], None]) -> None:
+        """Run `call` within a second whenever the wall clock was set."""
+
+
+STEP_MS = 500
+"""The wall clock leaves the monotonic one by so much only if it was set: NTP slews half a millisecond a second."""
+LOOK_MS = 1000
 
 
 class LoopClock:
@@ -29,6 +43,8 @@ class LoopClock:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._watchers: list[Callable[[], None]] = []
+        self._steps = Steps(self)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -41,3 +57,56 @@ class LoopClock:
 
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, call)
+
+    def watch_steps(self, call: Callable[[], None]) -> None:
+        if not self._watchers:
+            self.call_after(LOOK_MS, self._look)
+        self._watchers.append(call)
+
+    def _look(self) -> None:
+        self.call_after(LOOK_MS, self._look)
+        if self._steps.step_ms(self.now_ms()):
+            for call in self._watchers:
+                self.call_soon(call)
+
+
+class Steps:
+    """How far the wall clock was set since somebody looked."""
+
+    __slots__ = ("_ahead_ms", "_clock")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_ms = clock.now_ms() - int(clock.monotonic_s() * 1000)
+
+    def step_ms(self, now_ms: int) -> int:
+        """0: it was not. What is less than a step is passed over, so that a clock may be slewed."""
+        ahead_ms = now_ms - int(self._clock.monotonic_s() * 1000)
+        by_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms
+        return by_ms if abs(by_ms) >= STEP_MS else 0
+
+
+class SteadyClock:
+    """The time of those who only measure durations: it begins as the wall clock and is never set. Nor does it go back
+    when a node is started again: it begins no earlier than what was last written by it.
+    """
+
+    def __init__(self, clock: Clock, not_before_ms: int) -> None:
+        self._clock = clock
+        self._begin_ms = max(clock.now_ms(), not_before_ms)
+        self._begin_s = clock.monotonic_s()
+
+    def now_ms(self) -> int:
+        return self._begin_ms + int((self._clock.monotonic_s() - self._begin_s) * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    def call_soon(self, call: Callable[[], None]) -> object:
+        return self._clock.call_soon(call)
+
+    def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
+        return self._clock.call_after(delay_ms, call)
+
+    def watch_steps(self, call: Callable[[], None]) -> None:
+        """It is never set."""

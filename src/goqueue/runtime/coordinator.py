@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from goqueue.machines.machine import Fact, Machine, Outcome, Tick, apply_at
+from goqueue.machines.machine import ClockSet, Fact, Machine, Outcome, Stepping, Tick, apply_at
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
-from goqueue.runtime.clock import Clock, Timer
+from goqueue.runtime.clock import Clock, Steps, Timer
 from goqueue.runtime.ledger import Ledger
 from goqueue.telemetry.calls import call_each, first_fault
 from goqueue.telemetry.logs import get_logger
@@ -37,6 +37,10 @@ class Coordinator:
         self.faults = 0
         """Commands that met a fault of ours."""
         self._busy = False
+        self._steps: Steps | None = None
+        if isinstance(machine, Stepping):
+            self._steps = Steps(clock)
+            clock.watch_steps(self._clock_was_set)
         self._inbox: list[tuple[Any, OnReply | None]] = []
         self.command: Any = None
         """What is being decided, or was last."""
@@ -79,10 +83,13 @@ class Coordinator:
             if on_reply is not None:
                 on_reply(self._failure)
             return
+        now_ms = self._clock.now_ms()
+        if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
+            self._inbox.insert(0, (command, on_reply))  # what was decided is put right first
+            command, on_reply = ClockSet(by_ms), None
         self.command = command
         ticket = self._next_ticket
         self._next_ticket += 1
-        now_ms = self._clock.now_ms()
         outcome = self._decide(command, ticket, now_ms, on_reply)
         if outcome is None:
             return
@@ -101,7 +108,11 @@ class Coordinator:
         """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
         is_decided = False
         try:
-            outcome = self.machine.decide(command, ticket, now_ms)
+            if isinstance(command, ClockSet):
+                assert isinstance(self.machine, Stepping)
+                outcome = Outcome(self.machine.clock_set(command.by_ms, now_ms), [])
+            else:
+                outcome = self.machine.decide(command, ticket, now_ms)
             is_decided = True
             offset = self._ledger.append(outcome.facts, now_ms)
         except Exception as error:  # noqa: BLE001  a command that we cannot decide must not cost the others their service
@@ -152,6 +163,10 @@ class Coordinator:
         events.error("coordinator failed", coordinator=self.name, command=kind, exc_info=fault)
         why = f"{self.name} is out of service until the node is restarted: a fault of the node at {kind}, see its log"
         self._fail(CoordinatorFailed(why), None)
+
+    def now_ms(self) -> int:
+        """As its machine is told: to be compared with what that says."""
+        return self._clock.now_ms()
 
     def read_fact(self, ledger_offset: int) -> Fact | None:
         """What the machine was told lies there."""
@@ -243,6 +258,12 @@ class Coordinator:
         self._stop_timer()
         if self.machine.next_deadline_ms() is not None:
             self._timer = self._clock.call_after(RETRY_MS, self._tick)
+
+    def _clock_was_set(self) -> None:
+        """What is due by the wall clock may be due now, and the timer knows nothing of it."""
+        self._stop_timer()
+        if self._failure is None and self.machine.next_deadline_ms() is not None:
+            self.submit(Tick())
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

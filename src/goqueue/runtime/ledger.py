@@ -142,6 +142,11 @@ class Ledger:
         except (GoQueueError, msgspec.MsgspecError) as error:
             events.error("fact not read", ledger=self._replica.name, batch=batch.base_offset, reason=str(error))
 
+    @property
+    def newest_ms(self) -> int:
+        """The latest time at which anything was written, by the clock of whoever wrote it."""
+        return self._replica.newest_ms
+
     def make_durable(self) -> None:
         if self._replica.high_watermark < self._replica.end_offset:
             self._replica.sync()

@@ -289,6 +289,22 @@ class BrokerLife:
 
     # -- time
 
+    async def set_clock_forward(self, duration: Duration) -> None:
+        """Set the wall clock, as a person, NTP or a suspended machine does: what is due by it is due, but no time has
+        passed for leases, sessions and time-outs.
+        """
+        await self._set_clock(parse_duration_ms(duration))
+
+    async def set_clock_back(self, duration: Duration) -> None:
+        await self._set_clock(-parse_duration_ms(duration))
+
+    async def _set_clock(self, by_ms: int) -> None:
+        if self._virtual is None:
+            raise GoQueueError("only the virtual clock can be set: broker(clock='virtual')")
+        self._live()
+        self._virtual.step(by_ms)
+        await self._settle_down()
+
     async def advance(self, duration: Duration) -> None:
         """Let time pass, and all happen that is due meanwhile, each at its time. Tasks of the test that get an answer
         work on before time goes on, as long as they wait for nothing but this broker.

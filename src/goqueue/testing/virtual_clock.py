@@ -18,12 +18,15 @@ class VirtualTimer:
 class VirtualClock:
     def __init__(self, now_ms: int = 1_000_000_000_000) -> None:
         self._now_ms = float(now_ms)
+        """Of the monotonic clock; the wall clock is the same until it is set."""
+        self._ahead_ms = 0.0
+        self._watchers: list[Callable[[], None]] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, VirtualTimer]] = []
         self._count = 0
 
     def now_ms(self) -> int:
-        return int(self._now_ms)
+        return int(self._now_ms + self._ahead_ms)
 
     def monotonic_s(self) -> float:
         return self._now_ms / 1000
@@ -49,6 +52,16 @@ class VirtualClock:
         while self._timers and self._timers[0][2].call is None:
             heappop(self._timers)
         return max(0.0, self._timers[0][0] - self._now_ms) if self._timers else None
+
+    def step(self, ms: float) -> None:
+        """Set the wall clock forward, or back, as a person or NTP would: no time passes. The machine that was suspended
+        for `ms` sees the same."""
+        self._ahead_ms += ms
+        for call in self._watchers:
+            self.call_soon(call)
+
+    def watch_steps(self, call: Callable[[], None]) -> None:
+        self._watchers.append(call)
 
     def run(self) -> None:
         """Everything that is due now, and what that asks for."""
