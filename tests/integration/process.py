@@ -48,6 +48,7 @@ class Node:
         host = own_host()
         self._address, self._http_address, self._grpc_address = f"{host}:9092", f"{host}:8080", f"{host}:9000"
         self._process: subprocess.Popen[bytes] | None = None
+        self.program = [str(GOQUEUE)]
         self.log_file = directory / "log"
         self.data_dir = directory / "data"
 
@@ -88,7 +89,7 @@ class Node:
         """On its own ports, each time the same."""
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
-        command = [str(GOQUEUE), "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
+        command = [*self.program, "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
         command += ["--http", self._http_address, "--grpc", self._grpc_address]
         # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
         command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]

@@ -129,6 +129,7 @@ class Schedules:
         """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
         records = open_published(batch, options)
         holds = options.delay_order == HOLD_KEY
+        self._coordinator.notice_clock()
         found = []
         for record in records:
             wishes = read_wishes(record.headers, now_ms) if record.headers else NO_WISHES
@@ -209,13 +210,12 @@ class Schedules:
             self._held_keys.forget()
         if self._coordinator.is_loaded:
             note_delay(self._journeys, facts, self._image, self._clock.now_ms())
-        elif not self._follows:
+            self._fire()
+            return
+        if not self._follows:
             self._follows = True
             follow_hosts(self._coordinator, self._machine, self._topics, self._image)
-        if self._coordinator.is_loaded:
-            self._fire()
-        else:  # whoever gives out producer ids has not read its ledger yet
-            self._clock.call_soon(self._fire)
+        self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
 
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""

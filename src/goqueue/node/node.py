@@ -200,6 +200,8 @@ class Node:
             if aside is not None:
                 await asyncio.to_thread(aside.stop)
         await self._stop_working()
+        if self._clock is not None:
+            self._clock.stop()
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         if self._replicas is not None:

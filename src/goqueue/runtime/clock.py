@@ -45,6 +45,7 @@ class LoopClock:
         self._loop = asyncio.get_running_loop()
         self._watchers: list[Callable[[], None]] = []
         self._steps = Steps(self)
+        self._looking: Timer | None = None
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -60,11 +61,16 @@ class LoopClock:
 
     def watch_steps(self, call: Callable[[], None]) -> None:
         if not self._watchers:
-            self.call_after(LOOK_MS, self._look)
+            self._looking = self.call_after(LOOK_MS, self._look)
         self._watchers.append(call)
 
+    def stop(self) -> None:
+        """Nobody is told of steps any more."""
+        if self._looking is not None:
+            self._looking.cancel()
+
     def _look(self) -> None:
-        self.call_after(LOOK_MS, self._look)
+        self._looking = self.call_after(LOOK_MS, self._look)
         if self._steps.step_ms(self.now_ms()):
             for call in self._watchers:
                 self.call_soon(call)

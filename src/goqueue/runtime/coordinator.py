@@ -259,6 +259,11 @@ class Coordinator:
         if self.machine.next_deadline_ms() is not None:
             self._timer = self._clock.call_after(RETRY_MS, self._tick)
 
+    def notice_clock(self) -> None:
+        """For who compares what the machine says with the time: it has heard of every step by now."""
+        if self._steps is not None and (by_ms := self._steps.step_ms(self._clock.now_ms())):
+            self.submit(ClockSet(by_ms))
+
     def _clock_was_set(self) -> None:
         """What is due by the wall clock may be due now, and the timer knows nothing of it."""
         self._stop_timer()
