@@ -211,11 +211,10 @@ class Schedules:
         if self._coordinator.is_loaded:
             note_delay(self._journeys, facts, self._image, self._clock.now_ms())
             self._fire()
-            return
-        if not self._follows:
+        elif not self._follows:
             self._follows = True
             follow_hosts(self._coordinator, self._machine, self._topics, self._image)
-        self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
+            self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
 
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
@@ -241,8 +240,7 @@ class Schedules:
             publish()
             return
         # Jobs of one partition are published in their order, whichever places they are from.
-        reach = max(self._reach.get(replica, 0), max(job.records.offsets) + 1)
-        self._reach[replica] = reach
+        reach = self._reach[replica] = max(self._reach.get(replica, 0), max(job.records.offsets) + 1)
         replica.when_reached(min(reach, replica.end_offset), publish)
 
     def _ask_for_producer(self) -> None:
