@@ -92,13 +92,16 @@ class Groups:
         for coordinator in self._coordinators:
             for topic in change.gone:
                 self._tell(coordinator, commands.TopicDeleted(topic.name, topic.id))
-            self._tell(coordinator, commands.TopicsChanged(change.image.topics))
+            names = change.names if change.before.revision else None
+            self._tell(coordinator, commands.TopicsChanged(change.image.topics, names))
 
     def _tell(self, coordinator: Coordinator, news: commands.TopicDeleted | commands.TopicsChanged) -> None:
-        """News must not be lost for want of room on the disk; but older ones need not be told after newer ones."""
+        """News must not be lost for want of room on the disk; those told later say how topics are then."""
 
         def again() -> None:
-            if isinstance(news, commands.TopicDeleted) or news.topics is self._topics:
+            if isinstance(news, commands.TopicsChanged):
+                self._tell(coordinator, commands.TopicsChanged(self._topics, news.names))
+            else:
                 self._tell(coordinator, news)
 
         def answered(reply: Any) -> None:
@@ -192,11 +195,23 @@ class Groups:
         self.submit(commands.DescribeGroup(group_id), described)
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
-    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
-        """Every group, and what it has committed."""
+    def names(self) -> set[str]:
+        """Of all groups but those of which only deliveries are known."""
+        return {name for machine in self._machines() for name in machine.names()}
+
+    def readers(self, topic: str) -> set[str]:
+        """Groups that have committed to a topic, or whose members it is assigned to by us."""
+        return {name for machine in self._machines() for name in machine.readers(topic)}
+
+    def _machines(self) -> Iterator[GroupsMachine]:
         for coordinator in self._coordinators:
             assert isinstance(coordinator.machine, GroupsMachine)
-            yield from coordinator.machine.measured()
+            yield coordinator.machine
+
+    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
+        """Every group, and what it has committed."""
+        for machine in self._machines():
+            yield from machine.measured()
 
     @property
     def partitions(self) -> int:

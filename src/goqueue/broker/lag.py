@@ -83,18 +83,17 @@ class Lag:
         for question in questions:
             self._groups.submit(question, collect)
 
-    def of_all(self, on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
-        """Of every group, by name. A group that goes meanwhile is left out."""
+    def names(self) -> list[str]:
+        """Of every group that has a lag."""
+        return sorted(self._groups.names().union(self._queues.groups()))
 
-        def listed(replies: list[Any]) -> None:
-            failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-            if failure is not None:
-                on_reply(failure)
-            else:
-                names = {group.group_id for reply in replies for group in reply.groups}
-                self._in_turns(sorted(names.union(self._queues.groups())), [], on_reply)
+    def of_some(self, group_ids: Iterable[str], on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
+        """By name. A group that there is not, or that goes meanwhile, is left out."""
+        self._in_turns(sorted(group_ids), [], on_reply)
 
-        self._groups.submit_to_all(commands.ListGroups(), listed)
+    def of_readers(self, topic: str, on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
+        """Of the groups that read a topic as a stream, as far as the coordinator knows."""
+        self.of_some(self._groups.readers(topic), on_reply)
 
     def _in_turns(
         self, group_ids: list[str], found: list[GroupLag], on_reply: Callable[[list[GroupLag] | GoQueueError], None]

@@ -156,7 +156,9 @@ class Queues:
             if each.name not in known or known[each.name].overrides != each.overrides
         }
         if changed:
-            self._tell_policies(lambda place: place.topic in changed)
+            self._tell_policies(
+                place for group in self._groups for name in changed for place in group.machine.places_in(name)
+            )
 
     def _resume(self) -> None:
         """After a restart: places are open again; those in topics that went meanwhile are forgotten."""
@@ -173,12 +175,11 @@ class Queues:
             # What they dropped with the end of a log must not come back when others stand there.
             group.coordinator.make_durable()
 
-    def _tell_policies(self, concerns: Callable[[Place], bool]) -> None:
-        for group in self._groups:
-            for place in [place for group_id in group.machine.groups() for place in group.machine.places(group_id)]:
-                topic = self._image.topics.get(place.topic)
-                if topic is not None and concerns(place):
-                    group.coordinator.submit(SetPolicy(place, self._policy(place.group_id, topic)))
+    def _tell_policies(self, places: Iterable[Place]) -> None:
+        for place in list(places):
+            topic = self._image.topics.get(place.topic)
+            if topic is not None:
+                self.submit(place.group_id, SetPolicy(place, self._policy(place.group_id, topic)))
 
     def _policy(self, group_id: str, topic: Topic) -> Any:
         return policy_of(topic.options(self._topics.defaults), self.options(group_id))
@@ -288,7 +289,7 @@ class Queues:
             check_group_option(name, text)
 
         def is_set(reply: Any) -> None:
-            self._tell_policies(lambda place: place.group_id == group_id)
+            self._tell_policies(self.places(group_id))
             on_reply(reply)
 
         self.submit(group_id, SetGroupOptions(group_id, dict(changes)), is_set)

@@ -101,7 +101,7 @@ class Why:
             except GoQueueError as error:
                 on_answer(error)
 
-        self._lag.of_all(counted)
+        self._lag.of_readers(now.topic, counted)
 
     # -- before any group comes to it
 

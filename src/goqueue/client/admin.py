@@ -122,7 +122,13 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
     # -- groups
 
     async def groups(self) -> list[rest_groups.GroupSummary]:
-        return (await self._http.ask(rest_groups.Groups, "GET", "/groups")).details
+        found: list[rest_groups.GroupSummary] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._http.ask(rest_groups.Groups, "GET", "/groups", query={"cursor": cursor or None})
+            found += page.details
+            cursor = page.next
+        return found
 
     async def group(self, name: str) -> rest_groups.GroupDetails:
         return await self._http.ask(rest_groups.GroupDetails, "GET", f"/groups/{word(name)}")
@@ -143,7 +149,13 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
 
     async def lags(self) -> list[rest_groups.GroupLag]:
         """Of all groups."""
-        return (await self._http.ask(rest_groups.AllLags, "GET", "/lag")).groups
+        found: list[rest_groups.GroupLag] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._http.ask(rest_groups.AllLags, "GET", "/lag", query={"cursor": cursor or None})
+            found += page.groups
+            cursor = page.next
+        return found
 
     async def offsets(self, group: str, topic: str | None = None) -> dict[str, dict[str, int]]:
         """What a group has committed, by topic and partition."""

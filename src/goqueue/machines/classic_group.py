@@ -29,6 +29,7 @@ from goqueue.machines.group_commands import (
     Heartbeat,
     JoinGroup,
     JoinReply,
+    KnownTopics,
     LeaveGroup,
     LeaveReply,
     LeavingMember,
@@ -72,6 +73,9 @@ class ClassicGroup:
             case Tick():
                 return self._tick(now_ms)
         raise TypeError(f"no command for a classic group: {command!r}")
+
+    def know(self, known: KnownTopics) -> None:
+        """Its members look at topics for themselves."""
 
     def apply(self, fact: Any) -> None:
         match fact:

@@ -36,6 +36,7 @@ from goqueue.machines.group_commands import (
     Heartbeat,
     JoinGroup,
     JoinReply,
+    KnownTopics,
     LeaveGroup,
     LeaveReply,
     SyncGroup,
@@ -76,6 +77,10 @@ class ConsumerGroup:
                 return Outcome([], [(ticket, self._find(command))])
             case _:
                 raise TypeError(f"{type(command).__name__} is no command for a consumer group")
+
+    def know(self, known: KnownTopics) -> None:
+        """Read the topics there, as all groups do."""
+        self._state.known = known
 
     def apply(self, fact: Fact) -> None:
         self._state.apply(fact)

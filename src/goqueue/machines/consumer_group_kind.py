@@ -99,7 +99,14 @@ def consumer_kind(options: ConsumerGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
         refuse_foreign=lambda command: _refuse(command, Code.GROUP_ID_NOT_FOUND),
         part_names=(CONSUMER_MEMBER,),
         announcements=(TopicsChanged,),
+        topics_in=_topics_in,
     )
+
+
+def _topics_in(fact: Any) -> tuple[str, ...] | None:
+    if not isinstance(fact, ConsumerMemberKept):
+        return ()
+    return None if fact.member.topic_regex is not None else fact.member.topic_names
 
 
 def _refuse(command: Any, code: Code) -> Any:

@@ -17,7 +17,7 @@ from goqueue.machines.consumer_group_facts import (
     unpacked,
 )
 from goqueue.machines.consumer_group_sessions import Sessions
-from goqueue.machines.group_commands import CONSUMER, key_parts
+from goqueue.machines.group_commands import CONSUMER, KnownTopics, key_parts
 from goqueue.machines.machine import Fact
 from goqueue.model.topics import Topic
 
@@ -35,7 +35,7 @@ class ConsumerGroupState:
         self.instances: dict[str, str] = {}
         self.owners: dict[tuple[bytes, int], str] = {}
         self.unsettled: set[str] = set()
-        self.topics: Mapping[str, Topic] | None = None
+        self.known = KnownTopics()
         self.sessions = Sessions()
         self.revocation_dues: dict[str, int] = {}
         self.counts = ConsumerGroupCounts()
@@ -44,6 +44,10 @@ class ConsumerGroupState:
     def durable(self) -> tuple[object, ...]:
         """All that a restart must bring back."""
         return self.group, self.members, self.instances, self.owners, self.unsettled
+
+    @property
+    def topics(self) -> Mapping[str, Topic] | None:
+        return self.known.topics
 
     def apply(self, fact: Fact) -> None:
         match fact:
@@ -56,7 +60,7 @@ class ConsumerGroupState:
             case ConsumerRevocationDue():
                 self.revocation_dues[fact.member_id] = fact.due_ms
             case ConsumerTopicsKnown():
-                self.topics = fact.topics
+                self.known.topics = fact.topics
             case ConsumerGroupMeasured():
                 self._measure(fact)
             case Fact(is_tombstone=True):

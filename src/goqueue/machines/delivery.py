@@ -124,22 +124,21 @@ class Deliveries:
     # Questions
 
     def groups(self) -> list[str]:
-        return sorted({place.group_id for place in self._state.places} | self._state.options.keys())
+        return sorted(self._state.places.groups() | self._state.options.keys())
 
     def group_options(self, group_id: str) -> dict[str, str]:
         return dict(self._state.options.get(group_id, {}))
 
     def places(self, group_id: str) -> list[Place]:
-        found = (place for place, each in self._state.places.items() if each.topic_id is not None)
-        return sorted(place for place in found if place.group_id == group_id)
+        return [each.place for each in self._state.places.of_group(group_id) if each.topic_id is not None]
+
+    def places_in(self, topic: str) -> list[Place]:
+        """Of all groups that read it."""
+        return [each.place for each in self._state.places.in_topic(topic) if each.topic_id is not None]
 
     def readers(self, topic: str, partition: int) -> list[Place]:
         """The places of all groups in one partition."""
-        return sorted(
-            place
-            for place, each in self._state.places.items()
-            if each.topic_id is not None and place.topic == topic and place.partition == partition
-        )
+        return [place for place in self.places_in(topic) if place.partition == partition]
 
     def is_open(self, place: Place) -> bool:
         delivery = self._state.places.get(place)
@@ -204,7 +203,9 @@ class Deliveries:
 
     def measured(self) -> Iterator[tuple[Place, Measure]]:
         """Every place that groups deliver from."""
-        return ((place, each.measure()) for place, each in self._state.places.items() if each.topic_id is not None)
+        return (
+            (place, each.measure()) for place, each in list(self._state.places.items()) if each.topic_id is not None
+        )
 
     def held_lease(self, number: int) -> HeldLease | None:
         """None: nothing of it is leased any more."""
@@ -339,11 +340,7 @@ class Deliveries:
         return decide_replay(delivery, command)
 
     def _forget_topic(self, command: ForgetTopic, _now_ms: int) -> Decided:
-        gone = [
-            delivery
-            for place, delivery in self._state.places.items()
-            if place.topic == command.topic and delivery.topic_id == command.topic_id
-        ]
+        gone = [each for each in self._state.places.in_topic(command.topic) if each.topic_id == command.topic_id]
         return [fact for delivery in gone for fact in forgotten(delivery)], Code.NONE
 
     # Groups

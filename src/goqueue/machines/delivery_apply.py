@@ -37,6 +37,7 @@ from goqueue.machines.delivery_facts import (
 from goqueue.machines.delivery_leases import HeldLease, Leases
 from goqueue.machines.delivery_look import block_due_ms
 from goqueue.machines.delivery_place import Delivery
+from goqueue.machines.delivery_places import Places
 from goqueue.machines.delivery_time import FINISHED, PAUSE_MS, RATE, Spot
 from goqueue.machines.delivery_window import DEAD, GAP, LEASED, SETTLED, UNDONE, WAITING, Window
 from goqueue.machines.group_commands import key_parts
@@ -47,7 +48,7 @@ _WAS_LEASED = range(LEASED, WAITING)
 
 class DeliveryState:
     def __init__(self) -> None:
-        self.places: dict[Place, Delivery] = {}
+        self.places = Places()
         self.options: dict[str, dict[str, str]] = {}
         self.leases = Leases()
         self.spots: Deadlines[Spot] = Deadlines()
@@ -111,7 +112,7 @@ class DeliveryState:
     def _delivery(self, place: Place) -> Delivery:
         delivery = self.places.get(place)
         if delivery is None:
-            delivery = self.places[place] = Delivery(place)
+            delivery = self.places.add(Delivery(place))
         return delivery
 
     def _progress(self, fact: Progress) -> None:
@@ -128,7 +129,7 @@ class DeliveryState:
             self._look_whether_finished(delivery, window)
 
     def _progress_forgotten(self, fact: ProgressForgotten) -> None:
-        if fact.window == OWN_WINDOW and self.places.pop(fact.place, None) is not None:
+        if fact.window == OWN_WINDOW and self.places.remove(fact.place) is not None:
             self.leases.drop_place(fact.place)
             self.woken.discard(fact.place)
             self.dying.discard(fact.place)

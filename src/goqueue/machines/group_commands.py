@@ -245,10 +245,19 @@ class TopicDeleted(msgspec.Struct, frozen=True):
     """If given, offsets committed to another topic of that name stay."""
 
 
+class KnownTopics(msgspec.Struct):
+    """The topics as all groups of one machine know them."""
+
+    topics: Mapping[str, Topic] | None = None
+    """None: not told yet, after a restart."""
+
+
 class TopicsChanged(msgspec.Struct, frozen=True):
     """All topics there are now. A group that assigns them and does not know any yet asks its members for patience."""
 
     topics: Mapping[str, Topic]
+    names: frozenset[str] | None = None
+    """Those that are new, changed or gone; None: any may be."""
 
 
 class DescribeGroup(msgspec.Struct, frozen=True):
@@ -281,6 +290,8 @@ class ListGroups(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
     with_topics: bool = False
     """That is a look at every member."""
+    names: frozenset[str] | None = None
+    """Only these; None: all."""
 
 
 class ListedGroup(msgspec.Struct, frozen=True):

@@ -3,10 +3,20 @@ time noted for a group has come.
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from goqueue.machines.deadlines import Deadlines
+from goqueue.machines.machine import Fact
 
 _DUE_MAX = 1000  # per tick: what is left is due at once in the next
+
+
+class TimePassed(Fact, frozen=True):
+    """All that was due at this time has been decided."""
+
+    durable: ClassVar[bool] = False
+    now_ms: int
+    next_expiry_ms: int
 
 
 class GroupDeadlines:

@@ -1,6 +1,6 @@
 """What the machine of all groups must know of one group, whichever protocol it speaks: the place to plug one in."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from goqueue.machines.classic_group import ClassicGroup, SessionRenewed
@@ -16,6 +16,7 @@ from goqueue.machines.group_commands import (
     Heartbeat,
     JoinGroup,
     JoinReply,
+    KnownTopics,
     LeaveGroup,
     LeaveReply,
     ListedGroup,
@@ -33,6 +34,9 @@ class OneGroup(Protocol):
     def kind(self) -> str: ...
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome: ...
+
+    def know(self, known: KnownTopics) -> None:
+        """Where to read the topics from now on."""
 
     def apply(self, fact: Any) -> None: ...
 
@@ -87,6 +91,8 @@ class GroupKind(NamedTuple):
     """Parts of a group lie at `ledger_key(part_name, group_id, ...)`; their tombstones go to `OneGroup.forget`."""
     announcements: tuple[type, ...] = ()
     """Commands to all groups of this kind, and the latest of each type to every one that is made later."""
+    topics_in: Callable[[Any], Iterable[str] | None] = lambda _fact: ()
+    """The topics that a fact subscribes to; None: by an expression, which may mean any."""
     is_exclusive: bool = False
     """An id of this kind keeps it until the group is deleted, and a group of another kind never takes it on."""
 

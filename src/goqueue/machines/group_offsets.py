@@ -86,6 +86,8 @@ class GroupOffsets:
         self._committed: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
         self._pending: dict[str, dict[TopicPartition, dict[int, OffsetPending]]] = {}
         self._pending_of: dict[int, dict[bytes, OffsetPending]] = {}
+        self._by_topic: dict[str, dict[tuple[str, TopicPartition], None]] = {}
+        """Where something is committed, by topic: groups and partitions."""
         self._order = 0
 
     # State
@@ -94,7 +96,10 @@ class GroupOffsets:
         places = self._committed.get(fact.group_id)
         if places is None:
             places = self._committed[fact.group_id] = {}
-        places[TopicPartition(fact.topic, fact.partition)] = fact
+        place = TopicPartition(fact.topic, fact.partition)
+        if place not in places:
+            self._by_topic.setdefault(fact.topic, {})[fact.group_id, place] = None
+        places[place] = fact
         if fact.order > self._order:
             self._order = fact.order
 
@@ -109,7 +114,9 @@ class GroupOffsets:
         """Also of what is not there: a ledger may keep a tombstone longer than what it covers."""
         match key_parts(key):
             case [kind, str(group_id), str(topic), int(partition)] if kind == OFFSET:
-                _drop(self._committed, group_id, TopicPartition(topic, partition))
+                place = TopicPartition(topic, partition)
+                _drop(self._committed, group_id, place)
+                _drop(self._by_topic, topic, (group_id, place))
             case [kind, str(group_id), str(topic), int(partition), int(producer_id)] if kind == PENDING:
                 place = TopicPartition(topic, partition)
                 places = self._pending.get(group_id, {})
@@ -132,6 +139,10 @@ class GroupOffsets:
 
     def group_ids(self) -> set[str]:
         return self._committed.keys() | self._pending.keys()
+
+    def groups_in(self, topic: str) -> set[str]:
+        """That have committed something there."""
+        return {group_id for group_id, _ in self._by_topic.get(topic, ())}
 
     def has_any(self) -> bool:
         return bool(self._committed or self._pending)
@@ -249,9 +260,8 @@ class GroupOffsets:
 
         facts: list[Fact] = [
             OffsetForgotten(group_id, *place)
-            for group_id, places in self._committed.items()
-            for place, fact in places.items()
-            if is_gone(fact)
+            for group_id, place in self._by_topic.get(command.topic, ())
+            if is_gone(self._committed[group_id][place])
         ]
         for pending in self._pending_of.values():
             facts += (_tombstone(each) for each in pending.values() if is_gone(each.commit))

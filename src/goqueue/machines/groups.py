@@ -1,7 +1,7 @@
 """All groups and their offsets as one machine: a group decides for itself, what concerns any kind is settled here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -24,6 +24,7 @@ from goqueue.machines.group_commands import (
     FetchOffsets,
     FetchOffsetsReply,
     GroupOptions,
+    KnownTopics,
     ListedGroup,
     ListGroups,
     ListReply,
@@ -33,30 +34,16 @@ from goqueue.machines.group_commands import (
     TopicsChanged,
     key_parts,
 )
-from goqueue.machines.group_deadlines import GroupDeadlines
+from goqueue.machines.group_deadlines import GroupDeadlines, TimePassed
 from goqueue.machines.group_kinds import GroupKind, OneGroup, classic_kind
 from goqueue.machines.group_migration import can_upgrade, downgraded, turned_away, upgraded
 from goqueue.machines.group_offsets import GroupOffsets, OffsetCommitted, OffsetPending
+from goqueue.machines.group_readers import Announced, GroupReaders
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 
 DEAD = "Dead"
 """How Kafka describes a group that there is not."""
-
-
-class TimePassed(Fact, frozen=True):
-    """All that was due at this time has been decided."""
-
-    durable: ClassVar[bool] = False
-    now_ms: int
-    next_expiry_ms: int
-
-
-class Announced(Fact, frozen=True):
-    """What groups that come later have to be told first."""
-
-    durable: ClassVar[bool] = False
-    command: Any
 
 
 class Groups:
@@ -78,7 +65,8 @@ class Groups:
         self._kind_of_fact = {fact: kind for kind in all_kinds for fact in kind.facts}
         self._groups: dict[str, OneGroup] = {}
         self._offsets = GroupOffsets(self._options)
-        self._announced: dict[type, Any] = {}
+        self._known = KnownTopics()
+        self._readers = GroupReaders()
         self._deadlines = GroupDeadlines(self._group_deadline_ms)
         self._next_expiry_ms = 0
         """When to look for offsets and groups that nobody needs; 0: the first tick tells the time."""
@@ -118,7 +106,7 @@ class Groups:
             self._next_expiry_ms = fact.next_expiry_ms
             self._deadlines.pass_until(fact.now_ms)
         elif isinstance(fact, Announced):
-            self._announced[type(fact.command)] = fact.command
+            self._known.topics = fact.command.topics
         else:
             self._apply_in_group(fact)
 
@@ -126,8 +114,10 @@ class Groups:
         kind, group_id = self._kind_of_fact[type(fact)], fact.group_id
         group = self._groups.get(group_id)
         if group is None or group.kind != kind.name:
-            group = self._groups[group_id] = kind.make(group_id)
+            group = self._groups[group_id] = self._make(kind, group_id)
         group.apply(fact)
+        if kind.announcements:
+            self._readers.add(group_id, kind.topics_in(fact))
         self._deadlines.note(group_id, group.deadline_set_ms(fact))
 
     def forget(self, key: bytes) -> None:
@@ -142,6 +132,7 @@ class Groups:
         if name == kind.name:
             del self._groups[group_id]
             self._deadlines.drop(group_id)
+            self._readers.drop(group_id)
         else:
             group.forget(key)
 
@@ -193,8 +184,7 @@ class Groups:
         return outcome
 
     def _upgrade(self, kind: GroupKind, group: ClassicGroup, command: Any, ticket: int, now_ms: int) -> Outcome:
-        known = self._announced.get(TopicsChanged)
-        made = upgraded(command.group_id, group.state, {} if known is None else known.topics, now_ms)
+        made = upgraded(command.group_id, group.state, self._known.topics or {}, now_ms)
         facts, replies, *_ = self._decide_in_new(kind, command, ticket, now_ms, made)
         if not facts:
             return Outcome([], replies)
@@ -206,23 +196,24 @@ class Groups:
         """The group comes to be when its facts are applied; a refused command leaves none. `made`: what it is before
         the command.
         """
-        group = kind.make(command.group_id)
-        news = [
-            fact
-            for announced in kind.announcements
-            if announced in self._announced
-            for fact in group.decide(self._announced[announced], 0, now_ms).facts
-        ] + list(made)
-        for fact in news:
+        group = self._make(kind, command.group_id)
+        for fact in made:
             group.apply(fact)
         facts, replies, *_ = group.decide(command, ticket, now_ms)
-        return Outcome([*news, *facts] if facts else [], replies)
+        return Outcome([*made, *facts] if facts else [], replies)
 
-    def _announce(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        hearers = self._hearers[type(command)]
+    def _make(self, kind: GroupKind, group_id: str) -> OneGroup:
+        group = kind.make(group_id)
+        group.know(self._known)
+        return group
+
+    def _announce(self, command: TopicsChanged, ticket: int, now_ms: int) -> Outcome:
+        """Only those are asked that a change concerns; all see the topics as they are."""
         outcome = Outcome([Announced(command)], [(ticket, CodeReply(Code.NONE))])
-        for group in self._groups.values():
-            if group.kind in hearers:
+        is_partial = command.names is not None and self._known.topics is not None
+        for group_id in self._readers.of(command.names or ()) if is_partial else self._groups:
+            group = self._groups.get(group_id)
+            if group is not None and group.kind in self._hearers[type(command)]:
                 outcome.facts.extend(group.decide(command, 0, now_ms).facts)
         return outcome
 
@@ -269,8 +260,7 @@ class Groups:
         refusal = Code.NONE if group is None else group.fetch_refusal(command)
         if refusal is not Code.NONE:
             return [], FetchOffsetsReply(refusal)
-        known = self._announced.get(TopicsChanged)
-        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command, {} if known is None else known.topics))
+        return [], FetchOffsetsReply(Code.NONE, self._offsets.fetched(command, self._known.topics or {}))
 
     def _delete_offsets(self, command: DeleteOffsets, _now_ms: int) -> tuple[list[Fact], DeleteOffsetsReply]:
         group_id = command.group_id
@@ -340,12 +330,22 @@ class Groups:
     def _list(self, command: ListGroups, _now_ms: int) -> tuple[list[Fact], ListReply]:
         states = {state.lower() for state in command.states}
         types = {name.lower() for name in command.types}
-        found = [group.listed() for group in self._groups.values()]
+        names = self._groups.keys() if command.names is None else command.names & self._groups.keys()
+        found = [self._groups[name].listed() for name in names]
         # Offsets without a group: somebody commits who assigns partitions to himself.
         without_group = self._offsets.group_ids() - self._groups.keys()
+        if command.names is not None:
+            without_group &= command.names
         found += (ClassicGroup(group_id, self._options).listed() for group_id in sorted(without_group))
         wanted = [each for each in found if _is_wanted(each, states, types)]
         return [], ListReply(tuple(map(self._with_topics, wanted) if command.with_topics else wanted))
+
+    def names(self) -> set[str]:
+        return self._groups.keys() | self._offsets.group_ids()
+
+    def readers(self, topic: str) -> set[str]:
+        """Groups that have committed to a topic, or whose members the coordinator assigns it to."""
+        return self._offsets.groups_in(topic).union(self._readers.of((topic,)))
 
     def measured(self) -> Iterator[tuple[ListedGroup, Mapping[TopicPartition, OffsetCommitted]]]:
         """Every group, and what it has committed."""

@@ -10,7 +10,7 @@ import msgspec
 
 from goqueue.machines.assignors import Subscriber
 from goqueue.machines.consumer_group_facts import JOIN_EPOCH, LEAVE_EPOCH, packed, unpacked
-from goqueue.machines.group_commands import MEMBER_BYTES_MAX, TopicsChanged
+from goqueue.machines.group_commands import MEMBER_BYTES_MAX, KnownTopics, TopicsChanged
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.share_assignor import SHARED, assign_shared
 from goqueue.machines.share_group_facts import (
@@ -55,6 +55,10 @@ class ShareGroup:
                 return Outcome([], [(ticket, self.describe())])
             case _:
                 raise TypeError(f"{type(command).__name__} is no command for a share group")
+
+    def know(self, known: KnownTopics) -> None:
+        """Read the topics there, as all groups do."""
+        self._state.known = known
 
     def apply(self, fact: Fact) -> None:
         self._state.apply(fact)

@@ -79,6 +79,7 @@ def share_kind(options: ShareGroupOptions = DEFAULT_OPTIONS) -> GroupKind:
         refuse=_refuse,
         refuse_foreign=_refuse_foreign,
         announcements=(TopicsChanged,),
+        topics_in=lambda fact: fact.member.topic_names if isinstance(fact, ShareMemberChanged) else (),
         is_exclusive=True,
     )
 

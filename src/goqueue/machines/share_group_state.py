@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from goqueue.machines.group_commands import KnownTopics
 from goqueue.machines.machine import Fact
 from goqueue.machines.share_group_facts import (
     ShareGroupChanged,
@@ -27,10 +28,14 @@ class ShareGroupState:
         self.group = ShareGroupChanged(group_id)
         self.members: dict[str, ShareMember] = {}
         self.unsettled: set[str] = set()
-        self.topics: Mapping[str, Topic] | None = None
+        self.known = KnownTopics()
         self.heard: OrderedDict[str, int] = OrderedDict()
         self.session_ms = options.session_ms
         self.heartbeat_ms = options.heartbeat_ms
+
+    @property
+    def topics(self) -> Mapping[str, Topic] | None:
+        return self.known.topics
 
     def apply(self, fact: Fact) -> None:
         match fact:
@@ -46,7 +51,7 @@ class ShareGroupState:
             case ShareTimesSet():
                 self.session_ms, self.heartbeat_ms = fact.session_ms, fact.heartbeat_ms
             case ShareTopicsKnown():
-                self.topics = fact.topics
+                self.known.topics = fact.topics
             case _:
                 raise TypeError(f"{type(fact).__name__} says nothing about a share group")
 

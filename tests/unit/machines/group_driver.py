@@ -71,7 +71,7 @@ def state_of(machine: Groups) -> Any:
         for group_id, group in machine._groups.items()
     }
     offsets = {name: value for name, value in vars(machine._offsets).items() if name != "_options"}
-    noted = (machine._deadlines._noted._due_ms, machine._next_expiry_ms, machine._announced)
+    noted = (machine._deadlines._noted._due_ms, machine._next_expiry_ms, machine._known.topics)
     return deepcopy((groups, offsets, noted))
 
 

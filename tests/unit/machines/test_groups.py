@@ -13,16 +13,19 @@ from goqueue.machines.group_commands import (
     FetchOffsets,
     GroupOptions,
     Heartbeat,
+    KnownTopics,
     LeaveGroup,
     LeavingMember,
     ListedGroup,
     ListGroups,
     SyncGroup,
+    TopicsChanged,
     ledger_key,
 )
 from goqueue.machines.group_kinds import GroupKind, OneGroup
 from goqueue.machines.machine import Fact, Machine, Outcome
 from goqueue.model.codes import Code
+from goqueue.model.topics import Topic
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 
 # A second kind of group, as small as it can be: who says hello is a member until it says goodbye.
@@ -31,10 +34,6 @@ from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 class Hello(msgspec.Struct, frozen=True):
     group_id: str
     is_goodbye: bool = False
-
-
-class News(msgspec.Struct, frozen=True):
-    text: str
 
 
 class Greeted(Fact, frozen=True):
@@ -60,15 +59,21 @@ class OtherGroup:
         self.group_id = group_id
         self.members = 0
         self.heard = ""
+        """Of changes of topics: which it was asked about."""
+        self.known = KnownTopics()
         self.forgotten: list[bytes] = []
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        if isinstance(command, News):
-            return Outcome([Greeted(self.group_id, self.members, command.text)], [])
+        if isinstance(command, TopicsChanged):
+            return Outcome([Greeted(self.group_id, self.members, ",".join(command.names or ["any"]))], [])
         if command.is_goodbye and not self.members:
             return Outcome([], [(ticket, (Code.UNKNOWN_MEMBER_ID, ""))])
         members = self.members - 1 if command.is_goodbye else self.members + 1
-        return Outcome([Greeted(self.group_id, members, self.heard)], [(ticket, (Code.NONE, self.heard))])
+        told = f"{self.heard}|{','.join(self.known.topics or ())}"
+        return Outcome([Greeted(self.group_id, members, self.heard)], [(ticket, (Code.NONE, told))])
+
+    def know(self, known: KnownTopics) -> None:
+        self.known = known
 
     def apply(self, fact: Greeted) -> None:
         self.members, self.heard = fact.members, fact.heard
@@ -116,7 +121,8 @@ OTHER = GroupKind(
     refuse=lambda command, code: (code, ""),
     refuse_foreign=lambda command: (Code.GROUP_ID_NOT_FOUND, ""),
     part_names=("other_part",),
-    announcements=(News,),
+    announcements=(TopicsChanged,),
+    topics_in=lambda fact: ("t",),
 )
 
 
@@ -193,12 +199,16 @@ def test_other_groups_fence_commits_and_fetches_their_own_way(driver: Driver) ->
     assert driver.ask(FetchOffsets("g", None, member_id="m", member_epoch=1)).code is Code.NONE
 
 
-def test_what_is_announced_reaches_groups_of_today_and_of_tomorrow(driver: Driver) -> None:
+def test_a_change_of_topics_is_put_to_those_who_read_them_and_seen_by_all(driver: Driver) -> None:
     driver.ask(Hello("g"))
     driver.stable("a", group_id="classic")
-    assert driver.ask(News("new topic")).code is Code.NONE
-    assert driver.ask(Hello("g")) == (Code.NONE, "new topic")
-    assert driver.ask(Hello("later")) == (Code.NONE, "new topic")
+    t, u = Topic("t", b"t" * 16, 1, {}), Topic("u", b"u" * 16, 1, {})
+    assert driver.ask(TopicsChanged({"t": t})).code is Code.NONE
+    assert driver.ask(Hello("g")) == (Code.NONE, "any|t")
+    driver.ask(TopicsChanged({"t": t}, frozenset({"t"})))
+    driver.ask(TopicsChanged({"t": t, "u": u}, frozenset({"u"})))
+    assert driver.ask(Hello("g")) == (Code.NONE, "t|t,u")
+    assert driver.ask(Hello("later")) == (Code.NONE, "|t,u")
 
 
 def test_an_empty_id_is_refused_for_every_kind(driver: Driver) -> None:

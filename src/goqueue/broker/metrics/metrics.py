@@ -5,8 +5,9 @@ It is a collector as prometheus-client knows them, so that an application that e
 own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import Metric
@@ -25,6 +26,18 @@ __all__ = ["DoorFacts", "Metrics", "MetricsOptions", "Sources"]
 
 END = "# EOF\n"
 OPENMETRICS = "application/openmetrics-text"
+
+
+T = TypeVar("T")
+
+
+def _at_once(steps: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 class Metrics(Collector):
@@ -52,10 +65,14 @@ class Metrics(Collector):
         self._sources.doors[name] = ask
 
     def page(self) -> Page:
+        return _at_once(self._reading())
+
+    def _reading(self) -> Generator[None, None, Page]:
         page = Page(self._node_id)
         has_partitions = self._options.has_partitions
         read_topics(page, self._sources, self._names, has_partitions=has_partitions)
-        read_groups(page, self._sources, self._names, has_partitions=has_partitions)
+        yield
+        yield from read_groups(page, self._sources, self._names, has_partitions=has_partitions)
         read_node(page, self._sources)
         self._names.end()
         return page
@@ -71,10 +88,15 @@ class Metrics(Collector):
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""
+        return _at_once(self.exposing(accept))
+
+    def exposing(self, accept: str = "") -> Generator[None, None, tuple[bytes, str]]:
+        """The same in steps, between which others may have their turn."""
         encode, content_type = choose_encoder(accept)
         process = encode(self._process).decode()
         is_openmetrics = content_type.startswith(OPENMETRICS)
-        text = self.page().text(self._identify, self._lines, is_openmetrics=is_openmetrics)
+        page = yield from self._reading()
+        text = page.text(self._identify, self._lines, is_openmetrics=is_openmetrics)
         if is_openmetrics:
             text += process.removesuffix(END) + END
         else:

@@ -1,6 +1,6 @@
 """Groups: who is in them, what they have committed or settled, and how far they are behind."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from goqueue.broker.metrics.of_topics import Names
 from goqueue.broker.metrics.page import OTHER, Page
@@ -13,11 +13,18 @@ from goqueue.telemetry.meters import JOIN, LEAVE, TIMEOUT, TRIGGERS, Meters
 LANES = tuple(lane.name.lower() for lane in Lane)
 
 
-def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> None:
+PER_TURN = 100
+"""Groups, or places of them, that are read before others get their turn."""
+
+
+def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: bool) -> Iterator[None]:
+    """In turns: whoever reads goes on when others had theirs."""
     meters = sources.meters
     found: set[str] = set()
     reached: dict[Place, int] = {}
-    for group, committed in sources.groups.measured():
+    for number, (group, committed) in enumerate(sources.groups.measured(), 1):
+        if number % PER_TURN == 0:
+            yield
         found.add(group.group_id)
         label = names.group(group.group_id)
         page.add("goqueue_consumer_group_members", label, group.members)
@@ -33,12 +40,14 @@ def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: b
             page.add("goqueue_consumer_group_generation", label, group.generation)
         for (topic, partition), commit in committed.items():
             reached[Place(group.group_id, topic, partition)] = commit.offset
-    for place, measure in sources.queues.measured():
+    for number, (place, measure) in enumerate(sources.queues.measured(), 1):
+        if number % PER_TURN == 0:
+            yield
         found.add(place.group_id)
         reached[place] = max(reached.get(place, 0), measure.start_offset)
         _read_place(page, names.pair(place.topic, place.group_id), measure, names)
     page.add("goqueue_consumer_groups", (), len(found))
-    _read_progress(page, sources, reached, names, has_partitions=has_partitions)
+    yield from _read_progress(page, sources, reached, names, has_partitions=has_partitions)
     meters.keep_groups(found)
     _read_meters(page, meters, names)
 
@@ -54,9 +63,11 @@ def _read_place(page: Page, label: tuple[str, ...], measure: Measure, names: Nam
 
 def _read_progress(
     page: Page, sources: Sources, reached: Mapping[Place, int], names: Names, *, has_partitions: bool
-) -> None:
+) -> Iterator[None]:
     add = page.add_partition if has_partitions else page.add
-    for place, offset in reached.items():
+    for number, (place, offset) in enumerate(reached.items(), 1):
+        if number % PER_TURN == 0:
+            yield
         replica = sources.topics.find_replica(place.topic, place.partition)
         if replica is None:
             continue

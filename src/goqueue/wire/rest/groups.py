@@ -42,6 +42,14 @@ class TopicAndPartition(Body):
     partition: PartitionNumber
 
 
+NextGroup = Annotated[str | None, Meta(description="`cursor` of the next page; null: this was the last")]
+
+
+class GroupsQuery(Query):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Groups of one page")] = 1000
+    cursor: Annotated[str, Meta(description="`next` of the page before: the last name on it")] | None = None
+
+
 class GroupSummary(Reply):
     id: str
     type: Annotated[str, Meta(description="consumer, classic or share", examples=["consumer"])]
@@ -54,6 +62,7 @@ class GroupSummary(Reply):
 class Groups(Reply):
     groups: Annotated[list[str], Meta(description="Their names, sorted")]
     details: list[GroupSummary]
+    next: NextGroup
 
 
 class GroupMember(Reply):
@@ -369,4 +378,5 @@ class GroupLag(Reply):
 
 class AllLags(Reply):
     groups: list[GroupLag]
-    total_lag: Count
+    total_lag: Annotated[Count, Meta(description="Of the groups of this page")]
+    next: NextGroup

@@ -8,7 +8,7 @@ from tests.unit.doors.http.group_members import GROUP, Member, ack, join, number
 
 @served
 async def test_groups_are_listed_by_name_and_in_detail(client: Client) -> None:
-    assert await client.get("/groups") == {"groups": [], "details": []}
+    assert await client.get("/groups") == {"groups": [], "details": [], "next": None}
     await topic(client, 2)
     await join(client)
     await client.post("/topics/orders/receive", group="queue")

@@ -1,13 +1,12 @@
 """Work on a node: more partitions, and who looks after what."""
 
 from collections import Counter
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from goqueue.broker.compact import CompactResult
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups import commands, group_hash
+from goqueue.broker.groups import group_hash
 from goqueue.broker.topics import AddPartitions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
@@ -112,12 +111,8 @@ async def list_coordinators(call: Call) -> Coordinators:
     `@groups` keeps stream groups and members, `@deliveries` what queue groups have settled.
     """
     groups, queues = call.broker.groups, call.broker.queues
-    replies: list[Any] = await call.ask(lambda done: groups.submit_to_all(commands.ListGroups(), done))
-    for reply in replies:
-        if isinstance(reply, GoQueueError):
-            raise reply
     counts = {
-        GROUPS: Counter(groups.partition_of(each.group_id) for reply in replies for each in reply.groups),
+        GROUPS: Counter(map(groups.partition_of, groups.names())),
         QUEUE_GROUPS: Counter(map(queues.partition_of, queues.groups())),
     }
     sizes = ((GROUPS, groups.partitions), (QUEUE_GROUPS, queues.partitions))

@@ -1,5 +1,7 @@
 """Groups: looked at, configured, deleted."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
@@ -21,6 +23,7 @@ from goqueue.wire.rest.groups import (
     GroupOptions,
     GroupPath,
     Groups,
+    GroupsQuery,
     GroupSummary,
     TopicAndPartition,
 )
@@ -44,12 +47,20 @@ async def group_view(call: Call, group_id: str) -> GroupView:
     return view
 
 
+def page_of(names: Sequence[str], query: GroupsQuery) -> tuple[list[str], str | None]:
+    """Of sorted names; and the cursor of the next page, if there is one."""
+    first = 0 if query.cursor is None else bisect_right(names, query.cursor)
+    page = list(names[first : first + query.limit])
+    return page, page[-1] if first + len(page) < len(names) else None
+
+
 @groups.get("/groups")
-async def list_groups(call: Call) -> Groups:
-    """The names of all groups, and in `details` what they are."""
-    replies: list[Any] = await call.ask(
-        lambda done: call.broker.groups.submit_to_all(commands.ListGroups(with_topics=True), done)
-    )
+async def list_groups(call: Call, query: GroupsQuery) -> Groups:
+    """The names of groups, a page at a time, and in `details` what they are."""
+    broker = call.broker
+    page, following = page_of(sorted(broker.groups.names().union(broker.queues.groups())), query)
+    command = commands.ListGroups(with_topics=True, names=frozenset(page))
+    replies: list[Any] = await call.ask(lambda done: broker.groups.submit_to_all(command, done))
     found: dict[str, GroupSummary] = {}
     for reply in replies:
         if isinstance(reply, GoQueueError):
@@ -63,14 +74,13 @@ async def list_groups(call: Call) -> Groups:
                 generation=each.generation,
                 topics=list(each.topics or ()),
             )
-    for group_id in call.broker.queues.groups():
-        topics = sorted({place.topic for place in call.broker.queues.places(group_id)})
+    for group_id in page:
+        topics = sorted({place.topic for place in broker.queues.places(group_id)})
         if group_id in found:
             found[group_id].topics = sorted({*found[group_id].topics, *topics})
         else:
             found[group_id] = GroupSummary(id=group_id, type=SHARE, state=EMPTY, members=0, generation=0, topics=topics)
-    names = sorted(found)
-    return Groups(groups=names, details=[found[name] for name in names])
+    return Groups(groups=page, details=[found[name] for name in page], next=following)
 
 
 @groups.get("/groups/{group}", errors=(404,))

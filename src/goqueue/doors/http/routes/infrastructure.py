@@ -1,5 +1,6 @@
 """Is it alive, is it ready, which version, how much is in it."""
 
+import asyncio
 import platform
 
 from goqueue.broker.health import Check as HealthCheck
@@ -110,7 +111,13 @@ async def metrics(call: Call, query: MetricsQuery) -> Text:
     """Metrics for Prometheus, as text or, if asked for, as OpenMetrics with exemplars."""
     if not call.broker.metrics.is_on:
         raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
-    return Text(*call.broker.metrics.exposition(query.accept))
+    steps = call.broker.metrics.exposing(query.accept)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return Text(*end.value)
+        await asyncio.sleep(0)  # others want their turn
 
 
 @infrastructure.get("/stats")

@@ -6,9 +6,9 @@ from goqueue.broker.lag import PartitionLag as FoundPartition
 from goqueue.broker.queues import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
-from goqueue.doors.http.routes.groups import state_of
+from goqueue.doors.http.routes.groups import page_of, state_of
 from goqueue.model.lanes import Lane
-from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, LagOwner, PartitionLag, QueueLag
+from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, GroupsQuery, LagOwner, PartitionLag, QueueLag
 
 lag = Operations("Lag", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
@@ -24,11 +24,12 @@ async def group_lag(call: Call, path: GroupPath) -> GroupLag:
 
 
 @lag.get("/lag")
-async def all_lags(call: Call) -> AllLags:
-    """How far all groups are behind."""
-    found: list[Found] = await call.ask(call.broker.lag.of_all)
+async def all_lags(call: Call, query: GroupsQuery) -> AllLags:
+    """How far groups are behind, by name, a page at a time."""
+    names, following = page_of(call.broker.lag.names(), query)
+    found: list[Found] = await call.ask(lambda done: call.broker.lag.of_some(names, done))
     groups = [_group(each) for each in found]
-    return AllLags(groups=groups, total_lag=sum(each.total_lag for each in groups))
+    return AllLags(groups=groups, total_lag=sum(each.total_lag for each in groups), next=following)
 
 
 def _group(found: Found) -> GroupLag:
