@@ -58,6 +58,8 @@ class Enlisting:
         self._queues: dict[str, deque[Enlistment]] = {}
         """By transactional id, in the order in which they came. Invariant: the first of each is being decided."""
         self._waiting_bytes = 0
+        self._settling: set[str] = set()
+        """Whose markers we wait to hear of: once for each id, however often its client asks meanwhile."""
         self._served = ""
         """Whose turn it is: this one need not wait for those behind it."""
 
@@ -94,15 +96,20 @@ class Enlisting:
         code = Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else reply.code
         if code is Code.CONCURRENT_TRANSACTIONS:
             one.timer = self._clock.call_after(SETTLE_MS_MAX, partial(self._end, one, code))
-            self._when_settled(one.command.transactional_id, partial(self._settled, one))
+            name = one.command.transactional_id
+            if name not in self._settling:
+                self._settling.add(name)
+                self._when_settled(name, partial(self._settled, name))
         else:
             self._end(one, code)
 
-    def _settled(self, one: Enlistment) -> None:
-        if one.timer is not None:  # else it was given up
-            one.timer.cancel()
-            one.timer = None
-            self._ask(one)
+    def _settled(self, name: str) -> None:
+        self._settling.discard(name)
+        queue = self._queues.get(name)
+        if queue and queue[0].timer is not None:  # else nobody waits for it any more
+            queue[0].timer.cancel()
+            queue[0].timer = None
+            self._ask(queue[0])
 
     def _end(self, one: Enlistment, code: Code) -> None:
         one.timer = None

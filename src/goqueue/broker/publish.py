@@ -90,15 +90,24 @@ class Publisher:
         self.bytes = 0
 
     def publish(
-        self, topic: str, partition: int, data: memoryview, *, needs_all_copies: bool = True
+        self,
+        topic: str,
+        partition: int,
+        data: memoryview,
+        *,
+        needs_all_copies: bool = True,
+        begins_at_zero: bool = False,
     ) -> tuple[Keeper, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
         `acknowledgements` tells when the keeper's high watermark has reached `next_offset`. `needs_all_copies`: as many
         as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less (acks 0 or 1) goes without.
+        `begins_at_zero`: see `misses_first`.
         """
         try:
-            return self.try_publish(topic, partition, data, needs_all_copies=needs_all_copies)
+            return self.try_publish(
+                topic, partition, data, needs_all_copies=needs_all_copies, begins_at_zero=begins_at_zero
+            )
         except GoQueueError as error:
             self.refused(topic, partition, _count(data), error)
             raise
@@ -128,7 +137,13 @@ class Publisher:
             self._meters.keep_example(Example(Spot(topic, partition, offset), seconds, self._clock.now_ms()))
 
     def try_publish(
-        self, topic: str, partition: int, data: memoryview, *, needs_all_copies: bool = True
+        self,
+        topic: str,
+        partition: int,
+        data: memoryview,
+        *,
+        needs_all_copies: bool = True,
+        begins_at_zero: bool = False,
     ) -> tuple[Keeper, Appended]:
         """As `publish`, for who tries again with less if it is refused."""
         replica = self._topics.replica(topic, partition)
@@ -138,6 +153,8 @@ class Publisher:
                 Code.NOT_ENOUGH_REPLICAS, f"min.insync.replicas of {topic!r} is {needed}, and there is one copy"
             )
         batch = self.admit(replica, topic, partition, data)
+        if begins_at_zero and self.misses_first(replica, batch):
+            raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, "the first batch of the transaction has not come")
         faults: list[Any] = []
         if replica.options.schema_validation != OFF:
             batch, faults = self.gate.check(replica, topic, batch)
@@ -155,6 +172,16 @@ class Publisher:
         if faults:
             keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
         return keeper, appended
+
+    def misses_first(self, replica: Replica, batch: Batch) -> bool:
+        """For transactions version 2, where each has an epoch of its own that begins at sequence 0: whether the batch
+        before this one was turned away, so that it must not stand in the log before that one.
+        """
+        return (
+            batch.is_transactional
+            and batch.base_sequence != 0
+            and not replica.producers.knows(batch.producer_id, batch.producer_epoch)
+        )
 
     def must_open(
         self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False

@@ -260,6 +260,11 @@ class Transactions:
             return
         elif not self._topics.has(*place):
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
+        elif one.coordinator_epoch > self._machine.coordinator_epoch:
+            # The partition would refuse every marker of ours from then on.
+            code = Code.TRANSACTION_COORDINATOR_FENCED
+        elif known is not None and one.epoch > known.epoch:
+            code = Code.INVALID_PRODUCER_EPOCH
         if code is not Code.NONE:
             on_code(code)
             return

@@ -83,6 +83,10 @@ class TransactionMachine:
     def get(self, transactional_id: str) -> TransactionChanged | None:
         return self._transactions.get(transactional_id)
 
+    @property
+    def coordinator_epoch(self) -> int:
+        return self._coordinator_epoch
+
     def of_producer(self, producer_id: int) -> TransactionChanged | None:
         """None: no producer of transactions has this id (any more)."""
         name = self._names.get(producer_id)

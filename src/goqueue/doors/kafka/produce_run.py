@@ -119,6 +119,8 @@ class ProduceRun:
                 batch = self._publisher.admit(route.replica, route.topic, route.index, frame[start:end])
                 if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
                     return False
+                if route.begins_at_zero and self._publisher.misses_first(route.replica, batch):
+                    return False  # perhaps it was taken just now
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
         share = self._shares.get(route)

@@ -38,6 +38,8 @@ VERSION_MIN = 7
 """From here on every codec is taken, and the answer tells the start of the log."""
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
+BEGINS_AT_ZERO_FROM = 12
+"""Transactions version 2."""
 TAGS_BYTES = 3
 """Behind the records, where nothing is tagged: a zero for the partition, the topic and the request each."""
 
@@ -60,6 +62,7 @@ class Route:
         "_prefix",
         "_suffix",
         "_version",
+        "begins_at_zero",
         "index",
         "replica",
         "timeout_ms",
@@ -74,6 +77,7 @@ class Route:
         self.index = data.index
         self.timeout_ms = message.timeout_ms
         self._version = version
+        self.begins_at_zero = version >= BEGINS_AT_ZERO_FROM
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)
         durability = DURABILITIES[replica.options.durability]
         frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2, gq_durability=durability))

@@ -46,9 +46,10 @@ class Producer(Guest):
         self.id, self.epoch = answer.producer_id, answer.producer_epoch
         return self
 
-    def request(self, *values: bytes, partition: int = 0) -> produce.ProduceRequest:
+    def request(self, *values: bytes, partition: int = 0, delay_ms: int = 0) -> produce.ProduceRequest:
+        headers: list[tuple[str, bytes | None]] = [("gq-delay-ms", b"%d" % delay_ms)] if delay_ms else []
         batch = build_batch(
-            [(1000, None, value, []) for value in values],
+            [(1000, None, value, headers) for value in values],
             producer_id=self.id,
             producer_epoch=self.epoch,
             base_sequence=self.sequences[partition],
@@ -252,10 +253,16 @@ def test_several_transactions_are_added_to_or_asked_about_at_once(house: House) 
     assert add(one) == []
 
 
-def write_marker(guest: Guest, producer_id: int, epoch: int, *partitions: int, commit: bool = False) -> list[Code]:
+def write_marker(
+    guest: Guest, producer_id: int, epoch: int, *partitions: int, commit: bool = False, coordinator_epoch: int = 0
+) -> list[Code]:
     """As `kafka-transactions abort` does."""
     marker = wire.WritableTxnMarker(
-        producer_id, epoch, commit, [wire.WritableTxnMarkerTopic("orders", list(partitions))]
+        producer_id,
+        epoch,
+        commit,
+        [wire.WritableTxnMarkerTopic("orders", list(partitions))],
+        coordinator_epoch,
     )
     answer = guest.call(wire.WriteTxnMarkersRequest([marker]), 1, wire.WriteTxnMarkersResponse)
     return [Code(one.error_code) for one in answer.markers[0].topics[0].partitions]
@@ -290,3 +297,80 @@ def test_a_foreign_marker_commits_nothing_that_its_coordinator_knows(house: Hous
     assert write_marker(Guest(house), producer.id, producer.epoch, 0, commit=True) == [Code.INVALID_TXN_STATE]
     assert producer.end(commit=False) is Code.NONE
     assert outcome(house.broker) == {ControlKind.ABORT: [b"a"]}
+
+
+def test_any_number_of_requests_may_wait_in_one_row(house: House) -> None:
+    producer = Producer(house).init()
+    values = [b"%d" % number for number in range(300)]
+    producer.feed(*(producer.request(value) for value in values))
+    house.broker.commit()
+    answers = [result(each) for each in producer.replies(produce.ProduceResponse, PRODUCE)]
+    assert answers == [(Code.NONE, offset) for offset in range(300)]
+    assert outcome(house.broker) == {None: values}
+
+
+def test_a_producer_that_wants_no_answer_gets_none_if_it_is_refused(house: House) -> None:
+    old = Producer(house).init()
+    Producer(house).init()
+    request = old.request(b"a")
+    request.acks = 0
+    old.send(request, PRODUCE)
+    assert old.replies(produce.ProduceResponse, PRODUCE) == []
+
+
+def test_requests_that_were_given_up_are_not_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the markers of a partition do not come its producer asks again and again."""
+    producer = Producer(house).init()
+    producer.write(b"a")
+    transactions = house.broker.broker.transactions
+    monkeypatch.setattr(transactions, "_write_markers", lambda names: None)
+    assert producer.end() is Code.NONE
+    for _ in range(3):
+        producer.sequences = [0, 0]
+        producer.feed(producer.request(b"b"))
+        house.advance(SETTLE_MS_MAX)
+    answers = [result(each)[0] for each in producer.replies(produce.ProduceResponse, PRODUCE)]
+    assert answers == [Code.CONCURRENT_TRANSACTIONS] * 3
+    assert sum(map(len, transactions._settled.values())) <= 1
+
+
+def test_a_batch_is_not_written_before_the_one_that_was_turned_away(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = Producer(house).init()
+    first, second = producer.request(b"a" * 200), producer.request(b"b")
+    monkeypatch.setattr(enlisting, "WAITING_BYTES_MAX", 200)
+    producer.feed(first, second)
+    house.broker.commit()
+    codes = [result(each)[0] for each in producer.replies(produce.ProduceResponse, PRODUCE)]
+    assert codes == [Code.CONCURRENT_TRANSACTIONS, Code.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    monkeypatch.undo()
+    producer.feed(first, second)
+    house.broker.commit()
+    answers = [result(each) for each in producer.replies(produce.ProduceResponse, PRODUCE)]
+    assert answers == [(Code.NONE, 0), (Code.NONE, 1)]
+    assert outcome(house.broker) == {None: [b"a" * 200, b"b"]}
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_what_is_delayed_in_a_transaction_is_published_if_that_is_committed(house: House, commits: bool) -> None:
+    producer = Producer(house).init()
+    for commit, value in ((commits, b"first"), (not commits, b"second")):
+        request = producer.request(value, delay_ms=60_000)
+        assert result(producer.call(request, PRODUCE, produce.ProduceResponse))[0] is Code.NONE
+        assert producer.end(commit=commit) is Code.NONE
+    house.advance(60_000)
+    replica = house.broker.broker.topics.replica("orders", 0)
+    found = [record.value for batch in replica.batches_from(0) if not batch.is_control for record in decode(batch)]
+    assert found == [b"first" if commits else b"second"]
+
+
+def test_a_marker_that_would_shut_out_the_coordinator_is_refused(house: House) -> None:
+    producer = Producer(house).init()
+    id_, epoch = producer.id, producer.epoch
+    fenced = [Code.TRANSACTION_COORDINATOR_FENCED]
+    assert write_marker(Guest(house), id_, epoch, 0, coordinator_epoch=2**31 - 1) == fenced
+    assert write_marker(Guest(house), id_, 32767, 0) == [Code.INVALID_PRODUCER_EPOCH]
+    assert producer.write(b"a") == (Code.NONE, 0)
+    assert producer.end() is Code.NONE
+    assert producer.write(b"b") == (Code.NONE, 2)

@@ -77,6 +77,9 @@ def _keep(request: Request) -> int:
 
 
 def _refuse(request: Request, code: Code) -> None:
+    if request.message.acks == 0:
+        request.answer_nothing()
+        return
     response = ProduceResponse()
     for topic in request.message.topic_data:
         results = [PartitionProduceResponse(data.index, code, base_offset=-1) for data in topic.partition_data]

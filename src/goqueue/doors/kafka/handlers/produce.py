@@ -21,6 +21,8 @@ ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
 ABORTABLE_FROM_VERSION = 11
+BEGINS_AT_ZERO_FROM = 12
+"""Transactions version 2."""
 ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes, which names the codec."""
 
@@ -122,8 +124,9 @@ def _append(
         return
     try:
         needs_all_copies = request.message.acks == ACKS_ALL
+        begins_at_zero = request.version >= BEGINS_AT_ZERO_FROM
         replica, appended = request.broker.publisher.publish(
-            topic, data.index, records, needs_all_copies=needs_all_copies
+            topic, data.index, records, needs_all_copies=needs_all_copies, begins_at_zero=begins_at_zero
         )
     except GoQueueError as error:
         result.error_code = _known_as(code_of(error), request.version)

@@ -87,11 +87,14 @@ def _add_partitions_of_many(request: Request, transactions: list[wire.AddPartiti
 
     if not transactions:
         request.answer(response)
-    for one in transactions:
+
+    def take(one: wire.AddPartitionsToTxnTransaction) -> None:
         if one.verify_only:
             collect(one.transactional_id, _verified(request, one))
         else:
             _add_partitions(request, one, partial(collect, one.transactional_id))
+
+    request.each(transactions, take)
 
 
 def _add_partitions(
@@ -223,12 +226,14 @@ def handle_write_markers(request: Request) -> None:
         if not waiting:
             request.answer(response)
 
-    for marker, place, result in results:
+    def end(one: tuple[wire.WritableTxnMarker, tuple[str, int], wire.WritableTxnMarkerPartitionResult]) -> None:
+        marker, place, result = one
         hanging = Hanging(
             marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_result
         )
         request.broker.transactions.end_hanging(hanging, place, partial(ended, result))
-    ended(None, Code.NONE)
+
+    request.each(results, end, partial(ended, None, Code.NONE))
 
 
 def handle_describe_producers(request: Request) -> None:
