@@ -208,12 +208,12 @@ class Groups:
         return group
 
     def _announce(self, command: TopicsChanged, ticket: int, now_ms: int) -> Outcome:
-        """Only those are asked that a change concerns; all see the topics as they are."""
+        hearers = self._hearers[type(command)]
         outcome = Outcome([Announced(command)], [(ticket, CodeReply(Code.NONE))])
         is_partial = command.names is not None and self._known.topics is not None
-        for group_id in self._readers.of(command.names or ()) if is_partial else self._groups:
-            group = self._groups.get(group_id)
-            if group is not None and group.kind in self._hearers[type(command)]:
+        asked = self._readers.of(command.names or ()) if is_partial else self._groups
+        for group in (self._groups[each] for each in asked if each in self._groups):
+            if group.kind in hearers:
                 outcome.facts.extend(group.decide(command, 0, now_ms).facts)
         return outcome
 
