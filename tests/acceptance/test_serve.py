@@ -149,7 +149,8 @@ def test_a_data_directory_that_cannot_be_used_is_named_without_a_stack(serve: Se
 def test_a_first_start_on_a_full_disk_is_refused_and_says_why(serve: Serve, tmp_path: Path) -> None:
     server = serve("--data-dir", "new", "--disk-reserve-bytes", str(1 << 60), "--log-level", "error")
     assert server.wait_exit() == 1
-    (line,) = server.errors.splitlines()
+    event, line = server.errors.splitlines()
+    assert '"event": "disk full, appends are refused"' in event
     assert line.startswith("goqueue: cannot open data directory new: this node is new and cannot store the id")
     assert line.endswith("no room to append: less free space is left than is held in reserve")
 

@@ -103,7 +103,8 @@ class SteadyClock:
         self._begin_s = clock.monotonic_s()
 
     def now_ms(self) -> int:
-        return self._begin_ms + int((self._clock.monotonic_s() - self._begin_s) * 1000)
+        passed_us = round((self._clock.monotonic_s() - self._begin_s) * 1_000_000)  # 0.3 s is a little less than that
+        return self._begin_ms + passed_us // 1000
 
     def monotonic_s(self) -> float:
         return self._clock.monotonic_s()
