@@ -6,6 +6,7 @@ rest. It still does what needs TLS, or a transport that somebody else brings: se
 
 import asyncio
 import os
+import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,6 +18,10 @@ READ_BYTES = 64 * 1024
 IDLE_MAX = 10
 """Connections that are kept open for the next question."""
 DEFAULT_PORT = 80
+ANSWER_BYTES_MAX = 512 * 1024 * 1024
+"""Of an answer that is kept in memory as a whole; a broker gives far less at once."""
+SAFE = frozenset(("GET", "PUT", "DELETE"))
+"""To be sent twice is to be sent once."""
 
 
 class ExchangeFailed(Exception):
@@ -65,20 +70,32 @@ class PlainExchange:
         self._idle: list[_Connection] = []
 
     async def ask(self, ask: Ask) -> Answer:
-        connection = self._idle.pop() if self._idle else None
+        connection = self._kept()
         if connection is not None:
             try:
                 return await self._ask(connection, ask)
+            except ExchangeTimedOut:
+                raise
             except ExchangeFailed:
-                # The server may close a connection that idles, just when the next question is on its way.
-                if connection.has_answered:
+                # The server may close a connection that idles, just when the next question is on its way. Or it took
+                # the question and died: nobody knows.
+                if connection.has_answered or ask.method not in SAFE:
                     raise
         return await self._ask(await self._connect(), ask)
+
+    def _kept(self) -> "_Connection | None":
+        """A connection that is open still, as far as is known here."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_quiet:
+                return connection
+            connection.close()
+        return None
 
     async def _ask(self, connection: "_Connection", ask: Ask) -> Answer:
         try:
             await connection.send(ask, self._authority)
-            body = b"".join([piece async for piece in connection.pieces(ask.read_s)])
+            body = await connection.body(ask.read_s)
         except BaseException:
             connection.close()
             raise
@@ -140,7 +157,7 @@ class _Connection:
         self.reason = ""
 
     def on_status(self, reason: bytes) -> None:
-        self.reason = reason.decode("latin-1")
+        self.reason += reason.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
@@ -153,6 +170,15 @@ class _Connection:
         self._is_complete = True
         self.may_go_on = self._parser.should_keep_alive()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing came since the last answer. What comes without a question is the end of the connection."""
+        if self._writer.is_closing() or self._reader.at_eof():
+            return False
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._writer.get_extra_info("socket"), selectors.EVENT_READ)
+            return not selector.select(0)
+
     async def send(self, ask: Ask, authority: str) -> None:
         self._reset()
         lines = [f"{ask.method} {ask.target} HTTP/1.1", f"host: {authority}"]
@@ -160,7 +186,11 @@ class _Connection:
         if ask.content is not None:
             lines.append(f"content-length: {len(ask.content)}")
         try:
-            self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (ask.content or b""))
+            head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        except UnicodeEncodeError as error:
+            raise ExchangeFailed(f"{error.object[error.start : error.end]!r} cannot stand in a header") from None
+        try:
+            self._writer.write(head + (ask.content or b""))
             await self._writer.drain()
         except OSError as error:
             raise ExchangeFailed(_words(error)) from error
@@ -168,6 +198,15 @@ class _Connection:
     async def receive_head(self, read_s: float) -> None:
         while not self._has_head:
             await self._receive(read_s)
+
+    async def body(self, read_s: float) -> bytes:
+        pieces, size = [], 0
+        async for piece in self.pieces(read_s):
+            pieces.append(piece)
+            size += len(piece)
+            if size > ANSWER_BYTES_MAX:
+                raise ExchangeFailed(f"the answer has more than {ANSWER_BYTES_MAX // 2**20} MiB")
+        return b"".join(pieces)
 
     async def pieces(self, read_s: float) -> AsyncIterator[bytes]:
         while True:

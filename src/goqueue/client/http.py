@@ -11,17 +11,16 @@ import msgspec
 from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
-from goqueue.client.exchange import Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.wire.rest.common import ErrorReply
 
 if TYPE_CHECKING:
     import httpx
 
-SAFE = frozenset(("GET", "PUT", "DELETE"))
-"""To be sent twice is to be sent once."""
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
 JSON = {"content-type": "application/json"}
+LINE_BYTES_MAX = 512 * 1024 * 1024
 EVENTS_SILENCE_S = 60.0
 """Four times what a broker waits before it says that it is still there."""
 
@@ -55,6 +54,8 @@ class Http:
         self._server = address.rstrip("/")
         self._base_path, self._exchange = _exchange(self._server, server, timeout_s, transport)
         self._timeout_s = timeout_s
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+            raise InvalidArgument("the API key has characters that a header cannot carry, such as the end of a line")
         self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
@@ -162,8 +163,10 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
     rest = b""
     async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > LINE_BYTES_MAX:
+            raise ExchangeFailed(f"a line has more than {LINE_BYTES_MAX // 2**20} MiB")
         for line in lines:
-            yield line.removesuffix(b"\r").decode()
+            yield line.removesuffix(b"\r").decode(errors="replace")
 
 
 def _refusal(answer: Answer) -> HttpRefused:

@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from goqueue.client import exchange as plain
+from goqueue.client.errors import InvalidArgument
 from goqueue.client.exchange import Ask, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.http import Http
 from tests.unit.testing.loops import in_loop
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -163,3 +166,70 @@ async def test_what_comes_is_given_on_at_once() -> None:
         assert await anext(streamed.pieces) == b"one"
         more.set()
         assert [piece async for piece in streamed.pieces] == [b"two"]
+
+
+@pytest.mark.parametrize("content", [b"publish", None])
+@in_loop
+async def test_what_may_have_been_done_is_not_asked_again(content: bytes | None) -> None:
+    """The server takes the question on a kept connection and dies before it answers."""
+    served: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            served.append(await request_of(reader))
+            if len(served) == 2:
+                return
+            writer.write(OK)
+
+    async with serving(serve) as exchange:
+        await exchange.ask(asked(content))
+        if content is None:
+            assert (await exchange.ask(asked(content))).body == b"hi"
+        else:
+            with pytest.raises(ExchangeFailed, match="closed"):
+                await exchange.ask(asked(content))
+        assert len(served) == (2 if content else 3)
+
+
+@in_loop
+async def test_a_question_that_was_not_answered_in_time_is_not_asked_again() -> None:
+    served: list[bytes] = []
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(await request_of(reader))
+        writer.write(OK)
+        served.append(await request_of(reader))
+        await ended.wait()
+
+    async with serving(serve) as exchange:
+        await exchange.ask(asked())
+        with pytest.raises(ExchangeTimedOut):
+            await exchange.ask(asked(read_s=0.01))
+        ended.set()
+    assert len(served) == 2
+
+
+@in_loop
+async def test_an_endless_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "ANSWER_BYTES_MAX", 1000)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"5\r\nagain\r\n")
+            try:
+                await writer.drain()
+            except OSError:
+                return
+
+    async with serving(serve) as exchange:
+        with pytest.raises(ExchangeFailed, match="more than"):
+            await exchange.ask(asked())
+
+
+@pytest.mark.parametrize("key", ["secret\r\nx-forged: yes", "schl\u00fcssel", "\u9375"])
+def test_a_key_that_no_header_can_carry_is_refused(key: str) -> None:
+    with pytest.raises(InvalidArgument, match="API key"):
+        Http("127.0.0.1:1", api_key=key)
