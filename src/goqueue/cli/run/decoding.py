@@ -11,6 +11,7 @@ from goqueue.records.schema_framing import LATEST, PREFIX_BYTES, message_indexes
 
 REFERENCES_MAX = 1000
 PROTOBUF = "PROTOBUF"
+NOT_FOUND = 404
 SELF = "default.proto"
 
 Decode = Callable[[bytes], Any]
@@ -45,7 +46,9 @@ class Decoder:
     async def _made(self, schema_id: int) -> Decode | None:
         try:
             found = await self._admin.schema_by_id(schema_id, serialized=True)
-        except HttpRefused:
+        except HttpRefused as refused:
+            if refused.status != NOT_FOUND:
+                raise
             return None
         kind = found.schema_type or "AVRO"
         if kind == "JSON":

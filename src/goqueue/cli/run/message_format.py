@@ -103,4 +103,4 @@ class Filter:
             return False
         if self._priority is not None and message.priority != self._priority:
             return False
-        return self._headers.items() <= dict(headers_of(message)).items()
+        return self._headers.items() <= set(headers_of(message))

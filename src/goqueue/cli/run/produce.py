@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandFailed, complain
 from goqueue.cli.output import cell, count, plain
@@ -62,7 +64,9 @@ async def produce(call: Call) -> int:
             await _send_lines(call, sending)
     except asyncio.CancelledError:
         call.progress.clear()
-        complain(f"goqueue: stopped; {count(sending.sent, 'message')} went out, and no more", EXIT_INTERRUPTED)
+        more = f"of {count(sending.unanswered, 'message')} more no answer has come" if sending.unanswered else ""
+        words = f"{count(sending.sent, 'message')} went out{'; ' + more if more else ', and no more'}"
+        complain(f"goqueue: stopped; {words}", EXIT_INTERRUPTED)
         raise
     return sending.end()
 
@@ -197,15 +201,25 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     if not line.lstrip().startswith(b"{"):
         return None
     try:
-        found = json.loads(line)
-    except ValueError:
+        found = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not found.keys() <= FIELDS | WHERE_IT_WAS:
+    if not isinstance(found, dict) or not found.keys() <= FIELDS | WHERE_IT_WAS or not _has_headers(found):
         return None
     # A value of null is a tombstone. Other kinds of value make it JSON that is itself the value of a message.
     if not isinstance(found.get("value"), str | None) or found.keys().isdisjoint(("value", "value_base64")):
         return None
     return _as_new(found) if "offset" in found else found
+
+
+def _has_headers(found: dict[str, Any]) -> bool:
+    """Whether they are what headers can be, if there are any."""
+    listed = found.get("header_list")
+    return (
+        isinstance(found.get("headers"), dict | None)
+        and isinstance(found.get("headers_base64"), dict | None)
+        and (listed is None or (isinstance(listed, list) and all(isinstance(each, dict) for each in listed)))
+    )
 
 
 def _as_new(found: dict[str, Any]) -> dict[str, Any]:
@@ -231,11 +245,15 @@ class Sending:
     def __init__(self, call: Call) -> None:
         self._call = call
         self.sent = self._failed = 0
+        self.unanswered = 0
+        """Under way: whether they were published nobody knows yet."""
         self._is_first = True
 
     async def send(self, batch: list[dict[str, Any]]) -> None:
         for some in _parts(batch):
+            self.unanswered = len(some)
             results = await self._call.admin.publish(self._call.given.topic, some)
+            self.unanswered = 0
             for message, result in zip(some, results):
                 self._note(message, result)
             self._call.out.flush()
