@@ -1,14 +1,20 @@
 """Groups of each client: members come and go while messages flow."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+from goqueue.wire.kafka.messages.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
+from goqueue.wire.kafka.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from tests.integration.aiokafka_client import AioKafka
 from tests.integration.clients import Client, Message
 from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import ALL_CLIENTS, CreateTopic
 from tests.integration.kafka_python_client import KafkaPython
 from tests.integration.members import Crowd, Stream
-from tests.integration.process import Node
+from tests.integration.process import DEADLINE_S, Node, wait_until
+from tests.integration.wire import Wire
 
 PARTITIONS = 6
 WAYS = [(client, assignor) for client in ALL_CLIENTS for assignor in client.assignors] + [(Confluent, "consumer")]
@@ -89,3 +95,26 @@ def test_two_members_with_one_instance_id_do_not_share_the_newer_one_wins(
             newer.wait_for(lambda: len(newer.owned("new")) == PARTITIONS, "the second assignment")
             with pytest.raises(Exception, match=r"FENCED_INSTANCE_ID|_FATAL"):
                 crowd.wait_for(lambda: False, "the end of the older one")
+
+
+def test_a_new_group_waits_for_more_members_as_long_as_the_setting_says(tmp_path: Path, group: str) -> None:
+    node = Node(tmp_path, "--group-initial-rebalance-delay-ms", "1h").start()
+    try:
+        broker = ConfigResource(ConfigResource.Type.BROKER, "1")
+        admin = AdminClient({"bootstrap.servers": node.address})
+        told = admin.describe_configs([broker])[broker].result(DEADLINE_S)
+        assert told["group.initial.rebalance.delay.ms"].value == "3600000"
+        with Wire(node) as first, Wire(node) as second, Wire(node) as operator:
+
+            def seen() -> tuple[str, int]:
+                asked = DescribeGroupsRequest([group])
+                (one,) = operator.call(asked, 0, DescribeGroupsResponse).groups
+                return one.group_state, len(one.members)
+
+            protocols = [JoinGroupRequestProtocol("range", b"")]
+            for count, wire in enumerate((first, second), 1):
+                wire.send(JoinGroupRequest(group, 1_800_000, 1_800_000, "", None, "consumer", protocols), 3)
+                wait_until(lambda: seen()[1] == count, "the member's request")  # noqa: B023  called at once
+                assert seen() == ("PreparingRebalance", count), "nothing is assigned before others could come"
+    finally:
+        node.clean_up()

@@ -8,6 +8,7 @@ from goqueue.broker.dead_letters import DeadLetterWriter
 from goqueue.broker.dedup import Deduplication
 from goqueue.broker.durable import Durable
 from goqueue.broker.fetch import Fetcher
+from goqueue.broker.groups import commands
 from goqueue.broker.health import Health
 from goqueue.broker.lag import Lag
 from goqueue.broker.loop_watch import LoopWatch
@@ -52,21 +53,21 @@ class Assembly:
         aside: Aside = at_once,
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
         metrics: MetricsOptions = MetricsOptions(),  # noqa: B008  likewise
+        group_options: commands.GroupOptions = commands.GroupOptions(),  # noqa: B008  likewise
     ) -> None:
         self._clock, memory = clock, Memory(tracing.sampling)
         self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
         self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
-        self._state = state = State(replicas, clock, aside, journeys, meters, partitions)
+        self._state = state = State(replicas, clock, aside, journeys, meters, partitions, group_options)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
         publisher, dedup, validation = self._publishing(state)
         receiver, sender = Receiver(queues, topics, clock, meters), Sender(topics, publisher, dedup, clock)
         letters, letter_writer = self._dead_letters(publisher, sender)
-        moves = Moves(queues, receiver, letters, topics, clock)
-        topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
         identity, lag = Identity(node_id, state.cluster_id), Lag(groups, queues, topics, clock)
+        moves, askable = Moves(queues, receiver, letters, topics, clock), Askable(queues, receiver, schedules, lag)
+        topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
         health, sources = self._watched(replicas, publisher)
-        askable = Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,

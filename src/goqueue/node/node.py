@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
@@ -166,6 +167,7 @@ class Node:
             aside=self._aside,
             tracing=tracing_options(settings),
             metrics=metrics_options(settings),
+            group_options=commands.GroupOptions(initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms),
         )
         self._assembly.broker.schemas.work_aside(self._thinking)
         self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))

@@ -111,6 +111,11 @@ class Settings:
         Choice(Switch),
         "Whether a topic that a client publishes to, or a Kafka client asks for, is made if there is none.",
     )
+    group_initial_rebalance_delay_ms: int = _setting(
+        0,
+        duration(at_least=0),
+        "How long a new group of the classic protocol waits for more members. Kafka waits 3s; 0 assigns at once.",
+    )
     log_level: LogLevel = _setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
     log_format: LogFormat = _setting(
         LogFormat.AUTO, Choice(LogFormat), "Shape of the log lines; auto means console on a terminal, else JSON."

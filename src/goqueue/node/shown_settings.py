@@ -11,6 +11,7 @@ KAFKA_NAMES: Mapping[str, str] = {
     "auto_create_topics": "auto.create.topics.enable",
     "data_dir": "log.dirs",
     "default_partitions": "num.partitions",
+    "group_initial_rebalance_delay_ms": "group.initial.rebalance.delay.ms",
     "kafka": "listeners",
     "maintenance_interval_ms": "log.retention.check.interval.ms",
 }

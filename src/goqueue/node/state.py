@@ -3,7 +3,7 @@
 import secrets
 from base64 import urlsafe_b64encode
 
-from goqueue.broker.groups import Groups
+from goqueue.broker.groups import Groups, commands
 from goqueue.broker.noting import Journeys
 from goqueue.broker.queues import Queues
 from goqueue.broker.schedules import Schedules
@@ -57,6 +57,7 @@ class State:
         journeys: Journeys,
         meters: Meters,
         limits: PartitionLimits,
+        group_options: commands.GroupOptions,
     ) -> None:
         self._replicas = replicas
         self._clock = clock
@@ -69,7 +70,7 @@ class State:
         self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open(METADATA, 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock)
-        self.groups = self._groups()
+        self.groups = self._groups(group_options)
         self.queues = Queues(
             [self._open("@deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
             self.topics,
@@ -130,10 +131,10 @@ class State:
         self.coordinators.append(coordinator)
         return coordinator
 
-    def _groups(self) -> Groups:
+    def _groups(self, options: commands.GroupOptions) -> Groups:
         coordinators = []
         for number in range(GROUP_LEDGERS):
-            machine = GroupsMachine(kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+            machine = GroupsMachine(options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._open("@groups", number, machine, GROUP_FACTS, is_steady=True))
         return Groups(coordinators, self._clock, self._meters)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.groups import commands
 from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicOptions
@@ -71,6 +72,8 @@ class MemoryNode:
     tracing = TracingOptions()
     """Journeys are kept in memory only: so nothing is to be done while a test lets days pass."""
 
+    group_options = commands.GroupOptions()
+
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
         self.disk = disk
         self.clock = clock
@@ -95,6 +98,7 @@ class MemoryNode:
             creates_topics=True,
             compact=compactions.now,
             tracing=self.tracing,
+            group_options=self.group_options,
         )
 
     @property

@@ -48,11 +48,6 @@ def _groups() -> Iterator[Option]:
     for name, value, words in (
         ("group.min.session.timeout.ms", classic.session_ms_min, "Shortest session of a classic member."),
         ("group.max.session.timeout.ms", classic.session_ms_max, "Longest session of a classic member."),
-        (
-            "group.initial.rebalance.delay.ms",
-            classic.initial_rebalance_delay_ms,
-            "How long a new group waits for more.",
-        ),
         ("group.max.size", classic.size_max, "Most members of a group."),
         ("offset.metadata.max.bytes", classic.metadata_chars_max, "Longest text that may go with an offset."),
         (
