@@ -21,7 +21,7 @@ class Decoder:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._decoders: dict[int, Decode | None] = {}
-        """None: the registry has no such schema."""
+        """None: the registry has no such schema, or its values could be endless."""
 
     async def text(self, value: bytes, headers: Sequence[tuple[str, bytes | None]]) -> str | None:
         """None: it names no schema that the registry knows. CommandFailed: it is not what its schema says."""
@@ -78,7 +78,7 @@ def _shown(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _avro(text: str, references: dict[str, str]) -> Decode:
+def _avro(text: str, references: dict[str, str]) -> Decode | None:
     from io import BytesIO
 
     import fastavro
@@ -87,7 +87,40 @@ def _avro(text: str, references: dict[str, str]) -> Decode:
     for each in references.values():
         fastavro.parse_schema(json.loads(each), named_schemas=known)
     schema = fastavro.parse_schema(json.loads(text), named_schemas=known)
+    if _is_endless(schema, known, set()):
+        return None
     return lambda payload: fastavro.schemaless_reader(BytesIO(payload), schema, None)
+
+
+def _is_endless(schema: Any, known: dict[str, Any], seen: set[str]) -> bool:
+    """Whether it has an array whose items take no bytes: ten bytes of a stranger could say a billion of them."""
+    if isinstance(schema, str):
+        if schema not in known or schema in seen:
+            return False
+        seen.add(schema)
+        return _is_endless(known[schema], known, seen)
+    if isinstance(schema, list):
+        return any(_is_endless(each, known, seen) for each in schema)
+    if schema["type"] == "array" and _takes_nothing(schema["items"], known, frozenset()):
+        return True
+    if not isinstance(schema["type"], str) or schema["type"] in known:
+        return _is_endless(schema["type"], known, seen)
+    inner = [schema.get("items"), schema.get("values"), *(each["type"] for each in schema.get("fields", ()))]
+    return any(each is not None and _is_endless(each, known, seen) for each in inner)
+
+
+def _takes_nothing(schema: Any, known: dict[str, Any], within: frozenset[str]) -> bool:
+    if isinstance(schema, list):  # it says which of them
+        return False
+    if isinstance(schema, str):
+        if schema not in known or schema in within:
+            return schema == "null" or schema in within
+        return _takes_nothing(known[schema], known, within | {schema})
+    if schema["type"] == "fixed":
+        return not schema["size"]
+    if schema["type"] in ("record", "error"):
+        return all(_takes_nothing(each["type"], known, within) for each in schema["fields"])
+    return _takes_nothing(schema["type"], known, within)
 
 
 def _protobuf(text: str, references: dict[str, str]) -> Decode:
