@@ -66,6 +66,12 @@ def moment_ms(text: str) -> int:
         raise ArgumentTypeError(str(error)) from None
 
 
+def moment(text: str) -> str:
+    """As it was written: the node reads it, and takes a number that is no text for an offset."""
+    moment_ms(text)
+    return text
+
+
 def place_in_log(text: str) -> str | int:
     """One end of a topic, an offset or a time. A small number is an offset, as no time is meant by it."""
     if text in ("earliest", "latest"):

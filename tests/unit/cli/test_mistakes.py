@@ -3,6 +3,7 @@
 import pytest
 
 from goqueue.cli.main import main
+from goqueue.cli.parser import parse
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,17 @@ def test_a_flag_that_may_come_again_may(capsys: pytest.CaptureFixture[str]) -> N
         == 5
     )
     assert "only once" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("time", ["latest", "earliest", "soon"])
+def test_what_is_no_time_does_not_say_how_much_is_thrown_away(time: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["topic", "trim", "orders", "--before-time", time, "--force"])
+    assert ended.value.code == 2
+    assert "--before-time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("time", ["1794823200000", "100"])
+def test_milliseconds_since_1970_are_a_time_and_no_offset(time: str) -> None:
+    """The node takes a text for a time and a number for an offset."""
+    assert parse(["topic", "trim", "orders", "--before-time", time]).before_time == time

@@ -1,7 +1,7 @@
 """Commands about topics."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
-from goqueue.cli.values import new_topic, number, pair, place_in_log, retention_bytes, retention_ms
+from goqueue.cli.values import moment, new_topic, number, pair, retention_bytes, retention_ms
 
 _NAME = place("name", "name of the topic", names_of="topics")
 _PARTITIONS_MAX = 10_000
@@ -97,7 +97,7 @@ TOPICS = (
             flag(
                 "--before-time",
                 metavar="TIME",
-                kind=place_in_log,
+                kind=moment,
                 one_of="before",
                 is_required=True,
                 help="all that is older: RFC 3339, or -24h",

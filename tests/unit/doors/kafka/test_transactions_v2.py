@@ -8,100 +8,28 @@ import pytest
 
 from goqueue.broker import enlisting
 from goqueue.broker.enlisting import SETTLE_MS_MAX
-from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.machines.transaction_facts import State
 from goqueue.model.codes import Code
 from goqueue.records.batch import check_batch
-from goqueue.records.build import build_batch
-from goqueue.records.control import ControlKind, decode_control
+from goqueue.records.control import ControlKind
 from goqueue.records.decode import decode
 from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages import produce
 from goqueue.wire.kafka.messages import transactions as wire
-from goqueue.wire.kafka.messages.offsets import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-)
 from tests.brokers import TestBroker, data
-from tests.unit.doors.kafka.share_members import Guest, House, topic_id
+from tests.unit.doors.kafka.share_members import Guest, House
+from tests.unit.doors.kafka.transactional import (
+    ADD,
+    END,
+    NAME,
+    PRODUCE,
+    Producer,
+    commit_offset,
+    committed_offset,
+    outcome,
+    result,
+)
 from tests.unit.doors.kafka.transports import feed
-
-PRODUCE, COMMIT, END, ADD = 13, 6, 5, 5
-NAME = "payments"
-
-
-class Producer(Guest):
-    """As a client that has seen `transaction.version` 2."""
-
-    def __init__(self, house: House, name: str = NAME) -> None:
-        super().__init__(house)
-        self.name = name
-        self.sequences = [0, 0]
-        self.id = self.epoch = -1
-
-    def init(self) -> "Producer":
-        answer = self.call(wire.InitProducerIdRequest(self.name, 60_000), 5, wire.InitProducerIdResponse)
-        assert answer.error_code == Code.NONE
-        self.id, self.epoch = answer.producer_id, answer.producer_epoch
-        return self
-
-    def request(self, *values: bytes, partition: int = 0, delay_ms: int = 0) -> produce.ProduceRequest:
-        headers: list[tuple[str, bytes | None]] = [("gq-delay-ms", b"%d" % delay_ms)] if delay_ms else []
-        batch = build_batch(
-            [(1000, None, value, headers) for value in values],
-            producer_id=self.id,
-            producer_epoch=self.epoch,
-            base_sequence=self.sequences[partition],
-            transactional=True,
-        )
-        self.sequences[partition] += len(values)
-        place = produce.PartitionProduceData(partition, memoryview(batch))
-        topic = produce.TopicProduceData("", topic_id("orders"), [place])
-        return produce.ProduceRequest(self.name, -1, 30_000, [topic])
-
-    def write(self, *values: bytes, partition: int = 0, version: int = PRODUCE) -> tuple[Code, int]:
-        request = self.request(*values, partition=partition)
-        request.topic_data[0].name = "orders"
-        return result(self.call(request, version, produce.ProduceResponse))
-
-    def feed(self, *requests: produce.ProduceRequest) -> None:
-        """All in one read, and nothing is synced yet."""
-        frames: list[Any] = []
-        for request in requests:
-            self._sent += 1
-            frames += request_frame(request, PRODUCE, self._sent, "test")
-        feed(self._connection, b"".join(map(bytes, frames)))
-
-    def end(self, *, commit: bool = True) -> Code:
-        answer = self.call(wire.EndTxnRequest(self.name, self.id, self.epoch, commit), END, wire.EndTxnResponse)
-        if answer.error_code == Code.NONE:
-            self.id, self.epoch, self.sequences = answer.producer_id, answer.producer_epoch, [0, 0]
-        return Code(answer.error_code)
-
-
-def result(answer: produce.ProduceResponse) -> tuple[Code, int]:
-    (topic,) = answer.responses
-    (partition,) = topic.partition_responses
-    return Code(partition.error_code), partition.base_offset
-
-
-def outcome(broker: TestBroker, partition: int = 0) -> dict[ControlKind | None, list[bytes | None]]:
-    """What was committed, what was aborted and what (None) is still open."""
-    ended: dict[ControlKind | None, list[bytes | None]] = {}
-    waiting: dict[int, list[bytes | None]] = {}
-    for batch in broker.broker.topics.replica("orders", partition).batches_from(0):
-        control = decode_control(batch) if batch.is_control else None
-        if control is not None and control.kind is ControlKind.UNKNOWN:
-            continue  # the place of what is delayed
-        if control is not None:
-            ended.setdefault(control.kind, []).extend(waiting.pop(batch.producer_id, []))
-        else:
-            waiting.setdefault(batch.producer_id, []).extend(record.value for record in decode(batch))
-    for values in waiting.values():
-        ended.setdefault(None, []).extend(values)
-    return ended
 
 
 @pytest.fixture
@@ -201,21 +129,6 @@ def test_what_waits_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_older_client_has_to_add_its_partitions(house: House, version: int, expected: Code) -> None:
     producer = Producer(house).init()
     assert producer.write(b"a", version=version) == (expected, -1)
-
-
-def commit_offset(producer: Producer, offset: int, version: int = COMMIT) -> Code:
-    topic = wire.TxnOffsetCommitRequestTopic(
-        "orders", topic_id("orders"), [wire.TxnOffsetCommitRequestPartition(0, offset)]
-    )
-    request = wire.TxnOffsetCommitRequest(producer.name, "readers", producer.id, producer.epoch, topics=[topic])
-    answer = producer.call(request, version, wire.TxnOffsetCommitResponse)
-    return Code(answer.topics[0].partitions[0].error_code)
-
-
-def committed_offset(guest: Guest) -> int:
-    group = OffsetFetchRequestGroup("readers", topics=[OffsetFetchRequestTopics("orders", partition_indexes=[0])])
-    answer = guest.call(OffsetFetchRequest(groups=[group]), 9, OffsetFetchResponse)
-    return answer.groups[0].topics[0].partitions[0].committed_offset
 
 
 def test_a_group_joins_with_its_first_commit(house: House) -> None:
@@ -377,57 +290,3 @@ def test_a_marker_that_would_shut_out_the_coordinator_is_refused(house: House) -
     assert producer.write(b"a") == (Code.NONE, 0)
     assert producer.end() is Code.NONE
     assert producer.write(b"b") == (Code.NONE, 2)
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_a_decision_outlives_a_loss_of_power_before_its_markers(
-    house: House, monkeypatch: pytest.MonkeyPatch, commit: bool
-) -> None:
-    producer = Producer(house).init()
-    producer.write(b"a")
-    delayed = producer.request(b"later", delay_ms=60_000)
-    assert result(producer.call(delayed, PRODUCE, produce.ProduceResponse))[0] is Code.NONE
-    assert commit_offset(producer, 1) is Code.NONE
-    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda names: None)
-    before = producer.id, producer.epoch
-    assert producer.end(commit=commit) is Code.NONE
-    after = producer.id, producer.epoch
-    house.broker = TestBroker(house.broker.disk.crashed(lost=house.broker.disk.unsynced()), house.broker.clock)
-    house.door = KafkaDoor(house.broker.broker)
-    again = Producer(house)
-    again.id, again.epoch = before
-    assert again.end(commit=commit) is Code.NONE
-    assert (again.id, again.epoch) == after
-    assert again.write(b"next")[0] is Code.NONE
-    assert again.end() is Code.NONE
-    house.advance(60_000)
-    kind = ControlKind.COMMIT if commit else ControlKind.ABORT
-    ended = outcome(house.broker)
-    assert ended.pop(None, []) == ([b"later"] if commit else [])  # published by the broker, not in a transaction
-    assert ended == ({kind: [b"a", b"next"]} if commit else {kind: [b"a"], ControlKind.COMMIT: [b"next"]})
-    assert committed_offset(again) == (1 if commit else -1)
-
-
-def test_a_transaction_that_took_too_long_is_aborted_and_its_producer_fenced(house: House) -> None:
-    producer = Producer(house).init()
-    producer.write(b"a")
-    house.advance(60_000)
-    assert outcome(house.broker) == {ControlKind.ABORT: [b"a"]}
-    assert producer.write(b"b") == (Code.INVALID_PRODUCER_EPOCH, -1)
-    assert producer.end() is Code.PRODUCER_FENCED
-    assert Producer(house).init().write(b"c")[0] is Code.NONE
-
-
-def test_a_producer_goes_on_under_another_id_when_its_epochs_are_used_up(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("goqueue.machines.transaction.EPOCH_GIVEN_MAX", 1)
-    producer = Producer(house).init()
-    first = producer.id
-    for value in (b"a", b"b"):
-        assert producer.write(value)[0] is Code.NONE
-        assert producer.end() is Code.NONE
-    assert (producer.id == first, producer.epoch) == (False, 0)
-    assert producer.write(b"c")[0] is Code.NONE
-    assert producer.end(commit=False) is Code.NONE
-    assert outcome(house.broker) == {ControlKind.COMMIT: [b"a", b"b"], ControlKind.ABORT: [b"c"]}
