@@ -178,6 +178,7 @@ def test_a_broker_shows_its_options_under_kafkas_names_and_none_can_be_changed()
     ]
     assert found["log.cleanup.policy"].config_type == OptionType.LIST
     assert alter(house, BROKER, node_id, ("log.retention.ms", SET, "5")) is Code.INVALID_REQUEST
+    assert alter(house, BROKER, node_id, ("log.cleanup.policy", APPEND, "compact")) is Code.INVALID_REQUEST
     assert replace_all(house, BROKER, node_id, log_retention_ms="5") is Code.INVALID_REQUEST
     assert alter(house, BROKER, node_id, ("leader.replication.throttled.rate", DELETE, None)) is Code.NONE
     assert alter(house, BROKER, "", ("leader.replication.throttled.rate", DELETE, None)) is Code.NONE

@@ -185,6 +185,8 @@ def _operation(
         return text
     if operation not in (APPEND, SUBTRACT):
         raise Refused(Code.INVALID_REQUEST, f"{operation} is no operation: 0 sets, 1 deletes, 2 appends, 3 subtracts")
+    if resource.resource_type == BROKER_RESOURCE and name not in THROTTLES:
+        return text  # which is refused because it is the broker's, whether it is a list or not
     is_topic_option = resource.resource_type == TOPIC_RESOURCE and (name in OPTION_NAMES or name in KEPT_OPTIONS)
     if not is_topic_option or type_of(name) is not OptionType.LIST:
         raise Refused(Code.INVALID_CONFIG, f"{name} is no list: nothing can be appended to it or subtracted from it")
