@@ -7,7 +7,7 @@ sources=${1:?usage: tools/foreign/librdkafka.sh DIRECTORY_OF_SOURCES [TEST...], 
 sources=$(cd "$sources" && pwd)
 shift
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
-limit_s=${LIMIT_S:-600}
+limit_s=${LIMIT_S:-900}
 jobs=${JOBS:-$(nproc)}
 address=${ADDRESS:-127.0.9.1}
 export TEST_CONSUMER_GROUP_PROTOCOL=${GROUP_PROTOCOL:-classic}
