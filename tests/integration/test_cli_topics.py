@@ -48,7 +48,7 @@ def test_a_topic_is_trimmed_and_purged(goqueue: Command) -> None:
     assert goqueue.run(*trim, "-p", "0", "--offset", "99", "--force", code=3).out == ""
     assert goqueue.run("topic", "purge", "cli-trim", "--force").out.endswith("threw away 4 messages\n")
     assert goqueue.run("consume", "cli-trim").out == ""
-    assert goqueue.run("produce", "cli-trim", "-p", "1", "-m", "next").out == "cli-trim/1/3\n"
+    assert goqueue.run("produce", "cli-trim", "-p", "1", "-m", "next").out == "cli-trim/1/3 (disk)\n"
 
 
 def test_json_of_making_and_deleting(goqueue: Command) -> None:
