@@ -91,7 +91,7 @@ def _add(parser: Any, arg: Arg) -> None:
         return
     if arg.is_flag and arg.is_repeated:
         more |= {"action": "append", "default": []}
-    elif arg.is_flag:
+    elif arg.is_flag and not arg.is_absent_by_default:  # settings may be overruled by who calls with more of them
         more["action"] = StoreOnce
     if arg.choices:
         more["choices"] = arg.choices
