@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker import opening
 from goqueue.broker.filters import RecordFilter
 from goqueue.broker.follow import Follower
 from goqueue.broker.open_batches import TURN_BYTES as LEASE_BYTES
@@ -323,3 +324,23 @@ def test_a_refused_batch_leaves_its_producer_where_it_was() -> None:
     node.broker.publisher.publish("orders", 0, made)
     node.commit()
     assert node.values("orders") == [b"small"]
+
+
+def test_a_compressed_batch_of_very_many_records_is_refused_where_each_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opening, "RECORDS_MAX", 1000)
+    node = queue_node()
+    node.create("latest", cleanup_policy="compact")
+    records: list[NewRecord] = [(1000, b"k%d" % number, b"", []) for number in range(1001)]
+    for topic, codec, count in (
+        ("orders", Codec.ZSTD, 1001),
+        ("latest", Codec.NONE, 1001),
+        ("latest", Codec.ZSTD, 1000),
+    ):
+        node.broker.publisher.publish(topic, 0, memoryview(build_batch(records[:count], codec=codec)))
+    with pytest.raises(BatchTooLarge, match="1001 records in a compressed batch"):
+        node.broker.publisher.publish("latest", 0, memoryview(build_batch(records, codec=Codec.ZSTD)))
+    node.commit()
+    ends = {topic: node.broker.topics.replica(topic, 0).high_watermark for topic in ("orders", "latest")}
+    assert ends == {"orders": 1001, "latest": 2001}

@@ -8,11 +8,11 @@ requests as there are; only the rest of a large frame is received into memory of
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from struct import Struct
-from typing import Protocol, cast
+from typing import cast
 
 from goqueue.doors.kafka.reply import Buffer, Reply
+from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 
 LENGTH_BYTES = 4
 API_KEY_BYTES = 2
@@ -32,54 +32,8 @@ FRAME_BYTES_FIRST = 1024 * 1024
 _unpack_length = Struct(">i").unpack_from
 
 
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    def call_soon(self, call: Callable[[], None]) -> object: ...
-
-    def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer: ...
-
-
 class BadFrame(Exception):
     """What came is not a Kafka request; the connection is closed."""
-
-
-class Limits(Protocol):
-    frame_bytes_max: int
-    produce_bytes_max: int
-    """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
-    pending_max: int
-    """Requests of one connection that may wait for their replies; more are not read."""
-    pending_bytes_max: int
-    """The same by their size, but for those that bring records: what waits is kept, and is larger than it came."""
-    gather_ms: int
-    """A client that has more than REQUESTS_AHEAD unanswered does not wait for its replies: its requests may gather for
-    so long, since to wake up for a few costs more than to serve them."""
-    frame_ms_max: int
-    """How long a frame may take to arrive once it has begun."""
-    write_ms_max: int
-    """How long a client may take no byte of the replies that wait for it."""
-
-
-class Owner(Protocol):
-    """Who gets what comes in."""
-
-    def handle(self, connection: "Connection", frame: memoryview) -> None:
-        """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
-        `read_ended`."""
-
-    def read_began(self, data: memoryview) -> None:
-        """What was read: the frames that come next lie in it."""
-
-    def read_ended(self, connection: "Connection") -> None:
-        """All frames of one read have been handled."""
-
-    def complain(self, connection: "Connection", why: str) -> None:
-        """What came makes no sense; close it."""
-
-    def lost(self, connection: "Connection", why: str) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -95,6 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_closing",
         "_is_full",
         "_is_reading",
+        "_is_resting",
         "_is_stopping",
         "_limits",
         "_owner",
@@ -131,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flush_is_due = False
         self._is_full = False
         self._is_reading = True
+        self._is_resting = False
         self._is_stopping = False
         self._frame_timer: Timer | None = None
         self._gather_timer: Timer | None = None
@@ -169,15 +125,21 @@ class Connection(asyncio.BufferedProtocol):
         return self._shared[len(self._head) :] if self._head else self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
+        data = None
+        if self._frame is None:
+            if self._head:
+                self._shared[: len(self._head)] = self._head
+                nbytes += len(self._head)
+            data = self._shared[:nbytes]
+        self._read(data, nbytes)
+
+    def _read(self, data: memoryview | None, nbytes: int) -> None:
+        """Handle the frames in `data`; None: so many bytes of a large frame have come."""
         self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
         try:
-            if self._frame is not None:
+            if data is None:
                 self._fill_frame(nbytes)
             else:
-                if self._head:
-                    self._shared[: len(self._head)] = self._head
-                    nbytes += len(self._head)
-                data = self._shared[:nbytes]
                 self._owner.read_began(data)
                 self._take(data)
         except BadFrame as error:
@@ -189,6 +151,21 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiting > REQUESTS_AHEAD:
             self._gather(nbytes)
         self._flush()
+
+    def rest(self) -> None:
+        """What else has come is handled in a later turn: the request at hand took long, and others want theirs."""
+        if not self._is_resting:
+            self._is_resting = True
+            self._update_reading()
+            self._clock.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_resting = False
+        if self._transport is None or self._is_closing:
+            return
+        if self._head:  # copied, since others have read into the shared memory meanwhile
+            self._read(memoryview(bytearray(self._head)), len(self._head))
+        self._update_reading()
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -226,6 +203,9 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_closing or self._transport is None:
                 return
             position = stop
+            if self._is_resting:
+                self._head = bytes(data[position:])
+                return
         if position < end:
             self._head = bytes(data[position:])
             self._start_frame_timer()
@@ -363,7 +343,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         has_room = not self._is_full and self._has_room
-        wants_more = has_room and not self._is_stopping and self._gather_timer is None
+        wants_more = has_room and not self._is_stopping and not self._is_resting and self._gather_timer is None
         if wants_more != self._is_reading:
             self._is_reading = wants_more
             if wants_more:

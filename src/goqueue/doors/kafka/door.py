@@ -22,6 +22,8 @@ from goqueue.wire.kafka.schema import fields_of
 
 API_VERSIONS = 18
 BACKLOG = 1024
+LONG_S = 0.005
+"""A connection whose request took longer lets others go first."""
 COMPLAINTS_PER_MINUTE = 10
 WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  nothing is bound here
 
@@ -107,7 +109,10 @@ class KafkaDoor:
             if isinstance(message, ProduceRequest):
                 self._routes.learn(connection, frame, header, message)
                 size = 0  # its records are in the log, whoever waits
+            started_s = self._broker.clock.monotonic_s()
             handler(Request(self._broker, self._endpoint, self._sessions, connection, header, message, size))
+            if self._broker.clock.monotonic_s() - started_s > LONG_S:
+                connection.rest()
         except MalformedRequest as error:
             self.complain(connection, str(error))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another

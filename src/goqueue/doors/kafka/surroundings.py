@@ -1,0 +1,53 @@
+"""What a connection needs: a clock, limits, and somebody who takes its frames."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from goqueue.doors.kafka.connection import Connection
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    def call_soon(self, call: Callable[[], None]) -> object: ...
+
+    def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer: ...
+
+
+class Limits(Protocol):
+    frame_bytes_max: int
+    produce_bytes_max: int
+    """Of a frame that brings records; all others hold many small things, and 30 times their size once decoded."""
+    pending_max: int
+    """Requests of one connection that may wait for their replies; more are not read."""
+    pending_bytes_max: int
+    """The same by their size, but for those that bring records: what waits is kept, and is larger than it came."""
+    gather_ms: int
+    """A client that has more than REQUESTS_AHEAD unanswered does not wait for its replies: its requests may gather for
+    so long, since to wake up for a few costs more than to serve them."""
+    frame_ms_max: int
+    """How long a frame may take to arrive once it has begun."""
+    write_ms_max: int
+    """How long a client may take no byte of the replies that wait for it."""
+
+
+class Owner(Protocol):
+    """Who gets what comes in."""
+
+    def handle(self, connection: "Connection", frame: memoryview) -> None:
+        """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
+        `read_ended`."""
+
+    def read_began(self, data: memoryview) -> None:
+        """What was read: the frames that come next lie in it."""
+
+    def read_ended(self, connection: "Connection") -> None:
+        """All frames of one read have been handled."""
+
+    def complain(self, connection: "Connection", why: str) -> None:
+        """What came makes no sense; close it."""
+
+    def lost(self, connection: "Connection", why: str) -> None: ...
