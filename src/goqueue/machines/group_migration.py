@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from goqueue.machines.classic_payloads import (
     CONSUMER_PROTOCOL_TYPE,
     partitions_of_assignment,
+    partitions_owned,
     topics_of_subscription,
 )
 from goqueue.machines.classic_rebalance import Draft
@@ -42,13 +43,11 @@ def can_upgrade(state: ClassicState) -> bool:
 
 def upgraded(group_id: str, state: ClassicState, topics: Mapping[str, Topic], now_ms: int) -> list[Fact]:
     """The consumer group that this classic one becomes; its generation is the epoch of all members."""
-    taken: set[tuple[bytes, int]] = set()
+    held = _held(state, topics)
     members = []
     for seat in state.seats.values():
         one = seat.member
-        named = partitions_of_assignment(one.assignment) or []
-        assigned = unpacked(with_ids(named, topics)) - taken  # a leader may have given one twice
-        taken |= assigned
+        assigned = held[one.member_id]
         members.append(
             ConsumerMember(
                 one.member_id,
@@ -74,6 +73,22 @@ def upgraded(group_id: str, state: ClassicState, topics: Mapping[str, Topic], no
         created_at_ms=now_ms,
     )
     return [kept, *(ConsumerMemberKept(group_id, member) for member in members)]
+
+
+def _held(state: ClassicState, topics: Mapping[str, Topic]) -> dict[str, set[tuple[bytes, int]]]:
+    """What each member may have: what it was given, and what it said that it had when it joined. It may not have heard
+    yet that it shall give that up, so nobody else gets it before it joins again.
+    """
+    members = [seat.member for seat in state.seats.values()]
+    given = [(one, partitions_of_assignment(one.assignment) or []) for one in members]
+    owned = [(one, partitions_owned(_subscription(state, one))) for one in members]
+    held: dict[str, set[tuple[bytes, int]]] = {one.member_id: set() for one in members}
+    taken: set[tuple[bytes, int]] = set()
+    for one, named in (*given, *owned):
+        new = unpacked(with_ids(named, topics)) - taken  # a leader may have given one twice
+        taken |= new
+        held[one.member_id] |= new
+    return held
 
 
 def turned_away(state: ClassicState) -> list[tuple[int, Any]]:

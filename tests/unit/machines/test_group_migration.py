@@ -1,7 +1,7 @@
 """A group with members changes between the classic protocol and that of KIP-848, and nobody is stopped for it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, DescribeConsumerGroup
@@ -214,6 +214,7 @@ actions = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
+@example([("classic", 0), ("cooperative", 9), ("classic", 27), ("leave", 0)])  # who had not heard yet what to give up
 @given(actions)
 def test_no_partition_has_two_owners_and_none_is_left_over(actions: list[tuple[str, int]]) -> None:
     driver = new_driver()
