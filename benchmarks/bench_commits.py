@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import process_time
 from typing import Any
 
-from goqueue.broker.topics import CreateTopic
+from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
 from goqueue.storage.committer import Committer

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from goqueue.machines.delay import Delays
-from goqueue.machines.delay_commands import CancelSchedule, FiringDone, NewSchedule, Schedule, ScheduleKey
-from goqueue.machines.delay_facts import DELAY_FACTS
+from goqueue.machines.delays.commands import CancelSchedule, FiringDone, NewSchedule, Schedule, ScheduleKey
+from goqueue.machines.delays.facts import DELAY_FACTS
+from goqueue.machines.delays.machine import Delays
 from goqueue.machines.machine import Fact, Tick, apply_at
 from goqueue.storage.real_disk import RealDisk
 from goqueue.storage.snapshots import SnapshotFiles

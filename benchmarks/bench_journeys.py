@@ -20,7 +20,7 @@ from typing import Any
 
 import uvloop
 
-from goqueue.broker.topics import CreateTopic
+from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.node import Node
 from goqueue.node.process import GC_THRESHOLDS

@@ -18,13 +18,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from benchmarks.share_load import share_load
-from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.receive import ReceiveRequest
-from goqueue.broker.settle import Wanted
-from goqueue.broker.topics import CreateTopic
+from goqueue.broker.queues.receive import ReceiveRequest
+from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.topics.topics import CreateTopic
 from goqueue.cli.bench.broker import own_broker
 from goqueue.cli.bench.raw import echo
-from goqueue.machines.delivery_commands import Place, Settle, Settlement, SettleReply, Verdict
+from goqueue.machines.deliveries.commands import Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.records.build import build_batch
 from goqueue.storage.committer import Committer
 from goqueue.testing import MemoryDisk, VirtualClock

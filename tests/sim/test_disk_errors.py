@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups import commands
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How, Verdict, Wanted
-from goqueue.broker.transaction_steps import Producer
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.transactions.steps import Producer
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.machines.group_commands import NO_OFFSET, OffsetToCommit, TopicPartition
+from goqueue.machines.groups.commands import NO_OFFSET, OffsetToCommit, TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.testing import MemoryDisk, VirtualClock

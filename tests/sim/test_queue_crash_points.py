@@ -4,11 +4,11 @@ written."""
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.receive import ReceiveRequest
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How, Verdict, Wanted
-from goqueue.broker.topics import SetOptions
-from goqueue.machines.delivery_commands import Place
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.receive import ReceiveRequest
+from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.topics.topics import SetOptions
+from goqueue.machines.deliveries.commands import Place
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
 from goqueue.testing import MemoryDisk, VirtualClock

@@ -6,7 +6,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
+from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from goqueue.records.batch import split
 from goqueue.records.decode import decode

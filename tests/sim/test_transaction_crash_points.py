@@ -4,8 +4,8 @@ answered commit is never taken back.
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups import commands
-from goqueue.broker.transactions import (
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.transactions.transactions import (
     AddGroup,
     AddPartitions,
     EndTogether,
@@ -13,7 +13,7 @@ from goqueue.broker.transactions import (
     InitProducer,
     TogetherReply,
 )
-from goqueue.machines.group_commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit, TopicPartition
+from goqueue.machines.groups.commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit, TopicPartition
 from goqueue.model.codes import Code
 from goqueue.testing import MemoryDisk
 from tests.brokers import TestBroker

@@ -1,1 +1,1 @@
-"""The data plane, one file per use case. Every door comes in here, so each check and each count stands in one place."""
+"""The data plane, one package per noun. Every door comes in here, so each check and each count has one place."""

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from goqueue.broker.loop_watch import LoopWatch
-from goqueue.broker.topics import Topics
+from goqueue.broker.topics.topics import Topics
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.coordinator import Coordinator
 

@@ -1,20 +1,20 @@
 """What the node wires ledgers to: the broker's machines, and the facts that each of them stores."""
 
-from goqueue.machines.classic_state import ClassicGeneration
-from goqueue.machines.consumer_group_facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
-from goqueue.machines.consumer_group_kind import consumer_kind
-from goqueue.machines.delay import Delays
-from goqueue.machines.delay_facts import DELAY_FACTS
-from goqueue.machines.delivery import Deliveries
-from goqueue.machines.delivery_facts import DELIVERY_FACTS
-from goqueue.machines.group_offsets import OffsetCommitted, OffsetPending
-from goqueue.machines.groups import Groups as GroupsMachine
+from goqueue.machines.delays.facts import DELAY_FACTS
+from goqueue.machines.delays.machine import Delays
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS
+from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.groups.classic.state import ClassicGeneration
+from goqueue.machines.groups.consumer.facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
+from goqueue.machines.groups.consumer.kind import consumer_kind
+from goqueue.machines.groups.machine import Groups as GroupsMachine
+from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
+from goqueue.machines.groups.share.kind import share_kind
 from goqueue.machines.machine import Fact
-from goqueue.machines.schema_facts import SCHEMA_FACTS
-from goqueue.machines.schemas import SchemaMachine
-from goqueue.machines.share_group_kind import share_kind
-from goqueue.machines.transaction import TransactionMachine
-from goqueue.machines.transaction_facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.schemas.facts import SCHEMA_FACTS
+from goqueue.machines.schemas.machine import SchemaMachine
+from goqueue.machines.transactions.facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transactions.machine import TransactionMachine
 
 __all__ = [
     "CONSUMER_GROUPS",

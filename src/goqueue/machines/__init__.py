@@ -1,3 +1,3 @@
-"""Pure state machines, one file each: `decide` reads, `apply` writes, and nothing here knows a clock, a disk or a
+"""Pure state machines, one package each: `decide` reads, `apply` writes, and nothing here knows a clock, a disk or a
 socket.
 """

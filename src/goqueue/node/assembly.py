@@ -3,28 +3,28 @@
 import secrets
 
 from goqueue.broker.broker import Broker, Identity
-from goqueue.broker.compact import Compact
-from goqueue.broker.dead_letters import DeadLetterWriter
-from goqueue.broker.dedup import Deduplication
+from goqueue.broker.dead_letters.moves import Moves
+from goqueue.broker.dead_letters.redrive import DeadLetters
+from goqueue.broker.dead_letters.writing import DeadLetterWriter
 from goqueue.broker.durable import Durable
-from goqueue.broker.fetch import Fetcher
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.lag import Lag
+from goqueue.broker.groups.members import Members
 from goqueue.broker.health import Health
-from goqueue.broker.lag import Lag
 from goqueue.broker.loop_watch import LoopWatch
-from goqueue.broker.members import Members
 from goqueue.broker.metrics.metrics import Metrics, MetricsOptions, Sources
-from goqueue.broker.moves import Moves
-from goqueue.broker.noting import Forgetting, Step
-from goqueue.broker.publish import Publisher
-from goqueue.broker.receive import Receiver
-from goqueue.broker.redrive import DeadLetters
-from goqueue.broker.reliability import Reliabilities
-from goqueue.broker.replay import Replays
-from goqueue.broker.send import Sender
-from goqueue.broker.settle import Settler
-from goqueue.broker.transaction_steps import TransactionSteps
-from goqueue.broker.validation import Validation
+from goqueue.broker.publishing.dedup import Deduplication
+from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.publishing.send import Sender
+from goqueue.broker.publishing.validation import Validation
+from goqueue.broker.queues.receive import Receiver
+from goqueue.broker.queues.reliability import Reliabilities
+from goqueue.broker.queues.replay import Replays
+from goqueue.broker.queues.settle import Settler
+from goqueue.broker.reading.fetch import Fetcher
+from goqueue.broker.topics.compact import Compact
+from goqueue.broker.tracing.noting import Forgetting, Step
+from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp

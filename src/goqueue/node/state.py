@@ -3,11 +3,10 @@
 import secrets
 from base64 import urlsafe_b64encode
 
-from goqueue.broker.groups import Groups, commands
-from goqueue.broker.noting import Journeys
-from goqueue.broker.queues import Queues
-from goqueue.broker.schedules import Schedules
-from goqueue.broker.schemas import Schemas
+from goqueue.broker.delays.schedules import Schedules
+from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
     DELAY_FACTS,
@@ -23,8 +22,9 @@ from goqueue.broker.stored import (
     consumer_kind,
     share_kind,
 )
-from goqueue.broker.topics import Topics
-from goqueue.broker.transactions import Ends, Transactions
+from goqueue.broker.topics.topics import Topics
+from goqueue.broker.tracing.noting import Journeys
+from goqueue.broker.transactions.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX

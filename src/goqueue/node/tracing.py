@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.broker import Identity
-from goqueue.broker.journal import JOURNEYS, Journal, Kept
-from goqueue.broker.lag import Lag
-from goqueue.broker.queues import Queues
-from goqueue.broker.receive import Receiver
-from goqueue.broker.schedules import Schedules
-from goqueue.broker.topics import Topics
-from goqueue.broker.trace_index import TraceIndex
-from goqueue.broker.traces import Traces
-from goqueue.broker.tracing import Tracing
-from goqueue.broker.why import Why
+from goqueue.broker.delays.schedules import Schedules
+from goqueue.broker.groups.lag import Lag
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.receive import Receiver
+from goqueue.broker.topics.topics import Topics
+from goqueue.broker.tracing.journal import JOURNEYS, Journal, Kept
+from goqueue.broker.tracing.trace_index import TraceIndex
+from goqueue.broker.tracing.traces import Traces
+from goqueue.broker.tracing.tracing import Tracing
+from goqueue.broker.tracing.why import Why
 from goqueue.model.errors import GoQueueError
 from goqueue.node.settings import Settings, TraceExport
 from goqueue.replica.replica import Replica

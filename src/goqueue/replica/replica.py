@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.machines.producer_state import ACCEPT, Before, Duplicate, ProducerStates
+from goqueue.machines.partitions.producer_state import ACCEPT, Before, Duplicate, ProducerStates
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import Refused

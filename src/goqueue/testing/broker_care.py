@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.redrive import RedriveReport, RedriveRequest
-from goqueue.broker.replay import Difference, Moved, Replayed, ReplayRequest, Where
+from goqueue.broker.dead_letters.redrive import RedriveReport, RedriveRequest
+from goqueue.broker.queues.replay import Difference, Moved, Replayed, ReplayRequest, Where
+from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import GoQueueError
 from goqueue.testing.broker_life import BrokerLife
 

@@ -4,16 +4,16 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from goqueue.broker.dead_letters import dead_letters_of
-from goqueue.broker.lag import GroupLag
-from goqueue.broker.queues import EARLIEST, Place
-from goqueue.broker.receive import LeasedPlace, ReceiveRequest
-from goqueue.broker.scan import scan
-from goqueue.broker.schedules import Recurring
-from goqueue.broker.send import NewMessage, Sent
-from goqueue.broker.settle import Verdict, Wanted
-from goqueue.broker.topics import CreateTopic, DeleteTopic
-from goqueue.machines.delay_commands import ScheduleKey
+from goqueue.broker.dead_letters.writing import dead_letters_of
+from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.groups.lag import GroupLag
+from goqueue.broker.publishing.send import NewMessage, Sent
+from goqueue.broker.queues.queues import EARLIEST, Place
+from goqueue.broker.queues.receive import LeasedPlace, ReceiveRequest
+from goqueue.broker.queues.settle import Verdict, Wanted
+from goqueue.broker.reading.scan import scan
+from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
+from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane

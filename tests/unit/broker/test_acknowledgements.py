@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from goqueue.broker.acknowledgements import SWEEP_MS, Acknowledgements
+from goqueue.broker.publishing.acknowledgements import SWEEP_MS, Acknowledgements
 from goqueue.model.codes import Code
 from goqueue.replica.replica import Replica
 from tests.brokers import Parts

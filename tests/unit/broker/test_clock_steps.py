@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.schedules import Recurring
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
-from goqueue.broker.transactions import AddPartitions, EndTransaction, InitProducer
-from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, DescribeConsumerGroup
-from goqueue.machines.delivery_commands import Place, Replay
-from goqueue.machines.group_commands import DescribeGroup, GroupProtocol, JoinGroup
+from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How
+from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
+from goqueue.machines.deliveries.commands import Place, Replay
+from goqueue.machines.groups.commands import DescribeGroup, GroupProtocol, JoinGroup
+from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
 from goqueue.model.codes import Code
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node

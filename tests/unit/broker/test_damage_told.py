@@ -3,7 +3,7 @@
 from structlog.testing import capture_logs
 
 from goqueue.broker.health import Status
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 from tests.unit.broker.queue_node import queue_node

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How, Verdict, Wanted
-from goqueue.broker.topics import AddPartitions
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.topics.topics import AddPartitions
 from goqueue.machines.controller import PartitionLimits
-from goqueue.machines.delivery_commands import Place
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.lanes import Lane
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic

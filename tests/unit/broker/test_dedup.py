@@ -2,11 +2,11 @@
 
 import pytest
 
-from goqueue.broker import dedup
-from goqueue.broker.redrive import RedriveRequest
-from goqueue.broker.send import NewMessage, Sent
-from goqueue.broker.settle import How
-from goqueue.broker.topics import SetOptions
+from goqueue.broker.dead_letters.redrive import RedriveRequest
+from goqueue.broker.publishing import dedup
+from goqueue.broker.publishing.send import NewMessage, Sent
+from goqueue.broker.queues.settle import How
+from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.firing import PUBLISHED_AT, SCHEDULED_AS
-from goqueue.broker.send import NewMessage, Sent
+from goqueue.broker.delays.firing import PUBLISHED_AT, SCHEDULED_AS
+from goqueue.broker.publishing.send import NewMessage, Sent
+from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec, split

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.schedules import Found, Recurring
-from goqueue.broker.send import NewMessage
-from goqueue.machines.delay_commands import ScheduleKey
+from goqueue.broker.delays.schedules import Found, Recurring
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.refusal import Refused

@@ -1,6 +1,6 @@
 """A delayed record that the disk cannot give back costs that record, and says so."""
 
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
 from goqueue.testing import MemoryDisk, VirtualClock

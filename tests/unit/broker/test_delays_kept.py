@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.send import NewMessage
-from goqueue.broker.transactions import AddPartitions, EndTransaction, InitProducer
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.records.build import build_batch

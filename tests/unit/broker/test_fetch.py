@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.fetch import Got, Limits, ParkedFetch, Want
+from goqueue.broker.reading.fetch import Got, Limits, ParkedFetch, Want
 from goqueue.model.codes import Code
 from goqueue.records.batch import check_batch, split
 from goqueue.records.control import ControlKind, build_control
@@ -144,7 +144,7 @@ def test_a_cancelled_read_is_never_answered_and_leaves_nothing_behind() -> None:
 
 
 def test_a_parked_read_of_a_topic_that_is_deleted_is_told() -> None:
-    from goqueue.broker.topics import DeleteTopic
+    from goqueue.broker.topics.topics import DeleteTopic
 
     reader = Reader()
     reader.fetch(want(), min_bytes=MANY)

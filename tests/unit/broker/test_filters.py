@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.filters import RecordFilter
+from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import InvalidFilter
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import check_batch

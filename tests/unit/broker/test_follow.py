@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.follow import Follower
+from goqueue.broker.reading.filters import RecordFilter
+from goqueue.broker.reading.follow import Follower
 from goqueue.model.errors import GoQueueError
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

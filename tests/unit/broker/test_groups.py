@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups import RETRY_MS, commands, consumer_commands
-from goqueue.broker.topics import AddPartitions, CreateTopic, DeleteTopic
+from goqueue.broker.groups.groups import RETRY_MS, commands, consumer_commands
+from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
 from goqueue.runtime.ledger import Ledger

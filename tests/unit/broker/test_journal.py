@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.journal import FLUSH_MS, JOURNEYS
-from goqueue.broker.send import NewMessage
-from goqueue.broker.traces import Journey
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.tracing.journal import FLUSH_MS, JOURNEYS
+from goqueue.broker.tracing.traces import Journey
 from goqueue.node.tracing import TracingOptions
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
@@ -235,8 +235,8 @@ def notes_read(node: QueueNode, **bounds: int) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("kind", [KeepingNode, QueueNode])
 def test_all_that_is_kept_is_read_in_chapters(kind: type[QueueNode], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goqueue.broker.journal.NOTES_PER_PAGE", 3)
-    monkeypatch.setattr("goqueue.broker.journal.READ_BYTES", 1)
+    monkeypatch.setattr("goqueue.broker.tracing.journal.NOTES_PER_PAGE", 3)
+    monkeypatch.setattr("goqueue.broker.tracing.journal.READ_BYTES", 1)
     node = kind()
     node.create("orders", 1)
     for _ in range(5):

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups import commands, consumer_commands
-from goqueue.broker.lag import GROUPS_PER_TURN, GroupLag, Owner, PartitionLag
-from goqueue.machines.classic_payloads import partitions_of_assignment
+from goqueue.broker.groups.groups import commands, consumer_commands
+from goqueue.broker.groups.lag import GROUPS_PER_TURN, GroupLag, Owner, PartitionLag
+from goqueue.machines.groups.classic.payloads import partitions_of_assignment
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

@@ -1,6 +1,6 @@
-from goqueue.broker.queues import Place
-from goqueue.broker.receive import ReceiveRequest
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.model.lanes import Lane
 from tests.brokers import TestBroker
 

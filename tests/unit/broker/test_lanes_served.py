@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
-from goqueue.machines.delivery_commands import Place
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.lanes import Lane
 from goqueue.records.build import NewRecord, build_batch
 from tests.unit.broker.queue_node import QueueNode, queue_node

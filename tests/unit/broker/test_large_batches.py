@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker import opening
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.follow import Follower
-from goqueue.broker.open_batches import TURN_BYTES as LEASE_BYTES
-from goqueue.broker.replay import ReplayRequest, Where
-from goqueue.broker.scan import TURN_BYTES, scan
-from goqueue.broker.settle import How
-from goqueue.broker.topics import code_of
-from goqueue.broker.trace_index import OPENED_COST_MAX, UNPACKED_COST
-from goqueue.machines.delivery_commands import Place
+from goqueue.broker.publishing import opening
+from goqueue.broker.queues.replay import ReplayRequest, Where
+from goqueue.broker.queues.settle import How
+from goqueue.broker.reading.filters import RecordFilter
+from goqueue.broker.reading.follow import Follower
+from goqueue.broker.reading.open_batches import TURN_BYTES as LEASE_BYTES
+from goqueue.broker.reading.scan import TURN_BYTES, scan
+from goqueue.broker.topics.topics import code_of
+from goqueue.broker.tracing.trace_index import OPENED_COST_MAX, UNPACKED_COST
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.records import portions as portions_module

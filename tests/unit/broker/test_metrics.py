@@ -13,11 +13,11 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.metrics.catalogue import COUNTER, HISTOGRAM, METRICS
 from goqueue.broker.metrics.metrics import Metrics, MetricsOptions
+from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.client.grpc import GrpcClient
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.histogram import LATENCY_S, Histogram

@@ -1,6 +1,6 @@
 """Metrics of what happens behind the messages: segments, commits, and why groups rebalance."""
 
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
 from goqueue.testing import MemoryBroker
 from tests.unit.broker.test_metrics import in_memory, numbers, value
 from tests.unit.doors.http.door_client import Client, served

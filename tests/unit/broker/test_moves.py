@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.broker.moves import MoveStatus
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
+from goqueue.broker.dead_letters.moves import MoveStatus
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How
 from goqueue.model.refusal import Refused
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers

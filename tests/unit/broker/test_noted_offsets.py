@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from goqueue.broker.noted_offsets import NotedOffsets
+from goqueue.broker.tracing.noted_offsets import NotedOffsets
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.fetch import Limits, Want
-from goqueue.broker.schedules import Recurring
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
-from goqueue.broker.transactions import EndTransaction
-from goqueue.machines.delay_commands import ScheduleKey
+from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How
+from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.transactions.transactions import EndTransaction
+from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.journeys import Step
 from tests.brokers import data

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.send import NewMessage
-from goqueue.broker.topics import code_of
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import InvalidRecords
@@ -146,7 +146,7 @@ def test_a_partition_that_cannot_be_opened_is_refused_and_the_others_are_served(
 
 
 def test_an_open_transaction_lets_its_producer_in_and_its_end_is_marked_everywhere() -> None:
-    from goqueue.broker.transactions import AddPartitions, EndTransaction, InitProducer
+    from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 
     broker = ready()
     submit = broker.broker.transactions.submit

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.receive import ReceiveRequest
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
-from goqueue.broker.transactions import AddPartitions, EndTransaction, InitProducer
-from goqueue.machines.delivery_commands import Place
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.receive import ReceiveRequest
+from goqueue.broker.queues.settle import How
+from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker import redrive as redrive_module
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How
+from goqueue.broker.dead_letters import redrive as redrive_module
+from goqueue.broker.dead_letters.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.settle import How
+from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.lanes import Lane
 from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord

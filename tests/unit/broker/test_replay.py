@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.groups import commands
-from goqueue.broker.replay import Difference, Moved, Replayed, ReplayRequest, Where
-from goqueue.broker.send import NewMessage
-from goqueue.broker.settle import How, Verdict, Wanted
-from goqueue.machines.delivery_commands import Place
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.queues.replay import Difference, Moved, Replayed, ReplayRequest, Where
+from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.reading.filters import RecordFilter
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.formats.parsed import TooComplex
-from goqueue.broker.schema_study import Study, Text
-from goqueue.broker.schemas import Given, Schemas, SetLevel
+from goqueue.broker.schemas.formats.parsed import TooComplex
+from goqueue.broker.schemas.schemas import Given, Schemas, SetLevel
+from goqueue.broker.schemas.study import Study, Text
 from goqueue.model.codes import Code
 from goqueue.model.refusal import SchemaMismatch
 from goqueue.model.schemas import InvalidSchema, Level, RegistryCode, RegistryRefused, SchemaKind

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.schedules import Recurring
-from goqueue.broker.send import NewMessage, Sent
-from goqueue.broker.topics import AddPartitions, SetOptions, code_of
+from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.publishing.send import NewMessage, Sent
+from goqueue.broker.topics.topics import AddPartitions, SetOptions, code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane

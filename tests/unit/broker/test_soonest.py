@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.broker import soonest as module
-from goqueue.broker.schedules import FoundSchedule
-from goqueue.broker.send import NewMessage
+from goqueue.broker.delays import soonest as module
+from goqueue.broker.delays.schedules import FoundSchedule
+from goqueue.broker.publishing.send import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 

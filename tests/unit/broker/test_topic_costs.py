@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from goqueue.broker.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
+from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from tests.brokers import TestBroker
 from tests.steps import count_steps

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker import transaction_steps as module
-from goqueue.broker.send import NewMessage
-from goqueue.broker.transaction_steps import Placed, Producer
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.transactions import steps as module
+from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from tests.unit.broker.queue_node import QueueNode, queue_node

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker import transactions as transactions_module
-from goqueue.broker.transactions import EndTransaction, InitProducer
-from goqueue.machines.group_commands import EndTransactionOffsets
+from goqueue.broker.transactions import transactions as transactions_module
+from goqueue.broker.transactions.transactions import EndTransaction, InitProducer
+from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
 from goqueue.model.refusal import Refused

@@ -2,12 +2,12 @@
 
 import pytest
 
-from goqueue.broker.redrive import RedriveRequest
-from goqueue.broker.schedules import Recurring
-from goqueue.broker.schemas import Given, SetLevel
-from goqueue.broker.send import NewMessage
-from goqueue.broker.topics import SetOptions
-from goqueue.broker.validation import subjects_of
+from goqueue.broker.dead_letters.redrive import RedriveRequest
+from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.publishing.validation import subjects_of
+from goqueue.broker.schemas.schemas import Given, SetLevel
+from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import SchemaMismatch

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.broker.fetch import Limits, Want
 from goqueue.broker.loop_watch import LoopWatch
+from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.model.errors import GoQueueError
 from tests.promql import Samples, evaluate
 from tests.unit.deploy.alerts import RULES, RULES_FILE, Scraped, promtool_agrees, scraped

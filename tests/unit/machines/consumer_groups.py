@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from goqueue.machines.consumer_group import ConsumerGroup
-from goqueue.machines.consumer_group_facts import (
+from goqueue.machines.groups.commands import TopicsChanged
+from goqueue.machines.groups.consumer.facts import (
     ConsumerGroupOptions,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
@@ -16,8 +16,8 @@ from goqueue.machines.consumer_group_facts import (
     packed,
     unpacked,
 )
-from goqueue.machines.consumer_group_sessions import Sessions
-from goqueue.machines.group_commands import TopicsChanged
+from goqueue.machines.groups.consumer.group import ConsumerGroup
+from goqueue.machines.groups.consumer.sessions import Sessions
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from goqueue.machines.delay import Delays
-from goqueue.machines.delay_commands import (
+from goqueue.machines.delays.commands import (
     NO_PRODUCER,
     CancelSchedule,
     FiringDone,
@@ -18,8 +17,9 @@ from goqueue.machines.delay_commands import (
     Schedule,
     ScheduleKey,
 )
-from goqueue.machines.delay_facts import DELAY_FACTS, RecurringStored, Scheduled
-from goqueue.machines.delay_jobs import Due, FiringJob
+from goqueue.machines.delays.facts import DELAY_FACTS, RecurringStored, Scheduled
+from goqueue.machines.delays.jobs import Due, FiringJob
+from goqueue.machines.delays.machine import Delays
 from goqueue.machines.machine import Fact, Tick, apply_at
 from goqueue.model.codes import Code
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from goqueue.machines.delivery import Deliveries
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     BACKOFF,
     DeadLetter,
     DeadLettersWritten,
@@ -27,9 +26,10 @@ from goqueue.machines.delivery_commands import (
     Span,
     Verdict,
 )
-from goqueue.machines.delivery_facts import DELIVERY_FACTS
-from goqueue.machines.delivery_place import Delivery
-from goqueue.machines.delivery_window import Window
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS
+from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.deliveries.place import Delivery
+from goqueue.machines.deliveries.window import Window
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 
@@ -47,7 +47,9 @@ def frozen(thing: Any) -> Any:
         return bytes(thing)
     if isinstance(thing, list):
         return [frozen(each) for each in thing]
-    if type(thing).__module__.startswith("goqueue.machines.delivery") and not isinstance(thing, msgspec.Struct | tuple):
+    if type(thing).__module__.startswith("goqueue.machines.deliveries.machine") and not isinstance(
+        thing, msgspec.Struct | tuple
+    ):
         names = [*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())]
         return {name: frozen(getattr(thing, name)) for name in names if name not in ("_appliers", "_deciders")}
     return set(thing) if isinstance(thing, set) else thing

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     NEVER,
     NO_KEY,
     NO_LEASE,
@@ -14,7 +14,7 @@ from goqueue.machines.delivery_commands import (
     Span,
     Verdict,
 )
-from goqueue.machines.delivery_settle import backoff_ms
+from goqueue.machines.deliveries.settle import backoff_ms
 
 
 class Known(msgspec.Struct):

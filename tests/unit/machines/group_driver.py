@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
-from goqueue.machines.classic_group import ClassicGroup
-from goqueue.machines.classic_state import ClassicGeneration
-from goqueue.machines.consumer_group_facts import StoredConsumerFact
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.classic.group import ClassicGroup
+from goqueue.machines.groups.classic.state import ClassicGeneration
+from goqueue.machines.groups.commands import (
     CommitOffsets,
     DescribedGroup,
     DescribeGroup,
@@ -28,8 +27,9 @@ from goqueue.machines.group_commands import (
     SyncGroup,
     SyncReply,
 )
-from goqueue.machines.group_offsets import OffsetCommitted, OffsetPending
-from goqueue.machines.groups import Groups
+from goqueue.machines.groups.consumer.facts import StoredConsumerFact
+from goqueue.machines.groups.machine import Groups
+from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 

@@ -4,10 +4,12 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from goqueue.machines.classic_payloads import assignment_of_partitions, partitions_of_assignment, partitions_owned
-from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, packed, unpacked
-from goqueue.machines.consumer_group_kind import consumer_kind
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.classic.payloads import (
+    assignment_of_partitions,
+    partitions_of_assignment,
+    partitions_owned,
+)
+from goqueue.machines.groups.commands import (
     GroupProtocol,
     Heartbeat,
     JoinReply,
@@ -18,6 +20,8 @@ from goqueue.machines.group_commands import (
     SyncReply,
     TopicsChanged,
 )
+from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, packed, unpacked
+from goqueue.machines.groups.consumer.kind import consumer_kind
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import topic_id

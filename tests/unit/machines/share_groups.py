@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from goqueue.machines.consumer_group_facts import unpacked
-from goqueue.machines.group_commands import TopicsChanged
-from goqueue.machines.machine import Fact, Tick
-from goqueue.machines.share_group import ShareGroup
-from goqueue.machines.share_group_facts import (
+from goqueue.machines.groups.commands import TopicsChanged
+from goqueue.machines.groups.consumer.facts import unpacked
+from goqueue.machines.groups.share.facts import (
     ShareGroupOptions,
     ShareHeartbeat,
     ShareHeartbeatReply,
     ShareMember,
 )
+from goqueue.machines.groups.share.group import ShareGroup
+from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 

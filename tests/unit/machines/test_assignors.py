@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.assignors import (
+from goqueue.machines.groups.assignors import (
     ASSIGNORS,
     Change,
     Subscriber,

@@ -1,7 +1,7 @@
 import pytest
 
-from goqueue.machines.classic_payloads import topics_of_subscription
-from goqueue.machines.group_commands import GroupOptions, GroupProtocol, JoinedMember, LeavingMember, SyncGroup
+from goqueue.machines.groups.classic.payloads import topics_of_subscription
+from goqueue.machines.groups.commands import GroupOptions, GroupProtocol, JoinedMember, LeavingMember, SyncGroup
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, join, subscription
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from goqueue.machines.group_commands import GroupOptions, Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from goqueue.machines.groups.commands import GroupOptions, Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import Driver, at, join
 

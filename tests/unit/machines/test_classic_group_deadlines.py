@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.machines.group_commands import GroupOptions, LeavingMember
+from goqueue.machines.groups.commands import GroupOptions, LeavingMember
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, at, join
 

@@ -1,7 +1,7 @@
 """What a restart brings back, and what it may forget."""
 
-from goqueue.machines.group_commands import GroupOptions, LeavingMember
-from goqueue.machines.groups import Groups
+from goqueue.machines.groups.commands import GroupOptions, LeavingMember
+from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 

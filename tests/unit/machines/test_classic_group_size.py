@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from goqueue.machines.classic_rebalance import ClassicChanged
-from goqueue.machines.classic_state import NOT_STARTED, ClassicGeneration
-from goqueue.machines.group_commands import Heartbeat, JoinReply, LeaveGroup, LeavingMember, SyncGroup
-from goqueue.machines.groups import Groups
+from goqueue.machines.groups.classic.rebalance import ClassicChanged
+from goqueue.machines.groups.classic.state import NOT_STARTED, ClassicGeneration
+from goqueue.machines.groups.commands import Heartbeat, JoinReply, LeaveGroup, LeavingMember, SyncGroup
+from goqueue.machines.groups.machine import Groups
 from goqueue.machines.machine import Outcome, Tick
 from goqueue.model.codes import Code
 from tests.steps import count_steps

@@ -1,6 +1,6 @@
 import pytest
 
-from goqueue.machines.group_commands import GroupProtocol, LeavingMember, SyncGroup
+from goqueue.machines.groups.commands import GroupProtocol, LeavingMember, SyncGroup
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, at, join
 

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from goqueue.machines.consumer_group import ConsumerGroup
-from goqueue.machines.consumer_group_facts import (
+from goqueue.machines.groups.consumer.facts import (
     ConsumerGroupGone,
     ConsumerHeard,
     ConsumerMember,
@@ -14,6 +13,7 @@ from goqueue.machines.consumer_group_facts import (
     packed,
     unpacked,
 )
+from goqueue.machines.groups.consumer.group import ConsumerGroup
 from goqueue.machines.machine import Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

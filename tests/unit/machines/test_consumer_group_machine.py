@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from goqueue.machines.consumer_group import ConsumerGroup
-from goqueue.machines.consumer_group_facts import ConsumerGroupGone
+from goqueue.machines.groups.consumer.facts import ConsumerGroupGone
+from goqueue.machines.groups.consumer.group import ConsumerGroup
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import Consumer, Host, Partition, settle, topic_id

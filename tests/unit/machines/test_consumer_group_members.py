@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from goqueue.machines.consumer_group_facts import (
+from goqueue.machines.groups.consumer.facts import (
     ConsumerHeartbeat,
     MemberState,
     TopicPartitions,

@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 import pytest
 
 from goqueue.broker.stored import CONSUMER_GROUPS
-from goqueue.machines.consumer_group_facts import ConsumerGroupOptions
+from goqueue.machines.groups.consumer.facts import ConsumerGroupOptions
 from tests.unit.machines.consumer_groups import Consumer, Host, topics
 
 SIX = topics(orders=6)

@@ -1,6 +1,6 @@
 """Members that ask for sessions of their own length, how one member is found, and what is counted."""
 
-from goqueue.machines.consumer_group_facts import (
+from goqueue.machines.groups.consumer.facts import (
     ConsumerGroupCounts,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
@@ -8,7 +8,7 @@ from goqueue.machines.consumer_group_facts import (
     FoundConsumerMember,
     unpacked,
 )
-from goqueue.machines.consumer_group_sessions import Sessions
+from goqueue.machines.groups.consumer.sessions import Sessions
 from goqueue.model.codes import Code
 from tests.unit.machines.consumer_groups import Consumer, Host, settle, topics
 

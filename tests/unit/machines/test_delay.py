@@ -2,9 +2,16 @@
 
 import pytest
 
-from goqueue.machines.delay_commands import CancelSchedule, NewSchedule, Reschedule, Schedule, ScheduleKey, TakeProducer
-from goqueue.machines.delay_firing import JOB_RECORDS_MAX
-from goqueue.machines.delay_target import UNFINISHED_MAX
+from goqueue.machines.delays.commands import (
+    CancelSchedule,
+    NewSchedule,
+    Reschedule,
+    Schedule,
+    ScheduleKey,
+    TakeProducer,
+)
+from goqueue.machines.delays.firing import JOB_RECORDS_MAX
+from goqueue.machines.delays.target import UNFINISHED_MAX
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,

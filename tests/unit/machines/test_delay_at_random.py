@@ -9,8 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from goqueue.machines import delay_decisions, delay_firing, delay_index, delay_state, delay_target, timer_wheel
-from goqueue.machines.delay_commands import (
+from goqueue.machines.delays import decisions as delay_decisions
+from goqueue.machines.delays import firing as delay_firing
+from goqueue.machines.delays import index as delay_index
+from goqueue.machines.delays import state as delay_state
+from goqueue.machines.delays import target as delay_target
+from goqueue.machines.delays import timer_wheel
+from goqueue.machines.delays.commands import (
     NO_PRODUCER,
     CancelSchedule,
     EndTransactionSchedules,
@@ -21,7 +26,7 @@ from goqueue.machines.delay_commands import (
     ScheduleKey,
     TakeProducer,
 )
-from goqueue.machines.timer_wheel import TICK_MS
+from goqueue.machines.delays.timer_wheel import TICK_MS
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,

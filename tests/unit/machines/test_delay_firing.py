@@ -2,10 +2,10 @@
 
 import pytest
 
-from goqueue.machines.delay_commands import EndTransactionSchedules, FiringDone, NewSchedule, Schedule, TakeProducer
-from goqueue.machines.delay_facts import TargetKept
-from goqueue.machines.delay_firing import JOB_BYTES_MAX, JOBS_PER_TICK_MAX
-from goqueue.machines.delay_target import UNFINISHED_MAX
+from goqueue.machines.delays.commands import EndTransactionSchedules, FiringDone, NewSchedule, Schedule, TakeProducer
+from goqueue.machines.delays.facts import TargetKept
+from goqueue.machines.delays.firing import JOB_BYTES_MAX, JOBS_PER_TICK_MAX
+from goqueue.machines.delays.target import UNFINISHED_MAX
 from goqueue.machines.machine import Tick
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import DAY_MS, HOUR_MS, ID, RESTARTS, Driver, Restart, fill, restarts

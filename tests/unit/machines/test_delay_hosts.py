@@ -1,6 +1,6 @@
 """A start at which the log of a partition and the ledger of the delays do not agree."""
 
-from goqueue.machines.delay_commands import NO_PRODUCER, FollowHost, NewSchedule, Schedule
+from goqueue.machines.delays.commands import NO_PRODUCER, FollowHost, NewSchedule, Schedule
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import ID, MINUTE_MS, SECOND_MS, Driver, Restart, restarts
 

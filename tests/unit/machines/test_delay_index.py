@@ -6,8 +6,8 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.machines import delay_index
-from goqueue.machines.delay_index import NOWHERE, OffsetIndex
+from goqueue.machines.delays import index as delay_index
+from goqueue.machines.delays.index import NOWHERE, OffsetIndex
 
 steps = st.one_of(
     st.tuples(st.sampled_from(["add", "remove", "first"]), st.integers(0, 40), st.just(1)),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.machines.delay_commands import (
+from goqueue.machines.delays.commands import (
     RECURRING,
     DropRecurring,
     ForgetTopic,
@@ -14,8 +14,8 @@ from goqueue.machines.delay_commands import (
     Schedule,
     StoreRecurring,
 )
-from goqueue.machines.delay_facts import RecurringStored
-from goqueue.machines.delay_target import UNFINISHED_MAX
+from goqueue.machines.delays.facts import RecurringStored
+from goqueue.machines.delays.target import UNFINISHED_MAX
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,

@@ -1,6 +1,6 @@
 """Delays wait for the end of their transaction, and go with their topic."""
 
-from goqueue.machines.delay_commands import EndTransactionSchedules, ForgetTopic, NewSchedule, Schedule, ScheduleKey
+from goqueue.machines.delays.commands import EndTransactionSchedules, ForgetTopic, NewSchedule, Schedule, ScheduleKey
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,

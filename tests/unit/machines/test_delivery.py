@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     DeadLetter,
     How,
     Lease,
@@ -257,7 +257,7 @@ def test_a_rejected_record_is_dead_at_once_and_settled_when_it_is_written(driver
 
 def test_dead_letters_that_cannot_be_written_stop_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """A27"""
-    monkeypatch.setattr("goqueue.machines.delivery_pick.DEAD_MAX", 2)
+    monkeypatch.setattr("goqueue.machines.deliveries.pick.DEAD_MAX", 2)
     driver = Driver()
     driver.see(5)
     driver.settle(driver.lease(2).lease, 0, 1, How.REJECT)

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     NEVER,
     NO_KEY,
     NO_LEASE,
@@ -25,7 +25,7 @@ from goqueue.machines.delivery_commands import (
     Span,
     Verdict,
 )
-from goqueue.machines.delivery_window import DEAD, GAP, LEASED, READY, SETTLED, WAITING
+from goqueue.machines.deliveries.window import DEAD, GAP, LEASED, READY, SETTLED, WAITING
 from goqueue.model.codes import Code
 from tests.unit.machines.delivery_driver import PLACE, Driver, offsets_of
 from tests.unit.machines.delivery_model import Known, Model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.machines.delivery_commands import GiveBack, How, Policy, Replay, SettleBelow, Span, Tally, Verdict
+from goqueue.machines.deliveries.commands import GiveBack, How, Policy, Replay, SettleBelow, Span, Tally, Verdict
 from goqueue.model.codes import Code
 from tests.unit.machines.delivery_driver import PLACE, Driver
 

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from goqueue.machines.delivery import Deliveries
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     DEFAULT_POLICY,
     DeadLetter,
     DropGroup,
@@ -23,6 +22,7 @@ from goqueue.machines.delivery_commands import (
     SetPolicy,
     Span,
 )
+from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.model.codes import Code
 from tests.unit.machines.delivery_driver import PLACE, START_MS, TOPIC_ID, Driver, offsets_of
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     NEVER,
     OLD_LEASE,
     How,

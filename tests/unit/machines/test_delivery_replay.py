@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.machines.delivery_commands import (
+from goqueue.machines.deliveries.commands import (
     OLD_LEASE,
     How,
     Observe,
@@ -15,8 +15,8 @@ from goqueue.machines.delivery_commands import (
     Span,
     Verdict,
 )
-from goqueue.machines.delivery_facts import ReplayStored
-from goqueue.machines.delivery_groups import CHOSEN_MAX, REPLAYS_MAX
+from goqueue.machines.deliveries.facts import ReplayStored
+from goqueue.machines.deliveries.groups import CHOSEN_MAX, REPLAYS_MAX
 from goqueue.model.codes import Code
 from tests.unit.machines.delivery_driver import PLACE, Driver, offsets_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.machines.delivery_commands import NO_LEASE, OLD_LEASE, How, Policy, Settlement, Span, Verdict
+from goqueue.machines.deliveries.commands import NO_LEASE, OLD_LEASE, How, Policy, Settlement, Span, Verdict
 from tests.unit.machines.delivery_driver import Driver
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.machines.delivery_blocks import (
+from goqueue.machines.deliveries.blocks import (
     BLOCK,
     Retry,
     clipped,
@@ -18,10 +18,10 @@ from goqueue.machines.delivery_blocks import (
     without,
     without_retries,
 )
-from goqueue.machines.delivery_commands import How, Observe, Policy, Settlement, Span, Verdict
-from goqueue.machines.delivery_deadlines import Deadlines
-from goqueue.machines.delivery_facts import BlockForgotten, BlockStored, Progress
-from goqueue.machines.delivery_window import WINDOW_MAX
+from goqueue.machines.deliveries.commands import How, Observe, Policy, Settlement, Span, Verdict
+from goqueue.machines.deliveries.deadlines import Deadlines
+from goqueue.machines.deliveries.facts import BlockForgotten, BlockStored, Progress
+from goqueue.machines.deliveries.window import WINDOW_MAX
 from goqueue.model.codes import Code
 from tests.steps import count_steps
 from tests.unit.machines.delivery_driver import PLACE, STORED, Driver

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.machines.consumer_group_facts import ConsumerHeartbeat
-from goqueue.machines.consumer_group_kind import consumer_kind
-from goqueue.machines.group_commands import MINUTE_MS, GroupOptions, Heartbeat, TopicsChanged
+from goqueue.machines.groups.commands import MINUTE_MS, GroupOptions, Heartbeat, TopicsChanged
+from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat
+from goqueue.machines.groups.consumer.kind import consumer_kind
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import topic_id

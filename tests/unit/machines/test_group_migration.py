@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, DescribeConsumerGroup
-from goqueue.machines.group_commands import GroupProtocol, Heartbeat, LeavingMember, SyncGroup
+from goqueue.machines.groups.commands import GroupProtocol, Heartbeat, LeavingMember, SyncGroup
+from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 from tests.unit.machines.migrating_members import (

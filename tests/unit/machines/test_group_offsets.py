@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.commands import (
     CommitTransactionOffsets,
     DeleteOffsets,
     EndTransactionOffsets,
@@ -16,7 +16,7 @@ from goqueue.machines.group_commands import (
     TopicDeleted,
     TopicPartition,
 )
-from goqueue.machines.groups import Groups
+from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from goqueue.machines.classic_group import ClassicGroup
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.classic.group import ClassicGroup
+from goqueue.machines.groups.commands import (
     CommitOffsets,
     CommitTransactionOffsets,
     DeleteGroup,
@@ -22,7 +22,7 @@ from goqueue.machines.group_commands import (
     TopicsChanged,
     ledger_key,
 )
-from goqueue.machines.group_kinds import GroupKind, OneGroup
+from goqueue.machines.groups.kinds import GroupKind, OneGroup
 from goqueue.machines.machine import Fact, Machine, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

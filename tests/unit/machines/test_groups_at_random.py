@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from goqueue.machines.classic_group import ClassicGroup
-from goqueue.machines.classic_state import Phase
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.classic.group import ClassicGroup
+from goqueue.machines.groups.classic.state import Phase
+from goqueue.machines.groups.commands import (
     CommitOffsets,
     CommitTransactionOffsets,
     DeleteGroup,
@@ -27,7 +27,7 @@ from goqueue.machines.group_commands import (
     TopicDeleted,
     TopicPartition,
 )
-from goqueue.machines.groups import Groups
+from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, at, join, subscription
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.machines.delivery_commands import Policy, Span
-from goqueue.machines.lanes import NO_DEFICITS, share_out
+from goqueue.machines.deliveries.commands import Policy, Span
+from goqueue.machines.deliveries.lanes import NO_DEFICITS, share_out
 from goqueue.model.lanes import LANES, Lane
 from tests.unit.machines.delivery_driver import Driver
 

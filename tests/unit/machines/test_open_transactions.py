@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.open_transactions import NO_OFFSET, OpenTransactions
-from goqueue.machines.producer_state import ProducerStates
+from goqueue.machines.partitions.open_transactions import NO_OFFSET, OpenTransactions
+from goqueue.machines.partitions.producer_state import ProducerStates
 from goqueue.model.errors import DamagedFile
 from tests.unit.machines.transaction_samples import NOW_MS, data_batch, marker
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.producer_state import ACCEPT, EXPIRY_MS, Duplicate, ProducerStates, ProducerView
+from goqueue.machines.partitions.producer_state import ACCEPT, EXPIRY_MS, Duplicate, ProducerStates, ProducerView
 from goqueue.model.codes import Code
 from goqueue.model.errors import DamagedFile
 from goqueue.records.batch import CONTROL_BIT, NO_PRODUCER, TRANSACTIONAL_BIT, Batch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.recurring import NEVER, InvalidCron, Moments
+from goqueue.machines.delays.cron import NEVER, InvalidCron, Moments
 
 BERLIN = ZoneInfo("Europe/Berlin")
 # In 2030 clocks go forward on 31 March from 2:00 to 3:00, and back on 27 October from 3:00 to 2:00.

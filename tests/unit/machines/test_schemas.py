@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from goqueue.machines.machine import Fact
-from goqueue.machines.schema_facts import (
+from goqueue.machines.schemas.facts import (
     SCHEMA_FACTS,
     DeleteSubject,
     DeleteVersion,
@@ -17,7 +17,7 @@ from goqueue.machines.schema_facts import (
     SetLevel,
     SetMode,
 )
-from goqueue.machines.schemas import SchemaMachine
+from goqueue.machines.schemas.machine import SchemaMachine
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, Reference, RegistryCode, SchemaKind
 
 OK = RegistryCode.NONE

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.machines.assignors import Subscriber
-from goqueue.machines.share_assignor import assign_shared
+from goqueue.machines.groups.assignors import Subscriber
+from goqueue.machines.groups.share.assignor import assign_shared
 
 Partition = tuple[bytes, int]
 Members = dict[str, Subscriber[bytes]]

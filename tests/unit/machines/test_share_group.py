@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from goqueue.machines.machine import Tick
-from goqueue.machines.share_group import ShareGroup
-from goqueue.machines.share_group_facts import (
+from goqueue.machines.groups.share.facts import (
     DescribeShareGroup,
     ShareGroupOptions,
     ShareHeartbeat,
     ShareHeartbeatReply,
     ShareTopicsKnown,
 )
+from goqueue.machines.groups.share.group import ShareGroup
+from goqueue.machines.machine import Tick
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import all_of, topic_id, topics

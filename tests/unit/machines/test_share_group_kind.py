@@ -5,9 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from goqueue.machines.consumer_group_facts import ConsumerHeartbeat, unpacked
-from goqueue.machines.consumer_group_kind import consumer_kind
-from goqueue.machines.group_commands import (
+from goqueue.machines.groups.commands import (
     CommitOffsets,
     CommitTransactionOffsets,
     DeleteGroup,
@@ -20,9 +18,11 @@ from goqueue.machines.group_commands import (
     TopicPartition,
     TopicsChanged,
 )
-from goqueue.machines.group_kinds import OneGroup
-from goqueue.machines.share_group_facts import DescribeShareGroup, ShareHeartbeat, ShareHeartbeatReply
-from goqueue.machines.share_group_kind import ListedShareGroup, share_kind
+from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, unpacked
+from goqueue.machines.groups.consumer.kind import consumer_kind
+from goqueue.machines.groups.kinds import OneGroup
+from goqueue.machines.groups.share.facts import DescribeShareGroup, ShareHeartbeat, ShareHeartbeatReply
+from goqueue.machines.groups.share.kind import ListedShareGroup, share_kind
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import all_of, topic_id

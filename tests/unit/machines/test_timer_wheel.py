@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines import timer_wheel
-from goqueue.machines.delay_slots import FREE, Slots
-from goqueue.machines.timer_wheel import SHIFTS, TICK_MS, TURN_SHIFT, TimerWheel
+from goqueue.machines.delays import timer_wheel
+from goqueue.machines.delays.slots import FREE, Slots
+from goqueue.machines.delays.timer_wheel import SHIFTS, TICK_MS, TURN_SHIFT, TimerWheel
 from tests.unit.machines.delay_samples import DAY_MS, HOUR_MS, NOW_MS
 
 YEAR_MS = 365 * DAY_MS

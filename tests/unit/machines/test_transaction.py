@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from goqueue.machines.machine import Tick
-from goqueue.machines.transaction import TransactionOptions
-from goqueue.machines.transaction_commands import (
+from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
     EndTransaction,
@@ -15,7 +14,8 @@ from goqueue.machines.transaction_commands import (
     MarkerJob,
     ProducerReply,
 )
-from goqueue.machines.transaction_facts import State
+from goqueue.machines.transactions.facts import State
+from goqueue.machines.transactions.machine import TransactionOptions
 from goqueue.model.codes import Code
 from tests.unit.machines.transaction_samples import MINUTE_MS, NOW_MS, Bench
 

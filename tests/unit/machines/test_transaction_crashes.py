@@ -10,9 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from goqueue.machines.machine import Tick
-from goqueue.machines.producer_state import ACCEPT, Duplicate, ProducerStates
-from goqueue.machines.transaction import TransactionMachine, TransactionOptions
-from goqueue.machines.transaction_commands import (
+from goqueue.machines.partitions.producer_state import ACCEPT, Duplicate, ProducerStates
+from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
     EndTransaction,
@@ -21,7 +20,7 @@ from goqueue.machines.transaction_commands import (
     MarkersWritten,
     Partition,
 )
-from goqueue.machines.transaction_facts import (
+from goqueue.machines.transactions.facts import (
     COMPLETE,
     EPOCH_GIVEN_MAX,
     NOBODY,
@@ -30,6 +29,7 @@ from goqueue.machines.transaction_facts import (
     State,
     TransactionChanged,
 )
+from goqueue.machines.transactions.machine import TransactionMachine, TransactionOptions
 from goqueue.model.codes import Code
 from goqueue.records.batch import Batch
 from tests.unit.machines.transaction_samples import (

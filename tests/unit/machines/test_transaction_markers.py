@@ -4,9 +4,9 @@ import pytest
 
 from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.machine import Tick
-from goqueue.machines.transaction import TransactionMachine
-from goqueue.machines.transaction_commands import AddPartitions, MarkersWritten
-from goqueue.machines.transaction_facts import State
+from goqueue.machines.transactions.commands import AddPartitions, MarkersWritten
+from goqueue.machines.transactions.facts import State
+from goqueue.machines.transactions.machine import TransactionMachine
 from tests.unit.machines.transaction_samples import MINUTE_MS, Bench, identity_of, replayed, restored
 
 A, B, C = ("orders", 0), ("orders", 1), ("audit", 0)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.machines.transaction import TransactionOptions
-from goqueue.machines.transaction_commands import AddPartitions, ProducerReply
-from goqueue.machines.transaction_facts import EPOCH_GIVEN_MAX, ProducerIdsReserved, State
+from goqueue.machines.transactions.commands import AddPartitions, ProducerReply
+from goqueue.machines.transactions.facts import EPOCH_GIVEN_MAX, ProducerIdsReserved, State
+from goqueue.machines.transactions.machine import TransactionOptions
 from goqueue.model.codes import Code
 from tests.unit.machines.transaction_samples import MINUTE_MS, NOW_MS, Bench
 

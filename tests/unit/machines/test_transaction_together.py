@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 
 from goqueue.machines.machine import Tick
-from goqueue.machines.transaction import TransactionOptions
-from goqueue.machines.transaction_commands import AddPartitions, EndTogether, InitProducer, TogetherReply
-from goqueue.machines.transaction_facts import State
-from goqueue.machines.transaction_together import KEY_CHARS_MAX
+from goqueue.machines.transactions.commands import AddPartitions, EndTogether, InitProducer, TogetherReply
+from goqueue.machines.transactions.facts import State
+from goqueue.machines.transactions.machine import TransactionOptions
+from goqueue.machines.transactions.together import KEY_CHARS_MAX
 from goqueue.model.codes import Code
 from tests.unit.machines.transaction_samples import MINUTE_MS, Bench, everything, replayed, restored
 

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from goqueue.machines.transaction_commands import EndTogether
-from goqueue.machines.transaction_facts import MarkSet, State
+from goqueue.machines.transactions.commands import EndTogether
+from goqueue.machines.transactions.facts import MarkSet, State
 from goqueue.model.codes import Code
 from tests.unit.machines.test_transaction_crashes import NAMES, WALKS, Fate, World, fates, take_a_step
 

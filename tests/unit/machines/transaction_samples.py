@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from goqueue.machines.machine import Fact
-from goqueue.machines.transaction import TransactionMachine, TransactionOptions
-from goqueue.machines.transaction_commands import EndTransaction, InitProducer, MarkerJob, MarkersWritten
-from goqueue.machines.transaction_facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transactions.commands import EndTransaction, InitProducer, MarkerJob, MarkersWritten
+from goqueue.machines.transactions.facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transactions.machine import TransactionMachine, TransactionOptions
 from goqueue.model.codes import Code
 from goqueue.records.batch import TRANSACTIONAL_BIT, Batch, check_batch
 from goqueue.records.control import ControlKind, build_control

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics import CreateTopic
+from goqueue.broker.topics.topics import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.compactions import RunPlan
 from goqueue.node.node import DoorStaysShut, Node

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from goqueue.machines.delay import Delays
-from goqueue.machines.delay_commands import (
+from goqueue.machines.delays.commands import (
     CancelSchedule,
     FiringDone,
     NewSchedule,
@@ -13,7 +12,8 @@ from goqueue.machines.delay_commands import (
     StoreRecurring,
     TakeProducer,
 )
-from goqueue.machines.delay_facts import DELAY_FACTS, RecurringStored, Scheduled
+from goqueue.machines.delays.facts import DELAY_FACTS, RecurringStored, Scheduled
+from goqueue.machines.delays.machine import Delays
 from goqueue.model.codes import Code
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Ledger

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from goqueue.broker.formats.protobuf import ProtobufSchema
+from goqueue.broker.schemas.formats.protobuf import ProtobufSchema
 from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.avro import AvroFormat
 from goqueue.spark.formats.json_schema import JsonFormat

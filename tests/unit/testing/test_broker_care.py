@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import InvalidFilter, InvalidMoment
 from goqueue.model.refusal import Refused
 from goqueue.testing import MemoryBroker, broker

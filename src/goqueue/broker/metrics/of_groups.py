@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from goqueue.broker.metrics.of_topics import Names
 from goqueue.broker.metrics.page import OTHER, Page
 from goqueue.broker.metrics.sources import Sources
-from goqueue.broker.queues import Place
-from goqueue.machines.delivery_commands import Measure
+from goqueue.broker.queues.queues import Place
+from goqueue.machines.deliveries.commands import Measure
 from goqueue.model.lanes import Lane
 from goqueue.telemetry.meters import JOIN, LEAVE, TIMEOUT, TRIGGERS, Meters
 

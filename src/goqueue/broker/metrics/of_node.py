@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from goqueue.broker.metrics.page import Page
 from goqueue.broker.metrics.sources import Sources
-from goqueue.broker.transactions import State
+from goqueue.broker.transactions.transactions import State
 
 
 def read_node(page: Page, sources: Sources) -> None:

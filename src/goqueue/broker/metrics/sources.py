@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from goqueue.broker.groups import Groups
+from goqueue.broker.delays.schedules import Schedules
+from goqueue.broker.groups.groups import Groups
 from goqueue.broker.health import Health
-from goqueue.broker.publish import Publisher
-from goqueue.broker.queues import Queues
-from goqueue.broker.schedules import Schedules
-from goqueue.broker.schemas import Schemas
-from goqueue.broker.topics import Topics
-from goqueue.broker.transactions import Transactions
+from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.schemas.schemas import Schemas
+from goqueue.broker.topics.topics import Topics
+from goqueue.broker.transactions.transactions import Transactions
 from goqueue.replica.replicas import Replicas
 from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.meters import Meters

@@ -2,8 +2,8 @@
 
 from typing import NoReturn
 
-from goqueue.broker.queues import Place
-from goqueue.broker.settle import How, Settled, Verdict, Wanted
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, timestamp_of
 from goqueue.doors.grpc.errors import NOT_FOUND, PRECONDITION, GrpcError, error_of

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.follow import Follower, Piece
-from goqueue.broker.replay import Where
+from goqueue.broker.queues.replay import Where
+from goqueue.broker.reading.filters import RecordFilter
+from goqueue.broker.reading.follow import Follower, Piece
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, message_of, moment_ms_of, payload_bytes, timestamp_of
 from goqueue.doors.grpc.errors import GrpcError

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
 from goqueue.model.errors import InvalidMoment, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import MOMENT_MS_MAX, parse_absolute_ms

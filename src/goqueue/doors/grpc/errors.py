@@ -7,8 +7,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
-from goqueue.broker.members import NotAssigned
-from goqueue.broker.topics import code_of
+from goqueue.broker.groups.members import NotAssigned
+from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
     BatchTooLarge,

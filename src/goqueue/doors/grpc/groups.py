@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from goqueue.broker.group_view import GroupView, MemberView, view_group
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError

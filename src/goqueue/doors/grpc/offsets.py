@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from goqueue.broker.groups import commands
-from goqueue.broker.members import TopicPartition, Who
-from goqueue.broker.replay import Moved, Where
-from goqueue.broker.reset import Reset
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.members import TopicPartition, Who
+from goqueue.broker.groups.reset import Reset
+from goqueue.broker.queues.replay import Moved, Where
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import moment_ms_of
 from goqueue.doors.grpc.errors import GrpcError

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from goqueue.broker.auto_creation import create_missing, missing
-from goqueue.broker.send import NewMessage, Sent
-from goqueue.broker.transaction_steps import Placed, Producer
+from goqueue.broker.publishing.send import NewMessage, Sent
+from goqueue.broker.topics.auto_creation import create_missing, missing
+from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.convert import Publishing, new_message, timestamp_of
 from goqueue.doors.grpc.errors import GrpcError, error_of

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.member_poll import BEATS_PER_SESSION, Polled, PollRequest, poll
-from goqueue.broker.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
-from goqueue.broker.queues import EARLIEST, Place
-from goqueue.broker.receive import LeasedPlace
-from goqueue.broker.replay import Where
+from goqueue.broker.groups.member_poll import BEATS_PER_SESSION, Polled, PollRequest, poll
+from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
+from goqueue.broker.queues.queues import EARLIEST, Place
+from goqueue.broker.queues.receive import LeasedPlace
+from goqueue.broker.queues.replay import Where
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, message_of, payload_bytes, timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import GrpcError, error_of

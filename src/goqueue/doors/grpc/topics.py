@@ -3,7 +3,7 @@
 import secrets
 from contextlib import suppress
 
-from goqueue.broker.topics import CreateTopic, DeleteTopic, SetOptions
+from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.errors import GrpcError
 from goqueue.model.refusal import Refused

@@ -1,7 +1,7 @@
 """TransactionService: several messages, in several topics, all or none of them."""
 
-from goqueue.broker.transaction_steps import Producer
-from goqueue.broker.transactions import State, TransactionChanged
+from goqueue.broker.transactions.steps import Producer
+from goqueue.broker.transactions.transactions import State, TransactionChanged
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import timestamp_of
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError

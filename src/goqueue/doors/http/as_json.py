@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.model.errors import InvalidWish
 from goqueue.model.lanes import Lane

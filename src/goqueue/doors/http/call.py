@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from goqueue.broker.asking import Asking
-from goqueue.broker.auto_creation import create_missing, missing
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import Replica
+from goqueue.broker.topics.auto_creation import create_missing, missing
+from goqueue.broker.topics.topics import Replica
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operation
 from goqueue.model.errors import GoQueueError

@@ -1,7 +1,7 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
-from goqueue.broker.members import NotAssigned
-from goqueue.broker.topics import code_of
+from goqueue.broker.groups.members import NotAssigned
+from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
     BatchTooLarge,

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker.queues import Place
-from goqueue.broker.receive import LeasedPlace
-from goqueue.broker.settle import How
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.receive import LeasedPlace
+from goqueue.broker.queues.settle import How
 from goqueue.doors.http.as_json import shown_record
 from goqueue.doors.http.call import Call
 from goqueue.model.errors import InvalidMoment

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from goqueue.broker.groups import commands, share_commands
+from goqueue.broker.groups.groups import commands, share_commands
 from goqueue.broker.stored import CONSUMER_GROUPS
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request

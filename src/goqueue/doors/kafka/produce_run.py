@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from goqueue.broker.publish import Appended, Batch, Publisher
+from goqueue.broker.publishing.publish import Appended, Batch, Publisher
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.routes import Route, Routes

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
 
-from goqueue.broker.publish import Appended, Replica
-from goqueue.broker.topics import Topics, code_of
+from goqueue.broker.publishing.publish import Appended, Replica
+from goqueue.broker.topics.topics import Topics, code_of
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

@@ -8,7 +8,7 @@ its consumers must come to an end.
 from collections.abc import Callable, Iterable
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.holdings import Holdings, How
+from goqueue.broker.queues.consumer_leases import Holdings, How
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from goqueue.broker.asking import Asking
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import Result
+from goqueue.broker.topics.topics import Result
 from goqueue.doors.sqs.queue import AllQueues, Queue
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidOption, InvalidWish, MalformedReceipt

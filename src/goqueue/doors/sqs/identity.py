@@ -7,8 +7,8 @@ and one that was sent back say it too; all others are where they were published.
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from goqueue.broker import redrive
-from goqueue.broker.firing import SCHEDULED_AS
+from goqueue.broker.dead_letters import redrive
+from goqueue.broker.delays.firing import SCHEDULED_AS
 from goqueue.model.topics import Image
 from goqueue.records import dead_letters
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from goqueue.broker.topics import Topics
+from goqueue.broker.topics.topics import Topics
 from goqueue.model.topics import UNLIMITED, Topic, TopicOptions
 from goqueue.records.dead_letters import dead_letter_topic
 from goqueue.wire.sqs.checks import BYTES_MAX

@@ -11,8 +11,8 @@ from avro.schema import parse as apache_parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.broker.formats.avro import AvroSchema
-from goqueue.broker.formats.parsed import Dependency
+from goqueue.broker.schemas.formats.avro import AvroSchema
+from goqueue.broker.schemas.formats.parsed import Dependency
 from goqueue.model.schemas import InvalidSchema
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from goqueue.broker.formats import json_schema
-from goqueue.broker.formats.avro import AvroSchema
-from goqueue.broker.formats.avro_resolution import STEPS_MAX as AVRO_STEPS_MAX
-from goqueue.broker.formats.json_cost import counted, is_costly
-from goqueue.broker.formats.json_evolution import Documents
-from goqueue.broker.formats.json_schema import JsonSchema
-from goqueue.broker.formats.parsed import TooComplex
-from goqueue.broker.formats.protobuf import ProtobufSchema
+from goqueue.broker.schemas.formats import json_schema
+from goqueue.broker.schemas.formats.avro import AvroSchema
+from goqueue.broker.schemas.formats.avro_resolution import STEPS_MAX as AVRO_STEPS_MAX
+from goqueue.broker.schemas.formats.json_cost import counted, is_costly
+from goqueue.broker.schemas.formats.json_evolution import Documents
+from goqueue.broker.schemas.formats.json_schema import JsonSchema
+from goqueue.broker.schemas.formats.parsed import TooComplex
+from goqueue.broker.schemas.formats.protobuf import ProtobufSchema
 from goqueue.model.schemas import InvalidSchema
 from tests.steps import count_steps
 

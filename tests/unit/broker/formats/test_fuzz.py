@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.broker.formats.avro import AvroSchema
-from goqueue.broker.formats.json_schema import JsonSchema
-from goqueue.broker.formats.parsed import Parsed
-from goqueue.broker.formats.protobuf import ProtobufSchema
+from goqueue.broker.schemas.formats.avro import AvroSchema
+from goqueue.broker.schemas.formats.json_schema import JsonSchema
+from goqueue.broker.schemas.formats.parsed import Parsed
+from goqueue.broker.schemas.formats.protobuf import ProtobufSchema
 from goqueue.model.schemas import InvalidSchema
 
 AVRO_WORDS = r"""

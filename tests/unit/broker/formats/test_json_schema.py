@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.broker.formats.json_schema import JsonSchema
-from goqueue.broker.formats.parsed import Dependency, TooComplex
+from goqueue.broker.schemas.formats.json_schema import JsonSchema
+from goqueue.broker.schemas.formats.parsed import Dependency, TooComplex
 from goqueue.model.schemas import InvalidSchema
 
 S, INT, N = {"type": "string"}, {"type": "integer"}, {"type": "number"}

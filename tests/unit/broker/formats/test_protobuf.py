@@ -5,8 +5,8 @@ from base64 import b64encode
 import pytest
 from google.protobuf import descriptor_pb2
 
-from goqueue.broker.formats.parsed import Dependency
-from goqueue.broker.formats.protobuf import ProtobufSchema
+from goqueue.broker.schemas.formats.parsed import Dependency
+from goqueue.broker.schemas.formats.protobuf import ProtobufSchema
 from goqueue.model.schemas import InvalidSchema
 
 

@@ -7,7 +7,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from goqueue.broker.auto_creation import AT_ONCE_MAX
+from goqueue.broker.topics.auto_creation import AT_ONCE_MAX
 from goqueue.client.errors import TimedOut
 from goqueue.client.grpc import GrpcClient
 from goqueue.client.grpc.client import new_request

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import grpc
 import pytest
 
-from goqueue.broker.settle import Verdict, Wanted
+from goqueue.broker.queues.settle import Verdict, Wanted
 from goqueue.client.errors import ClientError
 from goqueue.client.grpc import GrpcRefused
 from goqueue.client.grpc.calls import METHODS

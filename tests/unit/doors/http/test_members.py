@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups import commands
-from goqueue.broker.member_poll import PollRequest, poll
-from goqueue.broker.members import Who
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.member_poll import PollRequest, poll
+from goqueue.broker.groups.members import Who
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.leased import lease
 from goqueue.model.codes import Code

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.replay import ReplayRequest, Where
+from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.testing import MemoryBroker
 from tests.unit.doors.http.door_client import Client, served
 
@@ -362,7 +362,7 @@ async def test_a_message_is_found_by_its_key(client: Client) -> None:
 
 
 def commit(b: MemoryBroker, group: str, offset: int) -> Any:
-    from goqueue.broker.groups import commands
+    from goqueue.broker.groups.groups import commands
 
     broker: Broker = b.broker
     topic = broker.topics.image.topics["orders"]

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from goqueue.doors.kafka.handlers.metadata import CREATED_MAX
 from goqueue.doors.kafka.request import PER_TURN
-from goqueue.machines.group_commands import MEMBER_BYTES_MAX
+from goqueue.machines.groups.commands import MEMBER_BYTES_MAX
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.apis import Api
 from goqueue.wire.kafka.bounds import entries_max

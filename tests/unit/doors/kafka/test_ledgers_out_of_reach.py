@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.topics import Topics
+from goqueue.broker.topics.topics import Topics
 from goqueue.doors.kafka.handlers.table import HANDLERS
 from goqueue.model.codes import Code
 from goqueue.records.build import build_batch

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker import enlisting
-from goqueue.broker.enlisting import SETTLE_MS_MAX
-from goqueue.machines.transaction_facts import State
+from goqueue.broker.transactions import enlisting
+from goqueue.broker.transactions.enlisting import SETTLE_MS_MAX
+from goqueue.machines.transactions.facts import State
 from goqueue.model.codes import Code
 from goqueue.records.batch import check_batch
 from goqueue.records.control import ControlKind

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.settle import How, Settled, Verdict, Wanted
+from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
 from goqueue.doors.http.operation import Operations

@@ -4,10 +4,10 @@ from collections import Counter
 
 from msgspec import UNSET, UnsetType
 
-from goqueue.broker.compact import CompactResult
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups import group_hash
-from goqueue.broker.topics import AddPartitions
+from goqueue.broker.groups.groups import group_hash
+from goqueue.broker.topics.compact import CompactResult
+from goqueue.broker.topics.topics import AddPartitions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations

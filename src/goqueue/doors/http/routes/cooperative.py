@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.group_view import Counts
-from goqueue.broker.groups import commands, consumer_commands
-from goqueue.broker.members import Membership, TopicPartition, Who
+from goqueue.broker.groups.groups import commands, consumer_commands
+from goqueue.broker.groups.members import Membership, TopicPartition, Who
+from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.filters import RecordFilter
-from goqueue.broker.redrive import (
+from goqueue.broker.dead_letters.redrive import (
     GROUP,
     REDRIVES,
     Place,
@@ -13,6 +11,8 @@ from goqueue.broker.redrive import (
     RedriveReport,
     RedriveRequest,
 )
+from goqueue.broker.durable import LedgerKind
+from goqueue.broker.reading.filters import RecordFilter
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpError

@@ -1,8 +1,8 @@
 """What waits for its time in a topic: looked at, cancelled, put off."""
 
+from goqueue.broker.delays.schedules import Found, FoundSchedule, ScheduleKey
+from goqueue.broker.delays.soonest import soonest
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.schedules import Found, FoundSchedule, ScheduleKey
-from goqueue.broker.soonest import soonest
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from goqueue.broker.follow import Follower, Piece
-from goqueue.broker.replay import Where
+from goqueue.broker.queues.replay import Where
+from goqueue.broker.reading.follow import Follower, Piece
 from goqueue.doors.http.as_json import shown_record
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.group_view import GroupView, MemberView, view_group
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations

@@ -1,9 +1,9 @@
 """How far groups are behind."""
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.lag import GroupLag as Found
-from goqueue.broker.lag import PartitionLag as FoundPartition
-from goqueue.broker.queues import QueueLag as FoundQueue
+from goqueue.broker.groups.lag import GroupLag as Found
+from goqueue.broker.groups.lag import PartitionLag as FoundPartition
+from goqueue.broker.queues.queues import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
 from goqueue.doors.http.routes.groups import page_of, state_of

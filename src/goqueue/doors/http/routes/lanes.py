@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from goqueue.broker.dead_letters.redrive import GROUP
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.lane_rates import LaneStats
-from goqueue.broker.queues import Place
-from goqueue.broker.redrive import GROUP
+from goqueue.broker.queues.lane_rates import LaneStats
+from goqueue.broker.queues.queues import Place
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations

@@ -3,9 +3,9 @@
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.queues import Place
-from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
+from goqueue.broker.queues.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of

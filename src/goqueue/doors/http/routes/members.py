@@ -3,11 +3,11 @@
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.group_options import SESSION_MS
-from goqueue.broker.member_poll import Polled, PollRequest, poll
-from goqueue.broker.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
-from goqueue.broker.queues import Place
-from goqueue.broker.receive import ReceiveRequest
+from goqueue.broker.groups.member_poll import Polled, PollRequest, poll
+from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
+from goqueue.broker.queues.group_options import SESSION_MS
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import BYTES_MAX, lease, lease_ms_of, received, wait_ms_of

@@ -3,10 +3,10 @@
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups import commands
-from goqueue.broker.members import TopicPartition, Who
-from goqueue.broker.replay import Moved, Where
-from goqueue.broker.reset import Reset
+from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.members import TopicPartition, Who
+from goqueue.broker.groups.reset import Reset
+from goqueue.broker.queues.replay import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Operations

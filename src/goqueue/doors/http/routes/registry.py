@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.schemas import Given, Schemas, VersionStored
+from goqueue.broker.schemas.schemas import Given, Schemas, VersionStored
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Operations
 from goqueue.model import registry_words as words

@@ -1,8 +1,8 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.lag import GroupLag
-from goqueue.broker.replay import Moved, Replayed, ReplayRequest, Where
+from goqueue.broker.groups.lag import GroupLag
+from goqueue.broker.queues.replay import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of

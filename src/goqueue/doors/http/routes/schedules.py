@@ -1,8 +1,8 @@
 """Messages that are published again and again, whenever a cron expression says so."""
 
+from goqueue.broker.delays.schedules import FoundRecurring, Recurring
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.schedules import FoundRecurring, Recurring
-from goqueue.broker.send import NewMessage
+from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError

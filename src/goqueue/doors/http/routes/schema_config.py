@@ -1,7 +1,7 @@
 """The schema registry: compatibility levels, modes, and how many schemas there are."""
 
-from goqueue.broker.schemas import SetLevel, SetMode
-from goqueue.broker.validation import subjects_of
+from goqueue.broker.publishing.validation import subjects_of
+from goqueue.broker.schemas.schemas import SetLevel, SetMode
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
 from goqueue.model import registry_words as words

@@ -1,6 +1,6 @@
 """The schema registry: subjects, versions and schemas by id, as Confluent's clients ask for them."""
 
-from goqueue.broker.schemas import DeleteSubject, DeleteVersion, Given
+from goqueue.broker.schemas.schemas import DeleteSubject, DeleteVersion, Given
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Text
 from goqueue.doors.http.routes.registry import (

@@ -4,8 +4,8 @@ import asyncio
 import secrets
 from uuid import UUID
 
-from goqueue.broker.replay import Where
-from goqueue.broker.topics import CreateTopic, DeleteTopic, SetOptions
+from goqueue.broker.queues.replay import Where
+from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
 from goqueue.wire.rest.topics import (

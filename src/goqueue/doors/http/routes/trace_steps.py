@@ -2,8 +2,8 @@
 
 import asyncio
 
-from goqueue.broker.journal import Chapter
-from goqueue.broker.tracing import Tracing
+from goqueue.broker.tracing.journal import Chapter
+from goqueue.broker.tracing.tracing import Tracing
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
 from goqueue.doors.http.routes.traces import detail_of

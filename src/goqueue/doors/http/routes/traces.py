@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import msgspec
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.traces import ALL_PARTITIONS, Journey, TraceFilter
-from goqueue.broker.tracing import KeySearch
-from goqueue.broker.why import Answer, GroupAnswer
+from goqueue.broker.tracing.traces import ALL_PARTITIONS, Journey, TraceFilter
+from goqueue.broker.tracing.tracing import KeySearch
+from goqueue.broker.tracing.why import Answer, GroupAnswer
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.broker.transaction_steps import Placed, Producer
-from goqueue.broker.transactions import State, TransactionChanged
+from goqueue.broker.transactions.steps import Placed, Producer
+from goqueue.broker.transactions.transactions import State, TransactionChanged
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError

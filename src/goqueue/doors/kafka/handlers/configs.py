@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.topics import ListChange, Result, SetOptions
+from goqueue.broker.topics.topics import ListChange, Result, SetOptions
 from goqueue.doors.kafka.broker_options import HTTP_ADDRESS, broker_options, loggers
 from goqueue.doors.kafka.config_entries import (
     BROKER_RESOURCE,

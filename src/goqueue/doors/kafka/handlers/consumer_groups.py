@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from goqueue.broker.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
-from goqueue.broker.groups import consumer_commands, new_member_id
+from goqueue.broker.groups.groups import consumer_commands, new_member_id
+from goqueue.broker.queues.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code

@@ -1,6 +1,6 @@
 """Fetch. Sessions are not kept: session id 0 is always right, and a parked fetch then holds no state but itself."""
 
-from goqueue.broker.fetch import Got, Limits, Want
+from goqueue.broker.reading.fetch import Got, Limits, Want
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.fetch import (

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from goqueue.broker.group_options import (
+from goqueue.broker.groups.groups import share_commands
+from goqueue.broker.queues.group_options import (
     ALL_OPTIONS,
     CONSUMER_HEARTBEAT_MS,
     CONSUMER_SESSION_MS,
@@ -16,10 +17,9 @@ from goqueue.broker.group_options import (
     START,
     check_group_option,
 )
-from goqueue.broker.groups import share_commands
-from goqueue.broker.queues import LATEST
+from goqueue.broker.queues.queues import LATEST
 from goqueue.broker.stored import CONSUMER_GROUPS
-from goqueue.broker.topics import Result, code_of
+from goqueue.broker.topics.topics import Result, code_of
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code

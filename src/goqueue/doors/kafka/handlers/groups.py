@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.broker.groups import commands, new_member_id
+from goqueue.broker.groups.groups import commands, new_member_id
 from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code

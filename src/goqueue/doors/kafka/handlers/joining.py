@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from struct import Struct
 
-from goqueue.broker.transactions import Writer
+from goqueue.broker.transactions.transactions import Writer
 from goqueue.doors.kafka.handlers import offsets, produce
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code

@@ -1,8 +1,8 @@
 """Offsets by time and by epoch: ListOffsets, OffsetForLeaderEpoch."""
 
 from goqueue.broker.durable import confirm_appended
-from goqueue.broker.fetch import check_epoch
-from goqueue.broker.topics import Replica, code_of
+from goqueue.broker.reading.fetch import check_epoch
+from goqueue.broker.topics.topics import Replica, code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages.list_offsets import (

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from goqueue.broker.topics import CreateTopic
+from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from goqueue.broker.groups import commands
+from goqueue.broker.groups.groups import commands
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic

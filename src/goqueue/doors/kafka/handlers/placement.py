@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from goqueue.broker.topics import code_of
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

@@ -1,7 +1,7 @@
 """Produce: one batch per partition, answered when every one of them may be acknowledged."""
 
-from goqueue.broker.publish import Appended, Keeper
-from goqueue.broker.topics import code_of
+from goqueue.broker.publishing.publish import Appended, Keeper
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

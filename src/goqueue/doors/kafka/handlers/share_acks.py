@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from goqueue.broker.group_options import policy_of
-from goqueue.broker.holdings import How, Settlement, Verdict
-from goqueue.broker.queues import Place
-from goqueue.broker.topics import code_of
+from goqueue.broker.queues.consumer_leases import How, Settlement, Verdict
+from goqueue.broker.queues.group_options import policy_of
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
 from goqueue.model.codes import Code

@@ -6,10 +6,10 @@ and clients show no others.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from goqueue.broker.holdings import LeasedRun
-from goqueue.broker.queues import EARLIEST, LATEST
-from goqueue.broker.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.topics import code_of
+from goqueue.broker.queues.consumer_leases import LeasedRun
+from goqueue.broker.queues.queues import EARLIEST, LATEST
+from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from goqueue.broker.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
-from goqueue.broker.groups import commands, share_commands
+from goqueue.broker.groups.groups import commands, share_commands
+from goqueue.broker.queues.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code

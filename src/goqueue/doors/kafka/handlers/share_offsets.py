@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.groups import share_commands
-from goqueue.broker.queues import EARLIEST, Place
-from goqueue.broker.topics import code_of
+from goqueue.broker.groups.groups import share_commands
+from goqueue.broker.queues.queues import EARLIEST, Place
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.handlers.share_groups import is_kept
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code

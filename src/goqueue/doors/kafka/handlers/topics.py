@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.topics import AddPartitions, CreateTopic, DeleteTopic, Result, code_of
+from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, Result, code_of
 from goqueue.doors.kafka.handlers.group_configs import GroupChange, change_group
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import options_of

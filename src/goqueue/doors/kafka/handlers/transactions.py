@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.durable import confirm_appended
-from goqueue.broker.topics import Replica, code_of
-from goqueue.broker.transactions import (
+from goqueue.broker.topics.topics import Replica, code_of
+from goqueue.broker.transactions.transactions import (
     AddGroup,
     AddPartitions,
     EndTogether,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from goqueue.broker.queues import Place
-from goqueue.broker.topics import SetOptions
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.topics.topics import SetOptions
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import (
     ATTRIBUTES,

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.moves import Move, MoveStatus
-from goqueue.broker.topics import code_of
+from goqueue.broker.dead_letters.moves import Move, MoveStatus
+from goqueue.broker.topics.topics import code_of
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import GROUP
 from goqueue.model.codes import Code

@@ -6,8 +6,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.queues import EARLIEST, Place
-from goqueue.broker.topics import CreateTopic, DeleteTopic
+from goqueue.broker.queues.queues import EARLIEST, Place
+from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.handlers.attributes import check_attributes, current
 from goqueue.doors.sqs.queue import (

@@ -4,9 +4,9 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.firing import PUBLISHED_AT
-from goqueue.broker.queues import Place
-from goqueue.broker.receive import Leased, LeasedPlace, ReceiveRequest
+from goqueue.broker.delays.firing import PUBLISHED_AT
+from goqueue.broker.queues.queues import Place
+from goqueue.broker.queues.receive import Leased, LeasedPlace, ReceiveRequest
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.identity import Headers, first_place, id_of, sequence_number
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from goqueue.broker.send import NewMessage, Sent
+from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.doors.sqs.call import Call, told
 from goqueue.doors.sqs.identity import message_id, sequence_number
 from goqueue.doors.sqs.queue import SECOND_MS, Queue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.doors.sqs.call import Call, told
 from goqueue.doors.sqs.handlers.send import batch_answer, failure
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue

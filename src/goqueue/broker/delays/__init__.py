@@ -1,0 +1,1 @@
+"""Delayed records and schedules: kept, and published when due."""

@@ -1,0 +1,241 @@
+"""Groups: each belongs to one of several coordinators, by its name."""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+from zlib import crc32
+
+from goqueue.broker.groups.rebalances import Rebalances
+from goqueue.broker.topics.topics import code_of
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.commands import EndTransactionOffsets
+from goqueue.machines.groups.consumer import facts as consumer_commands
+from goqueue.machines.groups.machine import Groups as GroupsMachine
+from goqueue.machines.groups.offsets import OffsetCommitted
+from goqueue.machines.groups.share import facts as share_commands
+from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.topics import Topic, TopicsChange
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.telemetry.calls import call_each
+from goqueue.telemetry.meters import NO_TOPIC, Meters
+
+RETRY_MS = 1000
+_NONE: Final = Code.NONE  # looking up enum members costs
+_CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
+
+__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "new_member_id", "share_commands"]
+
+
+class HasGroup(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+
+class Groups:
+    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock, meters: Meters) -> None:
+        self._coordinators = coordinators
+        self._meters = meters
+        self._clock = clock
+        self._topics: Mapping[str, Topic] = {}
+        self._rebalances = Rebalances(meters)
+        self._watchers: dict[str, dict[Callable[[], None], None]] = {}
+        self.is_queue: Callable[[str], bool] = lambda _group_id: False
+        """Whether records were delivered to a group of this name one by one. Then it is a share group, though all of
+        its members may be gone."""
+        self.on_member_gone: list[Callable[[str, str], None]] = []
+        """Called with group and member, however that left: consumer groups only."""
+        for coordinator in coordinators:
+            coordinator.after_apply = partial(self._applied, coordinator)
+
+    def watch(self, group_id: str, call: Callable[[], None]) -> None:
+        """`call` whenever who has what in a consumer group changes, never from within a command."""
+        self._watchers.setdefault(group_id, {})[call] = None
+
+    def unwatch(self, group_id: str, call: Callable[[], None]) -> None:
+        watching = self._watchers.get(group_id, {})
+        watching.pop(call, None)
+        if not watching:
+            self._watchers.pop(group_id, None)
+
+    def _applied(self, coordinator: Coordinator, facts: Iterable[Fact]) -> None:
+        others = []
+        is_loaded, committed = coordinator.is_loaded, self._meters.committed
+        for fact in facts:
+            if type(fact) is not OffsetCommitted:
+                others.append(fact)
+            elif is_loaded:
+                committed(fact.topic, fact.group_id)
+        if not others:
+            return  # as for most commands by far: somebody commits
+        self._rebalances.see(others, coordinator.command, is_new=is_loaded)
+        for fact in others:
+            if isinstance(fact, consumer_commands.ConsumerMemberGone):
+                self._clock.call_soon(lambda fact=fact: self._tell_gone(fact))  # type: ignore[misc]
+            elif not isinstance(fact, _CHANGES_GROUP):
+                continue
+            if fact.group_id in self._watchers:
+                self._clock.call_soon(lambda group_id=fact.group_id: self._tell_changed(group_id))  # type: ignore[misc]
+
+    def _tell_gone(self, fact: consumer_commands.ConsumerMemberGone) -> None:
+        call_each(partial(call, fact.group_id, fact.member_id) for call in self.on_member_gone)
+
+    def _tell_changed(self, group_id: str) -> None:
+        call_each(list(self._watchers.get(group_id, ())))
+
+    def topics_changed(self, change: TopicsChange) -> None:
+        """Groups hear of new partitions at once, and forget what they committed to topics that are gone."""
+        self._topics = change.image.topics
+        for coordinator in self._coordinators:
+            for topic in change.gone:
+                self._tell(coordinator, commands.TopicDeleted(topic.name, topic.id))
+            names = change.names if change.before.revision else None
+            self._tell(coordinator, commands.TopicsChanged(change.image.topics, names))
+
+    def _tell(self, coordinator: Coordinator, news: commands.TopicDeleted | commands.TopicsChanged) -> None:
+        """News must not be lost for want of room on the disk; those told later say how topics are then."""
+
+        def again() -> None:
+            if isinstance(news, commands.TopicsChanged):
+                self._tell(coordinator, commands.TopicsChanged(self._topics, news.names))
+            else:
+                self._tell(coordinator, news)
+
+        def answered(reply: Any) -> None:
+            if isinstance(reply, GoQueueError) and reply.retriable:
+                self._clock.call_after(RETRY_MS, again)
+
+        coordinator.submit(news, answered)
+
+    def submit(self, command: HasGroup, on_reply: OnReply) -> None:
+        """Commands of the groups machine."""
+        group_id = command.group_id
+        coordinator = self._of(group_id)
+        machine = coordinator.machine
+        assert isinstance(machine, GroupsMachine)
+        if machine.kind_of(group_id) is None:  # else the machine knows better
+            refused = machine.refused_by_queue(command)
+            if refused is not None and self.is_queue(group_id):
+                on_reply(refused)
+                return
+        if type(command) is commands.CommitOffsets:
+            on_reply = self._measured_commit(command, on_reply)
+        coordinator.submit(command, on_reply)
+
+    def kind_of(self, group_id: str) -> str | None:
+        """As Kafka calls it; None: there is no such group."""
+        kind = self._machine_of(group_id).kind_of(group_id)
+        return commands.SHARE if kind is None and self.is_queue(group_id) else kind
+
+    def is_stream(self, group_id: str) -> bool:
+        """Whether there is a group of this name that commits offsets."""
+        return self._machine_of(group_id).kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
+
+    def _machine_of(self, group_id: str) -> GroupsMachine:
+        machine = self._of(group_id).machine
+        assert isinstance(machine, GroupsMachine)
+        return machine
+
+    def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
+        monotonic_s = self._clock.monotonic_s
+        started_s = monotonic_s()
+
+        def replied(reply: Any) -> None:
+            codes = [code_of(reply)] * len(command.offsets) if isinstance(reply, GoQueueError) else reply.codes
+            taken = codes.count(_NONE)
+            if taken:
+                self._meters.commits_took(command.group_id, monotonic_s() - started_s)
+            if taken != len(codes):
+                for each, code in zip(command.offsets, codes, strict=True):
+                    if code is not _NONE:
+                        topic = each.topic if each.topic in self._topics else NO_TOPIC
+                        self._meters.commit_refused(topic, command.group_id, code.name)
+            on_reply(reply)
+
+        return replied
+
+    def submit_to_all(self, command: Any, on_replies: Callable[[list[Any]], None]) -> None:
+        """A command that concerns every group: a list of them."""
+        replies: list[Any] = []
+
+        def collect(reply: Any) -> None:
+            replies.append(reply)
+            if len(replies) == len(self._coordinators):
+                on_replies(replies)
+
+        for coordinator in self._coordinators:
+            coordinator.submit(command, collect)
+
+    def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+        """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
+        self._of(group_id).submit(command, on_reply)
+
+    def evict(self, group_id: str, on_done: Callable[[], None]) -> None:
+        """Turn all members out. They hear of it with their next heartbeat, join again, and go on from what is committed
+        then.
+        """
+
+        def described(reply: Any) -> None:
+            members = () if isinstance(reply, GoQueueError) else reply.members
+            if isinstance(reply, commands.DescribedGroup) and members:
+                leaving = tuple(commands.LeavingMember(each.member_id, each.instance_id) for each in members)
+                self.submit(commands.LeaveGroup(group_id, leaving), lambda reply: None)
+            elif isinstance(reply, consumer_commands.ConsumerGroupDescription):
+                # Without members of the new protocol it is a classic group: these go first.
+                for each in sorted(members, key=lambda each: bool(each.classic_protocols)):
+                    self.submit(_farewell(group_id, each), lambda reply: None)
+
+        def described_last(reply: Any) -> None:
+            described(reply)
+            on_done()
+
+        self.submit(commands.DescribeGroup(group_id), described)
+        self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
+
+    def names(self) -> set[str]:
+        """Of all groups but those of which only deliveries are known."""
+        return {name for machine in self._machines() for name in machine.names()}
+
+    def readers(self, topic: str) -> set[str]:
+        """Groups that have committed to a topic, or whose members it is assigned to by us."""
+        return {name for machine in self._machines() for name in machine.readers(topic)}
+
+    def _machines(self) -> Iterator[GroupsMachine]:
+        for coordinator in self._coordinators:
+            assert isinstance(coordinator.machine, GroupsMachine)
+            yield coordinator.machine
+
+    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
+        """Every group, and what it has committed."""
+        for machine in self._machines():
+            yield from machine.measured()
+
+    @property
+    def partitions(self) -> int:
+        """Of the ledger that groups are kept in."""
+        return len(self._coordinators)
+
+    def partition_of(self, group_id: str) -> int:
+        return group_hash(group_id) % len(self._coordinators)
+
+    def _of(self, group_id: str) -> Coordinator:
+        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
+
+
+def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:
+    if member.classic_protocols:
+        return commands.LeaveGroup(group_id, (commands.LeavingMember(member.member_id, member.instance_id),))
+    return consumer_commands.ConsumerHeartbeat(
+        group_id, member.member_id, consumer_commands.LEAVE_EPOCH, member.instance_id
+    )
+
+
+def group_hash(group_id: str) -> int:
+    return crc32(group_id.encode())
+
+
+def new_member_id(client_id: str) -> str:
+    return f"{client_id or 'member'}-{secrets.token_hex(16)}"

@@ -1,0 +1,177 @@
+"""How far groups are behind: what they have committed or settled, against where each partition ends now, and whose it
+is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from goqueue.broker.groups.groups import Groups, commands, consumer_commands, share_commands
+from goqueue.broker.queues.queues import Place, QueueLag, Queues
+from goqueue.broker.topics.topics import Topics
+from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
+from goqueue.machines.groups.commands import TopicPartition
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.runtime.clock import Clock
+
+EMPTY = "Empty"
+GROUPS_PER_TURN = 50
+"""Of the event loop, when all groups are asked: others want to be served in between."""
+
+
+class Owner(NamedTuple):
+    """The member that a partition is assigned to."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+
+
+class PartitionLag(NamedTuple):
+    topic: str
+    partition: int
+    committed: int | None
+    """The offset that the group goes on from; None: it has committed none."""
+    end: int | None
+    """The high watermark; None: the partition is out of service."""
+    lag: int | None
+    """What is there to be read, as far as that can be told: from the committed offset or the one below which all is
+    settled, or from the start of the log if there is none or the records before it are gone."""
+    owner: Owner | None
+    """None: nobody's, or that cannot be told, as while a classic group rebalances."""
+    settled: int | None = None
+    """Where the group reads as a queue: all below it is settled."""
+    queue: QueueLag | None = None
+
+
+class GroupLag(NamedTuple):
+    group_id: str
+    type: str
+    state: str
+    partitions: tuple[PartitionLag, ...]
+    """Those with a commit or an owner, or read as a queue, by topic and number."""
+
+    @property
+    def lag(self) -> int:
+        return sum(one.lag or 0 for one in self.partitions)
+
+
+class Lag:
+    def __init__(self, groups: Groups, queues: Queues, topics: Topics, clock: Clock) -> None:
+        self._groups = groups
+        self._queues = queues
+        self._topics = topics
+        self._clock = clock
+
+    def of_group(self, group_id: str, on_reply: Callable[[GroupLag | GoQueueError], None]) -> None:
+        """Refused with GROUP_ID_NOT_FOUND: there is no such group."""
+        questions = (
+            commands.FetchOffsets(group_id, None),
+            commands.DescribeGroup(group_id),
+            consumer_commands.DescribeConsumerGroup(group_id),
+            share_commands.DescribeShareGroup(group_id),
+        )
+        replies: list[Any] = []
+
+        def collect(reply: Any) -> None:
+            replies.append(reply)
+            if len(replies) == len(questions):
+                failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
+                on_reply(failure or self._measure(*replies))
+
+        for question in questions:
+            self._groups.submit(question, collect)
+
+    def names(self) -> list[str]:
+        """Of every group that has a lag."""
+        return sorted(self._groups.names().union(self._queues.groups()))
+
+    def of_some(self, group_ids: Iterable[str], on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
+        """By name. A group that there is not, or that goes meanwhile, is left out."""
+        self._in_turns(sorted(group_ids), [], on_reply)
+
+    def of_readers(self, topic: str, on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
+        """Of the groups that read a topic as a stream, as far as the coordinator knows."""
+        self.of_some(self._groups.readers(topic), on_reply)
+
+    def _in_turns(
+        self, group_ids: list[str], found: list[GroupLag], on_reply: Callable[[list[GroupLag] | GoQueueError], None]
+    ) -> None:
+        now, later = group_ids[:GROUPS_PER_TURN], group_ids[GROUPS_PER_TURN:]
+        replies: list[GroupLag | GoQueueError] = []
+
+        def collect(reply: GroupLag | GoQueueError) -> None:
+            replies.append(reply)
+            if len(replies) < len(now):
+                return
+            failures = [one for one in replies if isinstance(one, GoQueueError) and not _is_gone(one)]
+            if failures:
+                on_reply(failures[0])
+                return
+            found.extend(one for one in replies if isinstance(one, GroupLag))
+            self._clock.call_soon(lambda: self._in_turns(later, found, on_reply))
+
+        if not now:
+            on_reply(sorted(found, key=lambda one: one.group_id))
+        for group_id in now:
+            self.of_group(group_id, collect)
+
+    def _measure(self, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
+        group_id = classic.group_id
+        read = {TopicPartition(place.topic, place.partition) for place in self._queues.places(group_id)}
+        owners: dict[TopicPartition, Owner] = {}
+        if consumer.epoch:
+            kind, state = commands.CONSUMER, consumer.state
+            owners = dict(self._consumer_owners(consumer.members))
+        elif classic.code is Code.NONE:
+            kind, state = commands.CLASSIC, classic.state
+            owners = dict(_classic_owners(classic))
+        elif share.epoch or read or self._queues.options(group_id):
+            kind, state = commands.SHARE, share.state if share.epoch else EMPTY
+        else:
+            return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+        committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets if one.offset >= 0}
+        partitions = (
+            self._partition(group_id, place, committed.get(place), owners.get(place))
+            for place in sorted(committed.keys() | owners.keys() | read)
+        )
+        return GroupLag(group_id, kind, state, tuple(partitions))
+
+    def _partition(
+        self, group_id: str, partition: TopicPartition, committed: int | None, owner: Owner | None
+    ) -> PartitionLag:
+        place = Place(group_id, *partition)
+        settled = self._queues.settled_below(place)
+        try:
+            replica = self._topics.replica(*partition)
+            queue = None if settled is None else self._queues.lag(place)
+        except Refused:
+            return PartitionLag(*partition, committed, None, None, owner, settled)
+        settled = self._queues.settled_below(place)  # a look at the log may have passed markers
+        start, end = replica.start_offset, replica.high_watermark
+        first = max(start, committed or 0, settled or 0)
+        return PartitionLag(*partition, committed, end, max(0, end - first), owner, settled, queue)
+
+    def _consumer_owners(
+        self, members: Iterable[consumer_commands.ConsumerMember]
+    ) -> Iterator[tuple[TopicPartition, Owner]]:
+        for member in members:
+            owner = Owner(member.member_id, member.client_id, member.client_host)
+            for topic_id, number in consumer_commands.unpacked(member.assigned):
+                topic = self._topics.image.by_id(topic_id)
+                if topic is not None:
+                    yield TopicPartition(topic.name, number), owner
+
+
+def _classic_owners(group: commands.DescribedGroup) -> Iterator[tuple[TopicPartition, Owner]]:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return
+    for member in group.members:
+        owner = Owner(member.member_id, member.client_id, member.client_host)
+        for place in partitions_of_assignment(member.assignment) or ():
+            yield place, owner
+
+
+def _is_gone(error: GoQueueError) -> bool:
+    return isinstance(error, Refused) and error.code is Code.GROUP_ID_NOT_FOUND

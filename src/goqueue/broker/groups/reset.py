@@ -1,0 +1,109 @@
+"""Setting a group back or forth, however it reads: by committed offsets, as a queue, or both."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.replay import Moved, Replays, Where
+from goqueue.model.errors import GoQueueError
+
+OnReset = Callable[[list[Moved] | GoQueueError], None]
+
+
+class HasReplays(Protocol):
+    """Of a broker."""
+
+    @property
+    def groups(self) -> Groups: ...
+
+    @property
+    def queues(self) -> Queues: ...
+
+    @property
+    def replays(self) -> Replays: ...
+
+
+class Reset:
+    """One move of one group in one topic. `partitions` None: all of them."""
+
+    def __init__(
+        self,
+        broker: HasReplays,
+        group_id: str,
+        topic: str,
+        where: Where,
+        partitions: Sequence[int] | None = None,
+        *,
+        is_dry_run: bool = False,
+        is_live: bool = False,
+    ) -> None:
+        self._broker = broker
+        self._group_id = group_id
+        self._topic = topic
+        self._where = where
+        self._partitions = partitions
+        self._is_dry_run = is_dry_run
+        self._is_live = is_live
+        self._moves: dict[int, Moved] = {}
+
+    def run(self, on_done: OnReset) -> None:
+        is_queue = any(place.topic == self._topic for place in self._broker.queues.places(self._group_id))
+        if not is_queue:
+            self._move_stream(on_done, is_queue=False)
+            return
+
+        def listed(replies: list[Any]) -> None:
+            failure = next((reply for reply in replies if isinstance(reply, GoQueueError)), None)
+            if failure is not None:
+                on_done(failure)
+                return
+            # A group that only ever read as a queue has no offsets, and shall not get any.
+            groups = [each for reply in replies for each in reply.groups if each.group_id == self._group_id]
+            if any(each.type != "share" for each in groups):
+                self._move_stream(on_done, is_queue=True)
+            else:
+                self._move_queue(on_done)
+
+        self._broker.groups.submit_to_all(commands.ListGroups(), listed)
+
+    def _move_stream(self, on_done: OnReset, *, is_queue: bool) -> None:
+        def moved(found: list[Moved] | GoQueueError) -> None:
+            if isinstance(found, GoQueueError):
+                on_done(found)
+                return
+            self._moves.update((each.partition, each) for each in found)
+            if is_queue:
+                self._move_queue(on_done)
+            else:
+                on_done(sorted(self._moves.values()))
+
+        self._broker.replays.seek_stream(
+            self._group_id,
+            self._topic,
+            self._where,
+            moved,
+            partitions=self._partitions,
+            is_dry_run=self._is_dry_run,
+            is_live=self._is_live,
+        )
+
+    def _move_queue(self, on_done: OnReset) -> None:
+        def moved(found: list[Moved] | GoQueueError) -> None:
+            if isinstance(found, GoQueueError):
+                on_done(found)
+                return
+            for each in found:
+                known = self._moves.get(each.partition)
+                before = each.before if known is None else max(each.before, known.before)
+                self._moves[each.partition] = each._replace(before=before)
+            on_done(sorted(self._moves.values()))
+
+        self._broker.replays.seek(
+            self._group_id,
+            self._topic,
+            self._where,
+            moved,
+            partitions=self._partitions,
+            is_dry_run=self._is_dry_run,
+        )

@@ -1,0 +1,246 @@
+"""Records into a topic, for every door that does not send batches: spread over partitions, one batch for each."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+from goqueue.broker.publishing.dedup import Deduplication, Known
+from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.topics.topics import Topics
+from goqueue.model.codes import Code
+from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
+from goqueue.model.lanes import Lane
+from goqueue.model.refusal import InvalidRecords, Refused
+from goqueue.model.topics import Topic, TopicsChange
+from goqueue.records.build import build_batch
+from goqueue.records.native import Headers
+from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
+from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
+from goqueue.runtime.clock import Clock
+
+__all__ = ["NewMessage", "OnSent", "Sender", "Sent"]
+
+
+NO_HEADERS: Headers = []
+
+
+class NewMessage(NamedTuple):
+    """A record and its delivery wishes."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = NO_HEADERS
+    partition: int | None = None
+    """None: by key, or in turns."""
+    timestamp_ms: int | None = None
+    lane: Lane = Lane.NORMAL
+    delay_ms: int | None = None
+    deliver_at_ms: int | None = None
+    expires_at_ms: int | None = None
+    dedup_id: bytes | None = None
+
+    def all_headers(self) -> Headers:
+        wishes: Headers = []
+        if self.lane != Lane.NORMAL:
+            wishes.append((PRIORITY, Lane(self.lane).name.lower().encode()))
+        for name, number in (
+            (DELAY_MS, self.delay_ms),
+            (DELIVER_AT, self.deliver_at_ms),
+            (EXPIRES_AT, self.expires_at_ms),
+        ):
+            if number is not None:
+                wishes.append((name, b"%d" % number))
+        if self.dedup_id is not None:
+            wishes.append((DEDUP_ID, self.dedup_id))
+        return [*self.headers, *wishes] if wishes else self.headers
+
+
+class Sent(NamedTuple):
+    """Where a message is, or why it is not."""
+
+    partition: int
+    offset: int
+    """Of a delayed message: the place kept free for it, which is its name until it is due. Of one that was published
+    before (`gq-dedup-id`): where that is."""
+    error: GoQueueError | None = None
+    durability: str = "disk"
+    """What was reached when it was acknowledged: `disk`, or `os`, which the machine may still lose."""
+
+
+OnSent: TypeAlias = Callable[[list[Sent]], None]
+
+
+class Sender:
+    def __init__(self, topics: Topics, publisher: Publisher, dedup: Deduplication, clock: Clock) -> None:
+        self._topics = topics
+        self._publisher = publisher
+        self._dedup = dedup
+        self._clock = clock
+        self._turns = RoundRobin()
+
+    def send(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage],
+        on_sent: OnSent,
+    ) -> None:
+        """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
+        started_s = self._publisher.now_s()
+        sent: list[Sent] = [Sent(-1, -1)] * len(messages)
+        by_partition: dict[int, list[int]] = {}
+        try:
+            known = self._find(topic)
+        except GoQueueError as error:
+            self._publisher.refused(topic, -1, len(messages), error)
+            on_sent([Sent(-1, -1, error.kept())] * len(messages))
+            return
+        partitioner = self._topics.partitioner(known)
+        twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
+        for number, message in enumerate(messages):
+            if number in twins:
+                continue
+            try:
+                by_partition.setdefault(self._choose(known, message, partitioner), []).append(number)
+            except GoQueueError as error:
+                self._publisher.refused(topic, -1, 1, error)
+                sent[number] = Sent(-1, -1, error.kept())
+        waiting = len(by_partition) + len(twins) + 1
+
+        def done() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                for number, first in twins.items():
+                    if isinstance(first, int):
+                        sent[number] = sent[first]
+                stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
+                if stored is not None:
+                    self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
+                on_sent(sent)
+
+        for partition, numbers in by_partition.items():
+            self._publish(topic, partition, messages, numbers, sent, done)
+        for number, first in twins.items():
+            self._answer_twin(topic, number, first, sent, done)
+        done()
+
+    def choose(self, topic: str, message: NewMessage) -> int:
+        """The partition that a message goes to. Refused: there is none such."""
+        known = self._find(topic)
+        return self._choose(known, message, self._topics.partitioner(known))
+
+    def _twins(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
+        """Messages that were published before: where; or that repeat an earlier one of these: which."""
+        found: dict[int, int | Known] = {}
+        here: dict[bytes, int] = {}
+        for number, message in enumerate(messages):
+            with suppress(InvalidWish):  # whoever publishes it meets the same error, and tells it
+                given = dedup_id(message.all_headers())
+                if given is None:
+                    continue
+                key, known = self._dedup.find(topic, given, message.key)
+                if known is not None:
+                    found[number] = known
+                elif here.setdefault(key, number) != number:
+                    found[number] = here[key]
+        return found
+
+    def _answer_twin(
+        self, topic: str, number: int, first: int | Known, sent: list[Sent], done: Callable[[], None]
+    ) -> None:
+        if isinstance(first, int):
+            done()  # it is told what the first of them is told
+            return
+        partition, offset, _, keeper = first
+
+        def reached() -> None:
+            failure = keeper.failure
+            durability = self._topics.durability(topic, partition)
+            sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
+            done()
+
+        keeper.when_reached(offset + 1, reached)
+
+    def topics_changed(self, change: TopicsChange) -> None:
+        for topic in change.gone:
+            self._turns.forget(topic.name)
+
+    def _find(self, name: str) -> Topic:
+        topic = self._topics.image.topics.get(name)
+        if topic is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic
+
+    def _choose(self, topic: Topic, message: NewMessage, partitioner: Partitioner) -> int:
+        if message.partition is not None:
+            return check_partition(message.partition, topic.partitions)
+        if message.key is None or partitioner is Partitioner.ROUND_ROBIN:
+            return self._turns.choose(topic.name, topic.partitions)
+        return partition_for(message.key, topic.partitions, partitioner)
+
+    def _publish(
+        self,
+        topic: str,
+        partition: int,
+        messages: Sequence[NewMessage],
+        numbers: list[int],
+        sent: list[Sent],
+        done: Callable[[], None],
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        try:
+            data = build_batch(
+                (
+                    (
+                        now_ms if each.timestamp_ms is None else each.timestamp_ms,
+                        each.key,
+                        each.value,
+                        each.all_headers(),
+                    )
+                    for each in (messages[number] for number in numbers)
+                ),
+            )
+            keeper, appended = self._publisher.try_publish(topic, partition, memoryview(data))
+        except (ValueError, GoQueueError) as mistake:
+            if len(numbers) > 1 and _is_of_one(mistake):
+                half = len(numbers) // 2
+                both = _Both(done)
+                self._publish(topic, partition, messages, numbers[:half], sent, both.one_done)
+                self._publish(topic, partition, messages, numbers[half:], sent, both.one_done)
+                return
+            error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
+            self._publisher.refused(topic, partition, len(numbers), error)
+            for number in numbers:
+                sent[number] = Sent(partition, -1, error.kept())
+            del error  # its frames hold it no longer
+            done()
+            return
+
+        def reached() -> None:
+            failure, durability = keeper.failure, self._topics.durability(topic, partition)
+            for place, number in enumerate(numbers):
+                offset = -1 if failure else appended.base_offset + place
+                sent[number] = Sent(partition, offset, failure, durability)
+            done()
+
+        keeper.when_reached(appended.next_offset, reached)
+
+
+class _Both:
+    """Calls on when it was called twice."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._done = done
+        self._is_half = False
+
+    def one_done(self) -> None:
+        if self._is_half:
+            self._done()
+        self._is_half = True
+
+
+def _is_of_one(mistake: Exception) -> bool:
+    """One message may be what is wrong with a batch; the others shall not suffer for it."""
+    if isinstance(mistake, Refused):
+        return isinstance(mistake, InvalidRecords) or mistake.code is Code.INVALID_RECORD
+    return isinstance(mistake, ValueError | InvalidWish | BatchTooLarge)

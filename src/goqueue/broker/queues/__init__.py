@@ -1,0 +1,1 @@
+"""Queue reads: receive, settle, leases, replay, lag."""

@@ -1,0 +1,79 @@
+"""Options of one queue group. They go before those of its topics and have the same names, but for where it starts."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from goqueue.broker.groups.starts import BY_DURATION, is_start
+from goqueue.machines.deliveries.commands import Policy
+from goqueue.model.errors import InvalidOption
+from goqueue.model.topics import OPTION_NAMES, TopicOptions, parse_option
+
+START = "start"
+ISOLATION = "isolation"
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+SHARED_WITH_TOPICS = (
+    "lease.ms",
+    "attempts.max",
+    "unacked.max",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "lane.weights",
+    "lane.boost.ms",
+    "expired.messages",
+)
+SESSION_MS, HEARTBEAT_MS = "session.ms", "heartbeat.ms"
+CONSUMER_SESSION_MS, CONSUMER_HEARTBEAT_MS = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+MEMBER_TIMES_MS: Mapping[str, tuple[int, int]] = {
+    SESSION_MS: (1_000, 30 * 60_000),
+    HEARTBEAT_MS: (100, 60_000),
+    CONSUMER_SESSION_MS: (1_000, 30 * 60_000),
+    CONSUMER_HEARTBEAT_MS: (100, 60_000),
+}
+"""Of members that send heartbeats: least and most. Those of consumer groups are for Kafka's own members (KIP-848)."""
+ALL_OPTIONS = (START, ISOLATION, *MEMBER_TIMES_MS, *SHARED_WITH_TOPICS)
+
+
+def check_group_option(name: str, text: str | None) -> None:
+    """InvalidOption says what is wrong. None: the option is to be taken back."""
+    if name == START:
+        if text is not None and not is_start(text):
+            raise InvalidOption(f"start is {text!r}, but must be earliest, latest or such as {BY_DURATION}PT1H30M")
+    elif name == ISOLATION:
+        if text not in (None, READ_COMMITTED, READ_UNCOMMITTED):
+            raise InvalidOption(f"isolation is {text!r}, but must be {READ_COMMITTED} or {READ_UNCOMMITTED}")
+    elif name in MEMBER_TIMES_MS:
+        least, most = MEMBER_TIMES_MS[name]
+        if text is not None and not _is_within(text, least, most):
+            raise InvalidOption(f"{name} is {text!r}, but must be from {least} to {most}")
+    elif name not in SHARED_WITH_TOPICS:
+        raise InvalidOption(f"unknown option of a group {name!r}; there are {', '.join(ALL_OPTIONS)}")
+    elif text is not None:
+        parse_option(name, text)
+
+
+def is_of_consumers(name: str) -> bool:
+    """Whether an option says nothing about a queue group."""
+    return name in (CONSUMER_SESSION_MS, CONSUMER_HEARTBEAT_MS)
+
+
+def _is_within(text: str, least: int, most: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most
+
+
+def policy_of(topic: TopicOptions, group: Mapping[str, str]) -> Policy:
+    changes = {
+        OPTION_NAMES[name]: parse_option(name, text) for name, text in group.items() if name in SHARED_WITH_TOPICS
+    }
+    options = replace(topic, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
+    first, second, third, fourth, fifth = (int(part) for part in options.lane_weights.split(","))
+    return Policy(
+        lease_ms=options.lease_ms,
+        attempts_max=options.attempts_max,
+        unacked_max=options.unacked_max,
+        backoff_ms=options.retry_backoff_ms,
+        backoff_ms_max=options.retry_backoff_max_ms,
+        orders_by_key=options.lease_order == "key",
+        keeps_expired=options.expired_messages == "dead-letter",
+        lane_weights=(first, second, third, fourth, fifth),
+        lane_boost_ms=options.lane_boost_ms,
+    )

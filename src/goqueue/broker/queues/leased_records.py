@@ -1,0 +1,144 @@
+"""From leased offsets to what a consumer gets: whole batches as bytes, or the records themselves."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from goqueue.broker.reading.open_batches import OpenBatches, Turn
+from goqueue.machines.deliveries.commands import LeasedRun
+from goqueue.model.errors import GoQueueError
+from goqueue.records.batch import Batch, split
+from goqueue.records.decode import DecodedRecord
+from goqueue.replica.replica import Replica, Slice
+
+ONE_BATCH = 1
+
+Leased: TypeAlias = tuple[DecodedRecord, LeasedRun]
+"""A record and the run that says how often it was delivered."""
+
+
+class LeasedSlices(NamedTuple):
+    slices: list[Slice]
+    """Whole batches in the order of offsets; they may hold more than what was leased."""
+    runs: list[LeasedRun]
+    """What of the leased runs is in them."""
+    left_out: list[LeasedRun]
+    """What is not: it did not fit."""
+
+
+def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, is_first: bool = True) -> LeasedSlices:
+    """Whole batches of `bytes_max` together. `is_first`: nothing else is in the answer, so the first batch comes
+    whatever its size, because a consumer must get past it.
+    """
+    slices: list[Slice] = []
+    taken: list[LeasedRun] = []
+    left_out: list[LeasedRun] = []
+    room = bytes_max
+    reached = -1
+    """Everything below it that was asked for is in `slices`, or gone."""
+    is_full = False
+    for run in sorted(runs):
+        if not is_full and run.last >= reached:
+            for piece in _pieces(replica, max(run.first, reached), run.last, max(room, ONE_BATCH)):
+                if piece.length > room and (slices or not is_first):
+                    is_full = True
+                    break
+                slices.append(piece)
+                room -= piece.length
+                reached = piece.next_offset
+            else:
+                reached = max(reached, run.last + 1)
+        if reached > run.last:
+            taken.append(run)
+        elif reached <= run.first:
+            left_out.append(run)
+        else:
+            taken.append(run._replace(last=reached - 1))
+            left_out.append(run._replace(first=reached))
+    return LeasedSlices(slices, taken, left_out)
+
+
+def _pieces(replica: Replica, offset: int, last: int, bytes_max: int) -> Iterator[Slice]:
+    """The batches that hold offset..last, and few others: those up to the one with `last`, then that one."""
+    while offset <= last:
+        piece = replica.read(offset, bytes_max, last + 1)
+        if piece is None:
+            piece = replica.read(offset, ONE_BATCH, replica.high_watermark)
+        if piece is None or piece.first_offset > last:
+            return
+        yield piece
+        offset = piece.next_offset
+        bytes_max = max(ONE_BATCH, bytes_max - piece.length)
+
+
+class ReadLeases(NamedTuple):
+    records: list[Leased]
+    """In the order of offsets. Offsets without a record are left out."""
+    unreadable: list[LeasedRun]
+    """Damaged by its producer before it was signed, or too large to be unpacked."""
+    not_reached: list[LeasedRun]
+    """More than one turn would have been needed to unpack it. The first record is read in any case: whoever asks must
+    get somewhere.
+    """
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.records and not self.unreadable
+
+
+class LeasedRecords:
+    """Who takes one record at a time opens each batch once, not a hundred times."""
+
+    def __init__(self) -> None:
+        self._batches = OpenBatches()
+
+    def read(self, replica: Replica, leased: LeasedSlices) -> ReadLeases:
+        read = ReadLeases([], [], [])
+        runs = deque(leased.runs)
+        turn = Turn()
+        for piece in leased.slices:
+            for batch in split(piece.view()):
+                while runs and runs[0].last < batch.base_offset:
+                    runs.popleft()
+                if not runs or runs[0].first > batch.last_offset:
+                    continue
+                if turn.is_over and not read.is_empty:
+                    read.not_reached.extend(_within(runs, batch.base_offset, batch.last_offset))
+                else:
+                    self._read_batch(replica, batch, runs, read, turn)
+        return read
+
+    def _read_batch(
+        self, replica: Replica, batch: Batch, runs: "deque[LeasedRun]", read: ReadLeases, turn: Turn
+    ) -> None:
+        wanted = max(runs[0].first, batch.base_offset)
+        opened = self._batches.open(replica, batch, wanted)
+        while True:
+            for record in opened.records:
+                while runs and runs[0].last < record.offset:
+                    runs.popleft()
+                if runs and runs[0].first <= record.offset:
+                    read.records.append((record, runs[0]))
+            if opened.is_at_end or not runs or runs[0].first > batch.last_offset or _all_given(runs, opened.end, batch):
+                return
+            if turn.is_over and not read.is_empty:
+                read.not_reached.extend(_within(runs, max(wanted, opened.end), batch.last_offset))
+                return
+            try:
+                opened.go_on(turn)
+            except GoQueueError:
+                read.unreadable.extend(_within(runs, max(wanted, opened.end), batch.last_offset))
+                return
+
+
+def _all_given(runs: Iterable[LeasedRun], end: int, batch: Batch) -> bool:
+    """Whether nothing of `batch` from `end` on is leased."""
+    return next(_within(runs, end, batch.last_offset), None) is None
+
+
+def _within(runs: Iterable[LeasedRun], first: int, last: int) -> Iterator[LeasedRun]:
+    for run in runs:
+        if run.first > last:
+            return
+        if run.last >= first:
+            yield run._replace(first=max(run.first, first), last=min(run.last, last))

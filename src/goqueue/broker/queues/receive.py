@@ -1,0 +1,291 @@
+"""Queue reads: records leased from many partitions at once, parked without a task until some are ready."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from goqueue.broker.queues.leased_records import Leased, LeasedRecords, LeasedSlices, read_slices
+from goqueue.broker.queues.queues import EARLIEST, Place, Queues
+from goqueue.broker.topics.topics import Topics
+from goqueue.machines.deliveries.commands import How, Lease, LeasedRun, LeaseReply, Settle, Settlement
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.receipts import NAME_BYTES_MAX
+from goqueue.model.refusal import Refused
+from goqueue.replica.replica import Replica
+from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.calls import call_each
+from goqueue.telemetry.meters import Meters
+
+BYTES_MAX = 50 * 1024 * 1024
+
+__all__ = ["BYTES_MAX", "Leased", "LeasedPlace", "ReceiveRequest", "Receiver"]
+
+
+class ReceiveRequest(NamedTuple):
+    group_id: str
+    consumer: str
+    places: Sequence[tuple[str, int]]
+    """Topic and partition, in the order in which to look."""
+    records_max: int
+    bytes_max: int = BYTES_MAX
+    wait_ms: int = 0
+    lease_ms: int | None = None
+    """None: as topic and group say."""
+    start: str = EARLIEST
+    """Where a group begins that is new in a place and has no option of its own for it."""
+    is_member: bool = False
+    """Of a consumer group: nobody else may read with the name of one."""
+
+
+class LeasedPlace(NamedTuple):
+    """What was leased in one partition, or why nothing can be."""
+
+    topic: str
+    partition: int
+    error: GoQueueError | None = None
+    slices: LeasedSlices | None = None
+    lease: int = 0
+    deadline_ms: int = 0
+    replica: Replica | None = None
+    order: Sequence[int] = ()
+    """The first offsets of the runs, in the order in which the lanes were served."""
+
+
+OnLeased: TypeAlias = Callable[[list[LeasedPlace]], None]
+
+
+def check_group_id(group_id: str) -> None:
+    if not 0 < len(group_id.encode(errors="replace")) <= NAME_BYTES_MAX:
+        raise Refused(Code.INVALID_GROUP_ID, f"the name of a group has 1 to {NAME_BYTES_MAX} bytes")
+
+
+class Receiver:
+    def __init__(self, queues: Queues, topics: Topics, clock: Clock, meters: Meters) -> None:
+        self.queues = queues
+        self.meters = meters
+        self.clock = clock
+        self._topics = topics
+        self._records = LeasedRecords()
+        self._parked: dict[Place, dict[Receiving, None]] = {}
+        """Who waits, by place, the longest first."""
+        self._looking: set[Place] = set()
+        self._turn = 0
+        queues.on_woken.append(self._wake)
+
+    def receive(self, request: ReceiveRequest, on_leased: OnLeased) -> "Receiving | None":
+        """Answer at once, or later: then what is returned can be cancelled. Refused: no name for a group, or that of
+        one that is no queue.
+        """
+        check_group_id(request.group_id)
+        if not request.is_member:
+            self.queues.check_is_queue(request.group_id)
+        self._turn += 1
+        receiving = Receiving(self, request, on_leased, self._turn)
+        receiving.start()
+        return None if receiving.is_over else receiving
+
+    def read(self, leased: LeasedPlace, group_id: str) -> list[Leased]:
+        """The records of what was leased, urgent ones first. What cannot be read is rejected: nobody could ever settle
+        it. What would take too long to unpack is given back, as if it had not been leased: whoever asks next gets it.
+        """
+        assert leased.slices is not None
+        assert leased.replica is not None
+        found, unreadable, not_reached = self._records.read(leased.replica, leased.slices)
+        place = Place(group_id, leased.topic, leased.partition)
+        if unreadable:
+            self.settle_runs(place, unreadable, leased.lease, How.REJECT, "unreadable")
+        if not_reached:
+            self.settle_runs(place, not_reached, leased.lease, How.UNDO)
+        if len(leased.order) > 1:
+            rank = {first: number for number, first in enumerate(leased.order)}
+            found.sort(key=lambda one: rank.get(one[1].first, 0))
+        return found
+
+    def settle_runs(self, place: Place, runs: Sequence[LeasedRun], lease: int, how: How, reason: str = "") -> None:
+        settlements = tuple(Settlement(run.first, run.last, how, 0, reason, lease) for run in runs)
+        self.queues.submit(place.group_id, Settle(place, settlements))
+
+    # -- waiting
+
+    def park(self, place: Place, receiving: "Receiving") -> None:
+        waiting = self._parked.get(place)
+        if waiting is None:
+            waiting = self._parked[place] = {}
+            self._topics.replica(place.topic, place.partition).watch(("queue", place), lambda: self._wake(place))
+        waiting[receiving] = None
+
+    def unpark(self, place: Place, receiving: "Receiving") -> None:
+        waiting = self._parked.get(place)
+        if waiting is None:
+            return
+        waiting.pop(receiving, None)
+        if not waiting:
+            del self._parked[place]
+            self._topics.unwatch(place.topic, place.partition, ("queue", place))
+
+    def is_asked(self, place: Place) -> bool:
+        """Whether a consumer waits there now."""
+        return bool(self._parked.get(place))
+
+    def look_further(self, place: Place) -> None:
+        """Much lies in the log that nobody has looked at: the rest of it, in turns."""
+        if place in self._looking:
+            return
+
+        def look() -> None:
+            self._looking.discard(place)
+            try:
+                replica = self.queues.observe(place)
+            except GoQueueError:
+                return  # whoever receives there is told
+            if self.queues.is_behind(place, replica):
+                self.look_further(place)
+
+        self._looking.add(place)
+        self.clock.call_soon(look)
+
+    def _wake(self, place: Place) -> None:
+        call_each(self._woken(place))
+
+    def _woken(self, place: Place) -> Iterator[Callable[[], None]]:
+        coordinator, machine = self.queues.of(place.group_id)
+        for receiving in list(self._parked.get(place, ())):
+            if coordinator.is_busy:  # leases come at once or not at all
+                self.clock.call_soon(lambda: self._wake(place))
+                return
+            yield partial(receiving.look_again, place)
+            if not receiving.has_failed and not machine.has_ready(place):
+                return
+
+
+class Receiving:
+    """One request that may wait: an entry in the places it watches and one timer, no task."""
+
+    def __init__(self, receiver: Receiver, request: ReceiveRequest, on_leased: OnLeased, turn: int) -> None:
+        self._receiver = receiver
+        self._request = request
+        self._on_leased = on_leased
+        self._places = [Place(request.group_id, topic, partition) for topic, partition in request.places]
+        self._failed: list[LeasedPlace] = []
+        self._timer: Timer | None = None
+        self._first = turn % max(1, len(self._places))
+        self.is_over = False
+
+    def start(self) -> None:
+        queues = self._receiver.queues
+        machine = queues.of(self._request.group_id).machine
+        unopened = [place for place in self._places if not machine.is_open(place)]
+        waiting = len(unopened)
+
+        def opened(place: Place, error: GoQueueError | None) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if error is not None:
+                self._failed.append(LeasedPlace(place.topic, place.partition, error))
+                self._places.remove(place)
+            if not waiting and not self.is_over:
+                self._receiver.clock.call_soon(self._begin)
+
+        if not unopened:
+            self._begin()
+        for place in unopened:
+            queues.open(
+                place,
+                self._request.start,
+                lambda error, place=place: opened(place, error),  # type: ignore[misc]
+                is_member=self._request.is_member,
+            )
+
+    def _begin(self) -> None:
+        if self.is_over:
+            return
+        if self._receiver.queues.of(self._request.group_id).coordinator.is_busy:
+            self._receiver.clock.call_soon(self._begin)  # asked from within a reply: leases come at once or not at all
+            return
+        leased = self._take(self._places[self._first :] + self._places[: self._first])
+        if leased or self._failed or self._request.wait_ms <= 0:
+            self._finish(leased)
+            return
+        self._timer = self._receiver.clock.call_after(self._request.wait_ms, lambda: self._finish([]))
+        for place in self._places:
+            self._receiver.park(place, self)
+
+    @property
+    def has_failed(self) -> bool:
+        """A place of it is out of service: whoever else waits there must hear of it too."""
+        return bool(self._failed)
+
+    def look_again(self, place: Place) -> None:
+        leased = self._take([place])
+        if leased or self._failed:
+            self._finish(leased)
+
+    def _take(self, places: Sequence[Place]) -> list[LeasedPlace]:
+        found: list[LeasedPlace] = []
+        records, size = self._request.records_max, self._request.bytes_max
+        for place in places:
+            if records <= 0 or size <= 0:
+                break
+            try:
+                leased = self._take_from(place, records, size, is_first=size == self._request.bytes_max)
+            except GoQueueError as error:
+                self._failed.append(LeasedPlace(place.topic, place.partition, error.kept()))
+                continue
+            if leased is None or leased.slices is None:
+                continue
+            if leased.slices.runs:
+                found.append(leased)
+                records -= sum(run.last - run.first + 1 for run in leased.slices.runs)
+                size -= sum(piece.length for piece in leased.slices.slices)
+            if leased.slices.left_out:
+                break  # full: what is leased behind it would be given back as well
+        return found
+
+    def _take_from(self, place: Place, records_max: int, bytes_max: int, *, is_first: bool) -> LeasedPlace | None:
+        receiver, request = self._receiver, self._request
+        replica = receiver.queues.observe(place)
+        replies: list[LeaseReply | GoQueueError] = []
+        command = Lease(place, request.consumer, records_max, request.lease_ms)
+        receiver.queues.submit(place.group_id, command, replies.append)
+        reply = replies.pop()
+        if isinstance(reply, GoQueueError):
+            try:
+                raise reply.kept()
+            finally:
+                del reply  # the error holds this frame
+        if receiver.queues.is_behind(place, replica):
+            receiver.look_further(place)
+        if not reply.runs:
+            return None
+        try:
+            slices = read_slices(replica, reply.runs, bytes_max, is_first=is_first)
+        except GoQueueError:
+            receiver.settle_runs(place, reply.runs, reply.lease, How.UNDO)  # it reached nobody
+            raise
+        if slices.left_out:
+            receiver.settle_runs(place, slices.left_out, reply.lease, How.UNDO)
+        order = [run.first for run in reply.runs]
+        return LeasedPlace(place.topic, place.partition, None, slices, reply.lease, reply.deadline_ms, replica, order)
+
+    def _finish(self, leased: list[LeasedPlace]) -> None:
+        if not self.is_over:
+            self.cancel()
+            self._measure(leased)
+            self._on_leased(leased + self._failed)
+
+    def _measure(self, leased: list[LeasedPlace]) -> None:
+        meters, group_id = self._receiver.meters, self._request.group_id
+        meters.polled(group_id, is_empty=not leased)
+        for one in leased:
+            if one.slices is not None:
+                meters.delivered(one.topic, group_id, sum(piece.length for piece in one.slices.slices))
+
+    def cancel(self) -> None:
+        """Its client is gone."""
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            for place in self._places:
+                self._receiver.unpark(place, self)

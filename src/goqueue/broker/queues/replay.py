@@ -1,0 +1,367 @@
+"""Reading again: a queue group sent back to an earlier place, or given part of the log once more, or a fork of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.queues.queues import EARLIEST, LATEST, Place, Queues
+from goqueue.broker.reading.filters import RecordFilter
+from goqueue.broker.reading.scan import scan
+from goqueue.broker.topics.topics import Topics
+from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay, RestoreGroup
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.moments import parse_moment_ms
+from goqueue.model.ranges import Range, count, merge, subtract
+from goqueue.model.refusal import Refused
+from goqueue.model.topics import Topic
+from goqueue.records.decode import DecodedRecord
+from goqueue.replica.replica import Replica
+from goqueue.runtime.clock import Clock
+
+__all__ = ["Difference", "Moved", "ReplayRequest", "Replayed", "Replays", "Where"]
+
+
+NOWHERE = -1
+"""As a place before a move: the group was never there."""
+
+
+class Where(NamedTuple):
+    """A place in every partition of a topic; exactly one of these."""
+
+    end: str | None = None
+    """earliest or latest"""
+    offset: int | None = None
+    moment_ms: int | None = None
+
+    @classmethod
+    def parse(cls, written: str | int, now_ms: int) -> "Where":
+        """A number is an offset; a text is earliest, latest or a time. InvalidMoment: it is none of these."""
+        if isinstance(written, int):
+            return cls(offset=written)
+        return cls(end=written) if written in (EARLIEST, LATEST) else cls(moment_ms=parse_moment_ms(written, now_ms))
+
+
+class Moved(NamedTuple):
+    partition: int
+    before: int
+    after: int
+
+
+class ReplayRequest(NamedTuple):
+    group_id: str
+    topic: str
+    start: Where
+    stop: Where
+    """Not included."""
+    filter: RecordFilter = RecordFilter()
+    partitions: Sequence[int] | None = None
+    records_per_second: int = 0
+    is_dry_run: bool = False
+    fork_as: str | None = None
+    """Replay into a copy of the group under this name; the group itself stays as it is."""
+
+
+class Replayed(NamedTuple):
+    partition: int
+    first_offset: int
+    next_offset: int
+    records: int
+    """That will be delivered again (or would be, in a dry run)."""
+
+
+class Difference(NamedTuple):
+    """Offsets of one partition that only one of two groups has settled."""
+
+    topic: str
+    partition: int
+    only_first: tuple[Range, ...]
+    only_second: tuple[Range, ...]
+
+
+class Replays:
+    def __init__(self, queues: Queues, groups: Groups, topics: Topics, clock: Clock) -> None:
+        self._queues = queues
+        self._groups = groups
+        self._topics = topics
+        self._clock = clock
+
+    def resolve(self, topic: str, partition: int, where: Where) -> int:
+        """The offset that `where` means in one partition. Refused: outside of the log, or no place at all."""
+        if sum(each is not None for each in where) != 1 or where.end not in (None, EARLIEST, LATEST):
+            raise Refused(Code.INVALID_REQUEST, f"{where} is not one of earliest, latest, an offset or a moment")
+        replica = self._topics.replica(topic, partition)
+        if where.end is not None:
+            return replica.start_offset if where.end == EARLIEST else replica.high_watermark
+        if where.moment_ms is not None:
+            found = replica.first_at_or_after(where.moment_ms)
+            return replica.high_watermark if found is None else min(found.offset, replica.high_watermark)
+        assert where.offset is not None
+        if not replica.start_offset <= where.offset <= replica.high_watermark:
+            raise Refused(
+                Code.OFFSET_OUT_OF_RANGE,
+                f"offset {where.offset} of {topic}/{partition} lies outside of "
+                f"{replica.start_offset} to {replica.high_watermark}",
+            )
+        return where.offset
+
+    def seek(
+        self,
+        group_id: str,
+        topic: str,
+        where: Where,
+        on_done: Callable[[list[Moved] | GoQueueError], None],
+        *,
+        partitions: Sequence[int] | None = None,
+        is_dry_run: bool = False,
+    ) -> None:
+        """Let a queue group go on from elsewhere, now, whoever is receiving."""
+        try:
+            moves = []
+            for partition in self._partitions(topic, partitions):
+                place = Place(group_id, topic, partition)
+                machine = self._queues.of(group_id).machine
+                before = machine.measure(place).start_offset if place in machine.places(group_id) else NOWHERE
+                moves.append(Moved(partition, before, self.resolve(topic, partition, where)))
+        except GoQueueError as error:
+            on_done(error)
+            return
+        if is_dry_run:
+            on_done(moves)
+            return
+
+        def move(one: Moved, done: Callable[[Any], None]) -> None:
+            place = Place(group_id, topic, one.partition)
+            self._open(place, done, lambda: self._queues.seek(place, one.after, done))
+
+        _each(moves, move, lambda error: on_done(error or moves))
+
+    def seek_stream(
+        self,
+        group_id: str,
+        topic: str,
+        where: Where,
+        on_done: Callable[[list[Moved] | GoQueueError], None],
+        *,
+        partitions: Sequence[int] | None = None,
+        is_dry_run: bool = False,
+        is_live: bool = False,
+    ) -> None:
+        """Let a group of stream readers go on from elsewhere. Refused with NON_EMPTY_GROUP while it has members, unless
+        `is_live`: then they are turned out, and begin there when they come back.
+        """
+        try:
+            found = self._topic(topic)
+            after = {number: self.resolve(topic, number, where) for number in self._partitions(topic, partitions)}
+        except GoQueueError as error:
+            on_done(error)
+            return
+
+        def fetched(reply: Any) -> None:
+            before = {} if isinstance(reply, GoQueueError) else {each.partition: each.offset for each in reply.offsets}
+            moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in after.items()]
+            if isinstance(reply, GoQueueError) or is_dry_run:
+                on_done(reply if isinstance(reply, GoQueueError) else moves)
+                return
+            offsets = tuple(
+                commands.OffsetToCommit(topic, each.partition, each.after, topic_id=found.id) for each in moves
+            )
+
+            def reset() -> None:
+                self._groups.submit(
+                    commands.ResetOffsets(group_id, offsets), lambda reply: on_done(_refusal(reply, group_id) or moves)
+                )
+
+            if is_live:
+                self._groups.evict(group_id, reset)
+            else:
+                reset()
+
+        places = tuple(commands.TopicPartition(topic, number) for number in after)
+        self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
+
+    def replay(self, request: ReplayRequest, on_done: Callable[[list[Replayed] | GoQueueError], None]) -> None:
+        """Deliver [start, stop) of a topic again, all of it or what the filter takes."""
+        done: list[Replayed] = []
+        try:
+            spans = [
+                (
+                    number,
+                    self.resolve(request.topic, number, request.start),
+                    self.resolve(request.topic, number, request.stop),
+                )
+                for number in self._partitions(request.topic, request.partitions)
+            ]
+        except GoQueueError as error:
+            on_done(error)
+            return
+
+        def one(span: tuple[int, int, int], finished: Callable[[Any], None]) -> None:
+            self._replay_one(request, span, done, finished)
+
+        def begin(error: GoQueueError | None = None) -> None:
+            if error is not None:
+                on_done(error)
+            else:
+                _each(spans, one, lambda error: on_done(error or done))
+
+        if request.fork_as is None or request.is_dry_run:
+            begin()
+        else:
+            self.fork(request.group_id, request.fork_as, begin)
+
+    def _replay_one(
+        self,
+        request: ReplayRequest,
+        span: tuple[int, int, int],
+        done: list[Replayed],
+        finished: Callable[[Any], None],
+    ) -> None:
+        partition, first, following = span
+        place = Place(request.fork_as or request.group_id, request.topic, partition)
+        chosen: list[Range] = []
+
+        def take(records: list[DecodedRecord]) -> bool:
+            chosen.extend((each.offset, each.offset) for each in records if request.filter.matches(each))
+            return True
+
+        def chose(error: GoQueueError | None) -> None:
+            ranges = merge(chosen)
+            if error is not None or request.is_dry_run or not ranges:
+                again = self._settled_of(place._replace(group_id=request.group_id), ranges)
+                done.append(Replayed(partition, first, following, count(again)))
+                finished(error)
+                return
+            command = Replay(place, first, following, tuple(ranges), request.records_per_second)
+            self._open(place, finished, lambda: self._queues.submit(place.group_id, command, replayed))
+
+        def replayed(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                finished(reply)
+                return
+            if reply.code is not Code.NONE:
+                finished(Refused(reply.code))
+                return
+            done.append(Replayed(partition, first, following, reply.records))
+            finished(None)
+
+        if first >= following:
+            chose(None)
+            return
+        try:
+            replica: Replica = self._topics.replica(request.topic, partition)
+        except GoQueueError as error:
+            finished(error)
+            return
+        scan(replica, (first, following), self._clock, take, chose)
+
+    def _settled_of(self, place: Place, ranges: list[Range]) -> list[Range]:
+        """What of `ranges` would be delivered again; the rest has still to be delivered anyway. A group that was never
+        there begins at the end, so that all lies behind it.
+        """
+        machine = self._queues.of(place.group_id).machine
+        if place not in machine.places(place.group_id):
+            return ranges
+        settled = _settled(machine.state_of(place.group_id))[place.topic, place.partition]
+        return subtract(ranges, subtract(ranges, settled))
+
+    def _open(self, place: Place, failed: Callable[[Any], None], then: Callable[[], None]) -> None:
+        if self._queues.of(place.group_id).machine.is_open(place):
+            then()
+        else:
+            self._queues.open(place, LATEST, lambda error: failed(error) if error is not None else then())
+
+    def _partitions(self, topic: str, partitions: Sequence[int] | None) -> Sequence[int]:
+        found = self._topic(topic)
+        return range(found.partitions) if partitions is None else partitions
+
+    def _topic(self, name: str) -> Topic:
+        found = self._topics.image.topics.get(name)
+        if found is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return found
+
+    # -- forks
+
+    def fork(self, group_id: str, fork_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
+        """A copy of what a group has settled, under another name, that goes its own way."""
+        if self._queues.places(fork_id) or self._queues.is_stream(fork_id):
+            on_done(Refused(Code.NON_EMPTY_GROUP, f"there is a group {fork_id!r} already"))
+            return
+        self._copy(group_id, fork_id, on_done)
+
+    def promote(self, fork_id: str, group_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
+        """The group takes over what its fork has settled; the fork is dropped."""
+        if fork_id == group_id:
+            on_done(Refused(Code.INVALID_REQUEST, f"{group_id!r} cannot take over from itself"))
+            return
+
+        def copied(error: GoQueueError | None) -> None:
+            if error is not None:
+                on_done(error)
+            else:
+                self._queues.drop(fork_id, None, lambda reply: on_done(_error(reply)))
+
+        self._copy(fork_id, group_id, copied)
+
+    def _copy(self, source_id: str, target_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
+        if not self._queues.places(source_id):
+            on_done(Refused(Code.GROUP_ID_NOT_FOUND, f"there is no queue group {source_id!r}"))
+            return
+        if not self._queues.places(target_id) and self._queues.is_stream(target_id):
+            on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
+            return
+        state = self._queues.of(source_id).machine.state_of(source_id)
+        self._queues.submit(target_id, RestoreGroup(target_id, state), lambda reply: on_done(_error(reply)))
+
+    def compare(self, first_id: str, second_id: str) -> list[Difference]:
+        """Partition by partition, what only one of two groups has settled. Only places that differ."""
+        first, second = (_settled(self._queues.of(each).machine.state_of(each)) for each in (first_id, second_id))
+        found = []
+        for place in sorted(first.keys() | second.keys()):
+            left, right = first.get(place, []), second.get(place, [])
+            difference = Difference(*place, tuple(subtract(left, right)), tuple(subtract(right, left)))
+            if difference.only_first or difference.only_second:
+                found.append(difference)
+        return found
+
+
+def _settled(state: GroupState) -> dict[tuple[str, int], list[Range]]:
+    return {(each.topic, each.partition): _ranges(each) for each in state.places}
+
+
+def _ranges(place: PlaceState) -> list[Range]:
+    below = [(0, place.start_offset - 1)] if place.start_offset > 0 else []
+    return merge([*below, *place.settled])
+
+
+def _refusal(reply: Any, group_id: str) -> GoQueueError | None:
+    if isinstance(reply, GoQueueError):
+        return reply
+    code = next((code for code in reply.codes if code is not Code.NONE), None)
+    return None if code is None else Refused(code, f"group {group_id!r} cannot be moved: {code.name}")
+
+
+def _error(reply: Any) -> GoQueueError | None:
+    return reply if isinstance(reply, GoQueueError) else None
+
+
+def _each(
+    items: Sequence[Any],
+    start: Callable[[Any, Callable[[Any], None]], None],
+    on_done: Callable[[GoQueueError | None], None],
+) -> None:
+    """Start all, and say when all are done: the first error of any, or None."""
+    waiting = len(items) + 1
+    first_error: GoQueueError | None = None
+
+    def one_done(reply: Any = None) -> None:
+        nonlocal waiting, first_error
+        waiting -= 1
+        first_error = first_error or _error(reply)
+        if not waiting:
+            on_done(first_error)
+
+    for item in items:
+        start(item, one_done)
+    one_done()

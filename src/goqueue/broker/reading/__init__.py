@@ -1,0 +1,1 @@
+"""Stream reads: fetch, follow, scans over part of a log, filters."""

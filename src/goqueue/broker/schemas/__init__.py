@@ -1,0 +1,1 @@
+"""The schema registry, and the formats that it understands."""

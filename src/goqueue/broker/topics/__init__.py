@@ -1,0 +1,1 @@
+"""Topics as they exist on this node: created, changed, compacted and removed."""

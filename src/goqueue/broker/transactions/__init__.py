@@ -1,0 +1,1 @@
+"""Transactions: coordinator commands, markers, and steps for clients without a transactional producer."""

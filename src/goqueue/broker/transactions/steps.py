@@ -1,0 +1,312 @@
+"""Transactions step by step, for doors whose clients have no transactional producer of their own: begin, publish, end.
+
+Kafka's coordinator hears of a transaction when its first partition is added. That it was begun before is kept here,
+until then or until its time is over; a restart forgets it, and nothing else.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.publishing.send import NewMessage, Sender
+from goqueue.broker.topics.topics import Topics
+from goqueue.broker.transactions.transactions import (
+    AddPartitions,
+    EndTransaction,
+    InitProducer,
+    ProducerReply,
+    State,
+    TransactionChanged,
+    Transactions,
+)
+from goqueue.model.again import Again
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.records.build import build_batch
+from goqueue.runtime.clock import Clock
+
+BEGUN_MAX = 10_000
+TRIES_MAX = 3
+
+
+class Producer(NamedTuple):
+    """Who somebody says to be."""
+
+    producer_id: int
+    epoch: int
+    transactional_id: str | None = None
+    """None: not told; the producer id says it."""
+
+
+class Placed(NamedTuple):
+    partition: int
+    offset: int
+    is_duplicate: bool
+    """It was sent before under the same sequence, and stands there since."""
+    durability: str = "disk"
+    """As that of `Sent`."""
+
+
+class _Begun(NamedTuple):
+    epoch: int
+    at_ms: int
+    at_s: float
+    """The same by the monotonic clock, which counts for time-outs."""
+
+
+class TransactionSteps:
+    def __init__(
+        self, transactions: Transactions, topics: Topics, publisher: Publisher, sender: Sender, clock: Clock
+    ) -> None:
+        self._transactions = transactions
+        self._topics = topics
+        self._publisher = publisher
+        self._sender = sender
+        self._clock = clock
+        self._begun: dict[int, _Begun] = {}
+        """By producer id: begun, and nothing published yet."""
+
+    # -- questions
+
+    def find(self, producer: Producer) -> TransactionChanged:
+        """Refused: unknown, or somebody else is this producer by now."""
+        known = self._transactions.machine.of_producer(producer.producer_id)
+        if known is None or producer.transactional_id not in (None, known.transactional_id):
+            raise Refused(
+                Code.INVALID_PRODUCER_ID_MAPPING,
+                f"producer {producer.producer_id} is no producer of transactions"
+                + (f" of {producer.transactional_id!r}" if producer.transactional_id is not None else ""),
+            )
+        if (producer.producer_id, producer.epoch) != known.identity:
+            raise Refused(
+                Code.PRODUCER_FENCED,
+                f"epoch {producer.epoch} of producer {producer.producer_id} is over: it was initialized anew, or its "
+                "transaction took too long",
+            )
+        return known
+
+    def is_begun(self, known: TransactionChanged) -> bool:
+        """Begun, and nothing published yet."""
+        begun = self._begun.get(known.producer_id)
+        if begun is None or begun.epoch != known.epoch:
+            return False
+        return self._clock.monotonic_s() < begun.at_s + known.timeout_ms / 1000
+
+    def is_open(self, known: TransactionChanged) -> bool:
+        return known.state is State.ONGOING or self.is_begun(known)
+
+    def begun_ms(self, known: TransactionChanged) -> int:
+        begun = self._begun.get(known.producer_id)
+        return known.start_ms if begun is None or known.state is State.ONGOING else begun.at_ms
+
+    def transaction_id(self, known: TransactionChanged) -> str:
+        """Of the transaction that is open, or of the last one."""
+        is_next = known.state is not State.ONGOING and self.is_begun(known)
+        return f"txn-{known.producer_id}-{known.serial + is_next}"
+
+    def _open(self, producer: Producer) -> TransactionChanged:
+        known = self.find(producer)
+        if not self.is_open(known):
+            last = {
+                State.COMPLETE_COMMIT: "; the last one was committed",
+                State.COMPLETE_ABORT: "; the last one was aborted",
+            }
+            raise Refused(
+                Code.INVALID_TXN_STATE,
+                f"there is no open transaction of {known.transactional_id!r}{last.get(known.state, '')}",
+            )
+        return known
+
+    # -- steps
+
+    def init(
+        self, transactional_id: str | None, timeout_ms: int, on_reply: Callable[[ProducerReply | GoQueueError], None]
+    ) -> None:
+        """Become the one producer of a transactional id: an open transaction of the one before is aborted first."""
+        tries = 0
+
+        def attempt(again: Again) -> None:
+            nonlocal tries
+            tries += 1
+            self._transactions.submit(InitProducer(transactional_id, timeout_ms), lambda reply: answered(again, reply))
+
+        def answered(again: Again, reply: Any) -> None:
+            is_busy = not isinstance(reply, GoQueueError) and reply.code is Code.CONCURRENT_TRANSACTIONS
+            if is_busy and tries < TRIES_MAX and transactional_id is not None:
+                self._transactions.when_settled(transactional_id, again)
+            else:
+                on_reply(reply)
+
+        Again(attempt)()
+
+    def begin(self, producer: Producer, on_begun: Callable[[str | GoQueueError], None]) -> None:
+        """Gives the id of the transaction."""
+
+        def begin() -> None:
+            try:
+                known = self.find(producer)
+                if self.is_open(known):
+                    raise Refused(
+                        Code.CONCURRENT_TRANSACTIONS, f"a transaction of {known.transactional_id!r} is open already"
+                    )
+                self._make_room()
+            except GoQueueError as error:
+                on_begun(error)
+                return
+            self._begun[known.producer_id] = _Begun(known.epoch, self._clock.now_ms(), self._clock.monotonic_s())
+            on_begun(self.transaction_id(known))
+
+        try:
+            name = self.find(producer).transactional_id
+        except GoQueueError as error:
+            on_begun(error)
+            return
+        self._transactions.when_settled(name, begin)
+
+    def _make_room(self) -> None:
+        if len(self._begun) < BEGUN_MAX:
+            return
+        of_producer = self._transactions.machine.of_producer
+        known = {number: of_producer(number) for number in self._begun}
+        for number, each in known.items():
+            if each is None or each.state is State.ONGOING or not self.is_begun(each):
+                del self._begun[number]
+        if len(self._begun) >= BEGUN_MAX:
+            raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{BEGUN_MAX} transactions were begun and not used")
+
+    def add_partition(
+        self, producer: Producer, topic: str, partition: int, on_added: Callable[[GoQueueError | None], None]
+    ) -> None:
+        try:
+            known = self._open(producer)
+            self._topics.replica(topic, partition)
+        except GoQueueError as error:
+            on_added(error)
+            return
+
+        def added(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                on_added(reply)
+            elif reply.code is not Code.NONE:
+                on_added(Refused(reply.code))
+            else:
+                self._begun.pop(known.producer_id, None)
+                on_added(None)
+
+        command = AddPartitions(known.transactional_id, known.producer_id, known.epoch, ((topic, partition),))
+        self._transactions.submit(command, added)
+
+    def publish(
+        self,
+        producer: Producer,
+        topic: str,
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+    ) -> None:
+        """As part of the open transaction. `sequence` counts a producer's messages in one partition from 0, so that
+        one that is sent again is known; None: it is the next.
+        """
+        try:
+            self._open(producer)
+            partition = self._sender.choose(topic, message)
+        except GoQueueError as error:
+            on_placed(error)
+            return
+
+        def added(error: GoQueueError | None) -> None:
+            if error is None:
+                error = self._append(producer, (topic, partition), message, sequence, on_placed, transactional=True)
+            if error is not None:
+                on_placed(error)
+
+        self.add_partition(producer, topic, partition, added)
+
+    def publish_as(
+        self,
+        producer: Producer,
+        topic: str,
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+    ) -> None:
+        """As a producer of transactions: in the open one. As one without: by its sequence alone."""
+        machine = self._transactions.machine
+        if machine.of_producer(producer.producer_id) is not None:
+            self.publish(producer, topic, message, sequence, on_placed)
+            return
+        try:
+            if not machine.was_given(producer.producer_id):
+                raise Refused(Code.UNKNOWN_PRODUCER_ID, f"nobody was made producer {producer.producer_id}")
+            partition = self._sender.choose(topic, message)
+        except GoQueueError as error:
+            on_placed(error)
+            return
+        failure = self._append(producer, (topic, partition), message, sequence, on_placed, transactional=False)
+        if failure is not None:
+            on_placed(failure)
+
+    def _append(
+        self,
+        producer: Producer,
+        place: tuple[str, int],
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+        *,
+        transactional: bool,
+    ) -> GoQueueError | None:
+        topic, partition = place
+        now_ms, started_s = self._clock.now_ms(), self._publisher.now_s()
+        try:
+            expected = self._topics.replica(*place).producers.next_sequence(producer.producer_id, producer.epoch)
+            if sequence is not None and sequence > expected:
+                return Refused(
+                    Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"sequence {sequence} in {topic}/{partition}, but {expected} comes next",
+                )
+            batch = build_batch(
+                [(now_ms, message.key, message.value, message.all_headers())],
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=expected if sequence is None else sequence,
+                transactional=transactional,
+            )
+            keeper, appended = self._publisher.publish(topic, partition, memoryview(batch))
+        except ValueError as error:
+            return Refused(Code.INVALID_RECORD, str(error))
+        except GoQueueError as error:
+            return error
+        placed = Placed(partition, appended.base_offset, sequence is not None and sequence < expected)
+
+        def reached() -> None:
+            if keeper.failure is None:
+                self._publisher.acknowledged(topic, partition, placed.offset, started_s)
+            on_placed(keeper.failure or placed._replace(durability=self._topics.durability(*place)))
+
+        keeper.when_reached(appended.next_offset, reached)
+        return None
+
+    def end(self, producer: Producer, *, commit: bool, on_ended: Callable[[GoQueueError | None], None]) -> None:
+        """Answered when every reader sees it."""
+        try:
+            known = self._open(producer)
+        except GoQueueError as error:
+            on_ended(error)
+            return
+        self._begun.pop(known.producer_id, None)
+        if known.state is not State.ONGOING:  # nothing took part in it
+            on_ended(None)
+            return
+
+        def decided(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                on_ended(reply)
+            elif reply.code is not Code.NONE:
+                on_ended(Refused(reply.code))
+            else:
+                self._transactions.when_settled(known.transactional_id, lambda: on_ended(None))
+
+        command = EndTransaction(known.transactional_id, known.producer_id, known.epoch, commit)
+        self._transactions.submit(command, decided)

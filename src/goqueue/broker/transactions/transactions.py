@@ -1,0 +1,322 @@
+"""Transactions: what the coordinator decided is written into every partition and told to every group that took part."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from goqueue.broker.topics.topics import Topics, code_of
+from goqueue.broker.transactions.enlisting import Enlisting, Writer
+from goqueue.machines.groups.commands import EndTransactionOffsets
+from goqueue.machines.patterns import matcher, regex_problem
+from goqueue.machines.transactions.commands import (
+    AddGroup,
+    AddPartitions,
+    EndTogether,
+    EndTransaction,
+    InitProducer,
+    MarkerJob,
+    MarkersWritten,
+    Partition,
+    ProducerReply,
+    TogetherReply,
+)
+from goqueue.machines.transactions.facts import COMPLETE, State, TransactionChanged
+from goqueue.machines.transactions.machine import TransactionMachine
+from goqueue.model.codes import Code
+from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.records.batch import Batch, check_batch
+from goqueue.records.control import ControlKind, build_control
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.ledger import Fact
+from goqueue.telemetry.logs import get_logger
+from goqueue.telemetry.meters import Meters
+
+__all__ = [
+    "AddGroup",
+    "AddPartitions",
+    "EndTogether",
+    "EndTransaction",
+    "Ends",
+    "Hanging",
+    "InitProducer",
+    "ProducerReply",
+    "State",
+    "TogetherReply",
+    "TransactionChanged",
+    "Transactions",
+    "Writer",
+]
+
+RETRY_MS = 1000
+PATTERN_CHARS_MAX = 1000
+
+events = get_logger("broker")
+
+
+class Ends(NamedTuple):
+    """Who else must hear that a transaction is over."""
+
+    offsets: Callable[[str, EndTransactionOffsets, OnReply], None]
+    """of a group"""
+    schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
+    """partition, producer id and epoch, whether it was committed"""
+
+
+class Hanging(NamedTuple):
+    """A transaction that is open in a partition and that its coordinator does not know."""
+
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    commit: bool
+
+
+class Transactions:
+    def __init__(
+        self,
+        machine: TransactionMachine,
+        coordinator: Coordinator,
+        topics: Topics,
+        clock: Clock,
+        ends: Ends,
+        meters: Meters,
+    ) -> None:
+        self._machine = machine
+        self._coordinator = coordinator
+        self._topics = topics
+        self._clock = clock
+        self._ends = ends
+        self._meters = meters
+        self._began_s: dict[str, float] = {}
+        """By transactional id, while one is under way that began since the start."""
+        self._under_way: set[tuple[str, int, Partition | str]] = set()
+        self._settled: dict[str, list[Callable[[], None]]] = {}
+        """Who waits for the markers of a transactional id."""
+        self.committed = self.aborted = 0
+        """Since the start."""
+        self.enlisting = Enlisting(clock, coordinator.submit, self.when_settled)
+        coordinator.after_apply = self._applied
+
+    @property
+    def machine(self) -> TransactionMachine:
+        """For questions only."""
+        return self._machine
+
+    def listing(self, pattern: str, **filters: Any) -> list[TransactionChanged]:
+        """Those whose id matches `pattern` (empty: any) and that pass the filters of the machine. Refused: it is no
+        pattern.
+        """
+        problem = "too long" if len(pattern) > PATTERN_CHARS_MAX else regex_problem(pattern)
+        if problem is not None:
+            raise Refused(Code.INVALID_REGULAR_EXPRESSION, problem)
+        matches = matcher(pattern)
+        found = self._machine.listing(self._coordinator.now_ms(), **filters)
+        return [one for one in found if not pattern or matches(one.transactional_id)]
+
+    def submit(self, command: Any, on_reply: OnReply) -> None:
+        self._coordinator.submit(command, on_reply)
+
+    def end_together(self, command: EndTogether, on_reply: OnReply) -> None:
+        """Answered when every reader sees it, the second time too."""
+        left = len(command.transactions)
+
+        def settled(reply: TogetherReply) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                on_reply(reply)
+
+        def decided(reply: Any) -> None:
+            if isinstance(reply, BatchTooLarge):
+                count = len(command.transactions)
+                text = f"nothing is committed: {count} transactions are too many for one decision"
+                on_reply(TogetherReply(Code.INVALID_REQUEST, message=text))
+            elif isinstance(reply, GoQueueError) or reply.code is not Code.NONE or not left:
+                on_reply(reply)
+            else:
+                for name, _, _ in command.transactions:
+                    self.when_settled(name, lambda: settled(reply))
+
+        self.submit(command, decided)
+
+    def new_producer(self, on_given: Callable[[int, int], None]) -> None:
+        """A producer id of the broker's own; `on_given` is not called if there is none to be had now."""
+
+        def replied(reply: ProducerReply | GoQueueError) -> None:
+            if not isinstance(reply, GoQueueError) and reply.code is Code.NONE:
+                on_given(reply.producer_id, reply.epoch)
+
+        self.submit(InitProducer(None), replied)
+
+    def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
+        """Call when every marker of the last transaction that was decided is written, at once if they are."""
+        known = self._machine.get(transactional_id)
+        if known is None or not known.is_prepared:
+            call()
+        else:
+            self._settled.setdefault(transactional_id, []).append(call)
+
+    def verify(self, batch: Batch, topic: str, partition: int) -> Code:
+        """May a transactional batch go into this partition?"""
+        return self._verify(batch.producer_id, batch.producer_epoch, (topic, partition))
+
+    def verify_writer(self, writer: Writer, place: Partition | str) -> Code:
+        """May `writer` write to this partition, or commit offsets of this group, without asking first?"""
+        return self._verify(writer.producer_id, writer.epoch, place)
+
+    def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        verdict = self._machine.verify(producer_id, epoch, place)
+        if verdict is Code.NONE and not self.enlisting.is_idle:
+            known = self._machine.of_producer(producer_id)
+            if known is not None and self.enlisting.is_waited_for(known.transactional_id):
+                return Code.CONCURRENT_TRANSACTIONS
+        return verdict
+
+    def _applied(self, facts: Iterable[Fact]) -> None:
+        """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
+        names = []
+        for fact in facts:
+            if isinstance(fact, TransactionChanged):
+                self._measure(fact)
+                self.committed += fact.state is State.COMPLETE_COMMIT
+                self.aborted += fact.state is State.COMPLETE_ABORT
+                if fact.is_prepared:
+                    names.append(fact.transactional_id)
+                else:
+                    for call in self._settled.pop(fact.transactional_id, ()):
+                        self._clock.call_soon(call)
+        if names:
+            self._coordinator.when_durable(lambda: self._write_markers(names))
+
+    def _measure(self, fact: TransactionChanged) -> None:
+        name, now_s = fact.transactional_id, self._clock.monotonic_s()
+        if fact.state is State.ONGOING and name not in self._began_s and self._coordinator.is_loaded:
+            self._began_s[name] = now_s
+            self._meters.transactions_begun += 1
+        elif fact.state in COMPLETE and name in self._began_s:
+            self._meters.transactions_s.observe(now_s - self._began_s.pop(name))
+
+    def _write_markers(self, names: Iterable[str]) -> None:
+        for job in self._machine.markers_due(names):
+            places: list[Partition | str] = [*job.partitions, *job.groups]
+            for place in places:
+                key = (job.transactional_id, job.serial, place)
+                if key not in self._under_way:
+                    self._under_way.add(key)
+                    self._write(job, place, key)
+
+    def _write_later(self, name: str) -> None:
+        """They are still due."""
+        self._clock.call_after(RETRY_MS, lambda: self._write_markers([name]))
+
+    def _write(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
+        def noted(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                self._write_later(job.transactional_id)
+
+        def done(reply: Any = None) -> None:
+            self._under_way.discard(key)
+            if isinstance(reply, GoQueueError) and not _is_over(reply):
+                events.error(
+                    "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
+                )
+                self._write_later(job.transactional_id)
+                return
+            is_group = isinstance(place, str)
+            self._coordinator.submit(
+                MarkersWritten(
+                    job.transactional_id,
+                    job.producer_id,
+                    job.serial,
+                    () if is_group else (place,),  # type: ignore[arg-type]
+                    (place,) if is_group else (),  # type: ignore[arg-type]
+                ),
+                noted,
+            )
+
+        if isinstance(place, str):
+            end = EndTransactionOffsets(job.producer_id, job.epoch, job.commit, job.written_epoch)
+            self._ends.offsets(place, end, done)
+            return
+        # First what was delayed: once the marker stands in the log, nobody asks for this partition again.
+        self._ends.schedules(
+            place,
+            (job.producer_id, job.epoch),
+            job.commit,
+            lambda reply: done(reply) if isinstance(reply, GoQueueError) else self._append_marker(job, place, done),
+        )
+
+    def end_hanging(self, one: Hanging, place: Partition, on_code: Callable[[Code], None]) -> None:
+        """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
+        partitions: it is asked to abort, and a commit is refused.
+        """
+        known = self._machine.of_producer(one.producer_id)
+        code = Code.NONE
+        if min(one.producer_id, one.epoch) < 0:
+            code = Code.INVALID_REQUEST
+        elif known is not None and place in known.partitions:
+            self._abort(known, one, on_code)
+            return
+        elif not self._topics.has(*place):
+            code = Code.UNKNOWN_TOPIC_OR_PARTITION
+        elif one.coordinator_epoch > self._machine.coordinator_epoch:
+            # The partition would refuse every marker of ours from then on.
+            code = Code.TRANSACTION_COORDINATOR_FENCED
+        elif known is not None and one.epoch > known.epoch:
+            code = Code.INVALID_PRODUCER_EPOCH
+        if code is not Code.NONE:
+            on_code(code)
+            return
+
+        def ended(reply: GoQueueError | None) -> None:
+            on_code(Code.NONE if reply is None else code_of(reply))
+
+        def settled(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                ended(reply)
+            else:
+                self._append_marker(one, place, ended)
+
+        self._ends.schedules(place, (one.producer_id, one.epoch), one.commit, settled)
+
+    def _abort(self, known: TransactionChanged, one: Hanging, on_code: Callable[[Code], None]) -> None:
+        """Its producer goes on with the next epoch, if it goes on."""
+        if one.commit:
+            on_code(Code.INVALID_TXN_STATE)
+            return
+
+        def decided(reply: ProducerReply | GoQueueError) -> None:
+            if isinstance(reply, GoQueueError):
+                on_code(Code.COORDINATOR_NOT_AVAILABLE)
+            elif reply.code is Code.NONE:
+                self.when_settled(known.transactional_id, lambda: on_code(Code.NONE))
+            else:
+                on_code(reply.code)
+
+        name = known.transactional_id
+        self.submit(EndTransaction(name, one.producer_id, one.epoch, commit=False, bumps_epoch=True), decided)
+
+    def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
+        """`done` gets None, or why there is no marker."""
+        try:
+            replica = self._topics.replica(*place)
+            kind = ControlKind.COMMIT if job.commit else ControlKind.ABORT
+            now_ms = self._clock.now_ms()
+            marker = build_control(
+                kind,
+                producer_id=job.producer_id,
+                producer_epoch=job.epoch,
+                coordinator_epoch=job.coordinator_epoch,
+                timestamp=now_ms,
+            )
+            replica.append_marker(check_batch(memoryview(marker)), job.coordinator_epoch, now_ms)
+        except GoQueueError as error:
+            done(error)
+            return
+        replica.when_reached(replica.end_offset, lambda: done(replica.failure))
+
+
+def _is_over(error: GoQueueError) -> bool:
+    """The topic is gone, or a newer producer has been there: there is nothing left to end."""
+    return isinstance(error, Refused) and error.code in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PRODUCER_EPOCH)

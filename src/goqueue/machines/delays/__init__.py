@@ -1,0 +1,1 @@
+"""Delays: records that wait until they are due, and recurring schedules."""

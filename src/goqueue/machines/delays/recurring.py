@@ -1,0 +1,248 @@
+"""Recurring schedules of the delay machine: which there are, when each runs next, and what is stored about it.
+
+What was missed while nobody was there to run it runs once, as its latest moment, not once for every moment.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from goqueue.machines.deadlines import Deadlines
+from goqueue.machines.delays.commands import FoundRecurring, RecurringReply, StoreRecurring
+from goqueue.machines.delays.cron import NEVER, InvalidCron, Moments
+from goqueue.machines.delays.facts import (
+    RAN,
+    RECURRING_KIND,
+    STOPPED,
+    TOPIC_ID_BYTES,
+    RecurringKept,
+    RecurringRan,
+    RecurringStopped,
+    RecurringStored,
+    Removed,
+    TargetId,
+    number_key,
+    read_number_key,
+)
+from goqueue.machines.machine import Fact
+from goqueue.model.codes import Code
+
+RECURRING_KINDS = frozenset({RECURRING_KIND, RAN, STOPPED})
+NAME_MAX = 255
+RUNS_PER_TICK_MAX = 100
+
+
+class Recurring:
+    __slots__ = ("is_stopped", "last_ms", "ledger_offset", "moments", "next_ms", "stored", "target")
+
+    def __init__(self, stored: RecurringStored) -> None:
+        """`stored` without its body."""
+        self.stored = stored
+        self.target = TargetId(stored.topic_id, stored.partition)
+        self.next_ms = stored.next_ms
+        self.last_ms = NEVER
+        self.ledger_offset = -1
+        self.is_stopped = False
+        self.moments: Moments | None = None
+        """Read from the expression when first needed."""
+
+
+class Recurrings:
+    def __init__(self) -> None:
+        self._by_number: dict[int, Recurring] = {}
+        self._by_name: dict[str, Recurring] = {}
+        """Invariant: holds those that are not stopped."""
+        self._deadlines = Deadlines()
+        """Of these, but for those that are parked or will not run again."""
+        self._busy: Counter[int] = Counter()
+        """Unfinished jobs, by number."""
+        self._next_number = 1
+
+    # Questions
+
+    def found(self) -> list[FoundRecurring]:
+        return [
+            FoundRecurring(
+                name,
+                each.stored.topic,
+                each.stored.cron,
+                each.stored.timezone,
+                each.next_ms,
+                each.last_ms,
+                each.stored.partition,
+                each.ledger_offset,
+            )
+            for name, each in sorted(self._by_name.items())
+        ]
+
+    def get(self, number: int) -> Recurring:
+        return self._by_number[number]
+
+    def next_deadline_ms(self) -> int | None:
+        return self._deadlines.earliest_ms()
+
+    def due(self, now_ms: int) -> list[Recurring]:
+        return [self._by_name[name] for name in self._deadlines.due(now_ms, RUNS_PER_TICK_MAX)]
+
+    def of_topic(self, topic_id: bytes) -> list[Recurring]:
+        return [each for each in self._by_number.values() if each.target.topic_id == topic_id]
+
+    def facts(self) -> Iterator[RecurringKept]:
+        for number, each in self._by_number.items():
+            stored = each.stored
+            yield RecurringKept(
+                number,
+                stored.name,
+                stored.topic,
+                stored.topic_id,
+                stored.partition,
+                stored.cron,
+                stored.timezone,
+                each.next_ms,
+                each.last_ms,
+                each.ledger_offset,
+                each.is_stopped,
+            )
+
+    # Decisions
+
+    def decide_store(self, command: StoreRecurring, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+        name = command.name
+        if not 0 < len(name) <= NAME_MAX:
+            return [], _refused(f"a recurring schedule needs a name of at most {NAME_MAX} characters")
+        if len(command.topic_id) != TOPIC_ID_BYTES:
+            return [], RecurringReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {command.topic}")
+        try:
+            next_ms = Moments(command.cron, command.timezone).after(now_ms)
+        except InvalidCron as problem:
+            return [], _refused(str(problem))
+        if next_ms == NEVER:
+            return [], _refused(f"cron expression {command.cron!r} names no moment of the next fifty years")
+        stored = RecurringStored(
+            self._next_number,
+            name,
+            command.topic,
+            command.topic_id,
+            command.partition,
+            command.cron,
+            command.timezone,
+            next_ms,
+            command.body,
+        )
+        return [*self._facts_of_end(name), stored], RecurringReply(Code.NONE, next_ms=next_ms)
+
+    def decide_drop(self, name: str) -> tuple[list[Fact], RecurringReply]:
+        facts = self._facts_of_end(name)
+        return facts, RecurringReply(Code.NONE) if facts else _refused(f"there is no recurring schedule {name!r}")
+
+    def _facts_of_end(self, name: str) -> list[Fact]:
+        known = self._by_name.get(name)
+        if known is None:
+            return []
+        number = known.stored.number
+        return [RecurringStopped(number)] if self._busy[number] else list(removal(number))
+
+    def decide_done(self, number: int) -> list[Fact]:
+        """A job of it is finished: one that was only kept for that goes."""
+        each = self._by_number.get(number)
+        is_last = each is not None and each.is_stopped and self._busy[number] == 1
+        return list(removal(number)) if is_last else []
+
+    def decide_run(self, each: Recurring, now_ms: int) -> RecurringRan:
+        moments = each.moments
+        if moments is None:
+            try:
+                moments = each.moments = Moments(each.stored.cron, each.stored.timezone)
+            except InvalidCron:  # its time zone is no longer known here
+                return RecurringRan(each.stored.number, each.next_ms, NEVER)
+        return RecurringRan(each.stored.number, moments.last(each.next_ms, now_ms), moments.after(now_ms))
+
+    # Changes
+
+    def store(self, fact: RecurringStored) -> None:
+        each = Recurring(replace(fact, body=b""))
+        self._by_number[fact.number] = self._by_name[fact.name] = each
+        self._next_number = max(self._next_number, fact.number + 1)
+        self._set_deadline(each)
+
+    def keep(self, fact: RecurringKept) -> None:
+        self.store(
+            RecurringStored(
+                fact.number,
+                fact.name,
+                fact.topic,
+                fact.topic_id,
+                fact.partition,
+                fact.cron,
+                fact.timezone,
+                fact.next_ms,
+                b"",
+            )
+        )
+        each = self._by_number[fact.number]
+        each.last_ms = fact.last_ms
+        each.ledger_offset = fact.ledger_offset
+        if fact.is_stopped:
+            self.stop(fact.number)
+
+    def place(self, number: int, ledger_offset: int) -> None:
+        self._by_number[number].ledger_offset = ledger_offset
+
+    def ran(self, fact: RecurringRan) -> None:
+        each = self._by_number.get(fact.number)
+        if each is not None:  # else a compacted ledger has only the last word on one that is gone
+            each.last_ms, each.next_ms = fact.due_ms, fact.next_ms
+            self._set_deadline(each)
+
+    def stop(self, number: int) -> None:
+        each = self._by_number.get(number)
+        if each is not None:
+            each.is_stopped = True
+            self._leave(each)
+
+    def forget(self, kind: bytes, key: bytes) -> None:
+        if kind == RECURRING_KIND:
+            each = self._by_number.pop(read_number_key(key), None)
+            if each is not None:
+                self._leave(each)
+
+    def _leave(self, each: Recurring) -> None:
+        name = each.stored.name
+        if self._by_name.get(name) is each:
+            del self._by_name[name]
+            self._deadlines.clear(name)
+
+    def begin(self, number: int) -> None:
+        self._busy[number] += 1
+
+    def end(self, number: int) -> None:
+        self._busy[number] -= 1
+        if not self._busy[number]:
+            del self._busy[number]
+
+    def park(self, number: int) -> None:
+        self._deadlines.clear(self._by_number[number].stored.name)
+
+    def unpark(self, number: int) -> None:
+        each = self._by_number.get(number)
+        if each is not None:
+            self._set_deadline(each)
+
+    def _set_deadline(self, each: Recurring) -> None:
+        if self._by_name.get(each.stored.name) is not each:
+            return
+        if each.next_ms == NEVER:
+            self._deadlines.clear(each.stored.name)
+        else:
+            self._deadlines.set(each.stored.name, each.next_ms)
+
+
+def removal(number: int) -> Iterator[Removed]:
+    """In this order: what says that it must not run outlasts it."""
+    for kind in (RECURRING_KIND, RAN, STOPPED):
+        yield Removed(number_key(kind, number))
+
+
+def _refused(message: str) -> RecurringReply:
+    return RecurringReply(Code.INVALID_REQUEST, message)

@@ -1,0 +1,1 @@
+"""Consumer, classic and share groups as one machine, with their committed offsets."""

@@ -1,0 +1,1 @@
+"""What one partition remembers of its producers and transactions. It is rebuilt from the partition's own log."""

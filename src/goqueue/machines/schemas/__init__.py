@@ -1,0 +1,1 @@
+"""The schema registry: subjects, versions and ids."""

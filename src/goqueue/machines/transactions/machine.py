@@ -1,0 +1,393 @@
+"""The transaction coordinator: who may write for a transactional id, and what became of each transaction.
+
+Two phases. The decision to commit or abort is stored (Prepare) and answered; from then on it stands, whatever crashes.
+`markers_due` then lists what must be written into partitions and groups, again after every restart, until it is
+reported as written (Complete). Until then the producer is asked to wait: CONCURRENT_TRANSACTIONS.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from goqueue.machines.deadlines import Deadlines
+from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.machines.transactions.commands import (
+    AddGroup,
+    AddPartitions,
+    CodeReply,
+    EndTogether,
+    EndTransaction,
+    InitProducer,
+    MarkerJob,
+    MarkersWritten,
+    Partition,
+    ProducerReply,
+)
+from goqueue.machines.transactions.facts import (
+    COMPLETE,
+    EPOCH_GIVEN_MAX,
+    NOBODY,
+    PREPARED,
+    Identity,
+    MarkersNoted,
+    MarkExpired,
+    MarkSet,
+    ProducerIdsReserved,
+    ProducerIdTaken,
+    State,
+    TransactionChanged,
+    TransactionExpired,
+    completed,
+    decided,
+    enlisted,
+    fenced,
+    handed_over,
+    mark_name_of,
+    transactional_id_of,
+)
+from goqueue.machines.transactions.together import Marks, decide_together, writer_of
+from goqueue.model.codes import Code
+from goqueue.records.batch import NO_PRODUCER
+
+_DUE_MAX = 1000  # per tick: what is left is due at once in the next
+
+
+class TransactionOptions(msgspec.Struct, frozen=True):
+    timeout_ms_max: int = 15 * 60 * 1000
+    expiry_ms: int = 7 * 24 * 60 * 60 * 1000
+    """How long a transactional id is remembered without a transaction, and a mark."""
+    producer_ids_block: int = 1000
+
+
+class TransactionMachine:
+    """Implements `Machine`. `coordinator_epoch` is the reign of the ledger's leader: partitions refuse older ones."""
+
+    def __init__(self, options: TransactionOptions | None = None, coordinator_epoch: int = 0) -> None:
+        self._options = options or TransactionOptions()
+        self._coordinator_epoch = coordinator_epoch
+        self._next_id = 0
+        self._reserved_end = 0
+        """Invariant: every producer id that was given is below it, in the ledger too."""
+        self._transactions: dict[str, TransactionChanged] = {}
+        # The rest follows from the transactions, but for which markers are already written.
+        self._names: dict[int, str] = {}
+        self._enlisted: dict[str, frozenset[Partition | str]] = {}
+        self._due: dict[str, dict[Partition | str, None]] = {}
+        """Partitions and groups of prepared transactions that still wait for their marker."""
+        self._deadlines = Deadlines()
+        self._marks = Marks(self._options.expiry_ms)
+
+    # Questions
+
+    def get(self, transactional_id: str) -> TransactionChanged | None:
+        return self._transactions.get(transactional_id)
+
+    @property
+    def coordinator_epoch(self) -> int:
+        return self._coordinator_epoch
+
+    def of_producer(self, producer_id: int) -> TransactionChanged | None:
+        """None: no producer of transactions has this id (any more)."""
+        name = self._names.get(producer_id)
+        return None if name is None else self._transactions[name]
+
+    def was_given(self, producer_id: int) -> bool:
+        """To whomever; after a restart also what was only set aside."""
+        return 0 <= producer_id < self._next_id
+
+    def verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        """May a transactional batch go into this partition, or offsets into the group of this name (B14, B16)?"""
+        name = self._names.get(producer_id)
+        if name is None:
+            return Code.INVALID_PRODUCER_ID_MAPPING
+        if self._transactions[name].epoch != epoch:
+            return Code.INVALID_PRODUCER_EPOCH
+        return Code.NONE if place in self._enlisted.get(name, ()) else Code.INVALID_TXN_STATE
+
+    def is_open(self, producer_id: int, epoch: int, topic: str, partition: int) -> bool:
+        return self.verify(producer_id, epoch, (topic, partition)) is Code.NONE
+
+    def markers_due(self, names: Iterable[str] | None = None) -> list[MarkerJob]:
+        """What is still to be written for these transactional ids, or for all, oldest decision first. The same job is
+        listed until it is reported.
+        """
+        jobs = []
+        for name in list(self._due) if names is None else names:
+            places, of = self._due.get(name), self._transactions.get(name)
+            if places is None or of is None:
+                continue
+            jobs.append(
+                MarkerJob(
+                    name,
+                    of.producer_id,
+                    of.epoch,
+                    of.written_epoch,
+                    self._coordinator_epoch,
+                    of.serial,
+                    of.state is State.PREPARE_COMMIT,
+                    *_sorted_out(places),
+                )
+            )
+        return jobs
+
+    def describe(self, transactional_id: str) -> TransactionChanged | None:
+        """As DescribeTransactions shows it: of a decided transaction only what still waits for its marker."""
+        found = self._transactions.get(transactional_id)
+        if found is None or found.state not in PREPARED:
+            return found
+        partitions, groups = _sorted_out(self._due[transactional_id])
+        return msgspec.structs.replace(found, partitions=partitions, groups=groups)
+
+    def listing(
+        self,
+        now_ms: int,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        longer_than_ms: int = -1,
+    ) -> list[TransactionChanged]:
+        """Those that pass every filter given, as ListTransactions asks for them."""
+        return [
+            each
+            for each in self._transactions.values()
+            if (not states or each.state in states)
+            and (not producer_ids or each.producer_id in producer_ids)
+            and (longer_than_ms < 0 or (each.partitions + each.groups and now_ms - each.start_ms > longer_than_ms))
+        ]
+
+    def count(self, states: Collection[str]) -> int:
+        return sum(each.state in states for each in self._transactions.values())
+
+    def mark(self, key: str) -> int:
+        """How far this writer has come with transactions that end together; -1: it is not known."""
+        return self._marks.get(key)
+
+    def next_deadline_ms(self) -> int | None:
+        both = (self._deadlines.earliest_ms(), self._marks.deadlines.earliest_ms())
+        return min((each for each in both if each is not None), default=None)
+
+    def facts(self) -> Iterator[Fact]:
+        if self._reserved_end:
+            yield ProducerIdsReserved(self._reserved_end)
+        yield from self._transactions.values()
+        yield from self._marks.facts()
+
+    # Decisions
+
+    def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        reply: Any
+        match command:
+            case AddPartitions(name, producer_id, epoch, partitions):
+                facts, code = self._enlist(name, (producer_id, epoch), partitions, (), now_ms)
+                reply = CodeReply(code)
+            case AddGroup(name, producer_id, epoch, group):
+                facts, code = self._enlist(name, (producer_id, epoch), (), (group,), now_ms)
+                reply = CodeReply(code)
+            case EndTransaction():
+                facts, reply = self._end(command, now_ms)
+            case EndTogether():
+                facts, reply = decide_together(command, self._marks, self.get, self._enlisted, now_ms)
+            case InitProducer():
+                facts, reply = self._init(command, now_ms)
+            case MarkersWritten():
+                facts, reply = self._complete(command, now_ms), CodeReply(Code.NONE)
+            case Tick():
+                return Outcome(self._pass_deadlines(now_ms), [])
+            case _:
+                raise TypeError(f"{command!r} is no command of this machine")
+        return Outcome(facts, [(ticket, reply)])
+
+    def _init(self, command: InitProducer, now_ms: int) -> tuple[list[Fact], ProducerReply]:
+        name = command.transactional_id
+        if name is None:
+            facts, producer_id = self._take_id()
+            return facts, ProducerReply(Code.NONE, producer_id, 0)
+        known = self._transactions.get(name)
+        claimed = command.producer_id, command.epoch
+        code = self._check_init(command, known)
+        if code is not Code.NONE:
+            return [], ProducerReply(code)
+        if known is None:
+            facts, producer_id = self._take_id()
+            new = TransactionChanged(name, producer_id, 0, command.timeout_ms, State.EMPTY, now_ms)
+            return [*facts, new], ProducerReply(Code.NONE, producer_id, 0)
+        if known.state is State.ONGOING:
+            # C11: it is really aborted, by the markers; the producer asks again until they are written.
+            return [fenced(known, claimed, now_ms)], ProducerReply(Code.CONCURRENT_TRANSACTIONS)
+        facts, identity = self._next_identity(known, claimed)
+        facts.append(handed_over(known, identity, claimed, command.timeout_ms, now_ms))
+        return facts, ProducerReply(Code.NONE, *identity)
+
+    def _check_init(self, command: InitProducer, known: TransactionChanged | None) -> Code:
+        claimed = command.producer_id, command.epoch
+        if not command.transactional_id or (claimed != NOBODY and min(claimed) < 0):
+            return Code.INVALID_REQUEST
+        if not 0 < command.timeout_ms <= self._options.timeout_ms_max:
+            return Code.INVALID_TRANSACTION_TIMEOUT
+        if self._marks.is_over(writer_of(command.transactional_id)):
+            return Code.PRODUCER_FENCED
+        if known is None:
+            return Code.NONE  # a claim to an id that has expired: its producer starts anew
+        if claimed not in (NOBODY, known.identity, known.last):
+            return Code.PRODUCER_FENCED
+        return Code.CONCURRENT_TRANSACTIONS if known.state in PREPARED else Code.NONE
+
+    def _next_identity(self, known: TransactionChanged, claimed: Identity) -> tuple[list[Fact], Identity]:
+        if claimed != NOBODY and claimed == known.last and known.epoch <= EPOCH_GIVEN_MAX:
+            return [], known.identity  # it did not hear the answer; nobody else was given this epoch
+        if known.epoch < EPOCH_GIVEN_MAX:
+            return [], (known.producer_id, known.epoch + 1)
+        facts, producer_id = self._take_id()
+        return facts, (producer_id, 0)
+
+    def _take_id(self) -> tuple[list[Fact], int]:
+        taken = self._next_id
+        facts: list[Fact] = [ProducerIdTaken(taken)]
+        if taken >= self._reserved_end:
+            facts.insert(0, ProducerIdsReserved(taken + self._options.producer_ids_block))
+        return facts, taken
+
+    def _enlist(
+        self, name: str, claimed: Identity, partitions: tuple[Partition, ...], groups: tuple[str, ...], now_ms: int
+    ) -> tuple[list[Fact], Code]:
+        known = self._transactions.get(name)
+        if known is None or claimed != known.identity:
+            return [], _refusal(name, known, claimed)
+        if known.state in PREPARED:
+            return [], Code.CONCURRENT_TRANSACTIONS
+        if self._enlisted.get(name, frozenset()).issuperset((*partitions, *groups)):
+            return [], Code.NONE
+        if self._marks.is_over(writer_of(name)):
+            return [], Code.PRODUCER_FENCED
+        return [enlisted(known, partitions, groups, now_ms)], Code.NONE
+
+    def _end(self, command: EndTransaction, now_ms: int) -> tuple[list[Fact], ProducerReply]:
+        name, claimed, bumps = command.transactional_id, (command.producer_id, command.epoch), command.bumps_epoch
+        known = self._transactions.get(name)
+        is_repeated = known is not None and bumps and _is_repeated_end(known, claimed)
+        if known is None or not (is_repeated or claimed == known.identity):
+            return [], ProducerReply(_refusal(name, known, claimed))
+        if known.state in PREPARED:
+            return [], ProducerReply(Code.CONCURRENT_TRANSACTIONS)
+        if known.state is not State.ONGOING:
+            if is_repeated or not bumps:
+                return [], _answer_again(known, command.commit)
+            if command.commit:
+                return [], ProducerReply(Code.INVALID_TXN_STATE)
+        facts: list[Fact] = []
+        next_producer_id = NO_PRODUCER
+        if bumps and known.epoch >= EPOCH_GIVEN_MAX:
+            facts, next_producer_id = self._take_id()
+        new = decided(known, commit=command.commit, bumps_epoch=bumps, next_producer_id=next_producer_id, now_ms=now_ms)
+        return [*facts, new], ProducerReply(Code.NONE, *new.identity)
+
+    def _complete(self, command: MarkersWritten, now_ms: int) -> list[Fact]:
+        due = self._due.get(command.transactional_id)
+        if due is None:
+            return []
+        known = self._transactions[command.transactional_id]
+        if (command.producer_id, command.serial) != (known.producer_id, known.serial):
+            return []
+        if due.keys() <= {*command.partitions, *command.groups}:
+            return [completed(known, now_ms), *([TransactionExpired(known.transactional_id)] if known.is_last else [])]
+        return [MarkersNoted(command.transactional_id, command.partitions, command.groups)]
+
+    def _pass_deadlines(self, now_ms: int) -> list[Fact]:
+        facts: list[Fact] = []
+        for name in self._deadlines.due(now_ms, _DUE_MAX):
+            known = self._transactions[name]
+            if known.state is State.ONGOING:
+                facts.append(fenced(known, NOBODY, now_ms))
+            else:
+                facts.append(TransactionExpired(name))
+        facts += [MarkExpired(name) for name in self._marks.deadlines.due(now_ms, _DUE_MAX)]
+        return facts
+
+    # Changes
+
+    def apply(self, fact: Any) -> None:
+        match fact:
+            case TransactionChanged():
+                self._change(fact)
+            case MarkersNoted(name, partitions, groups):
+                due = self._due[name]
+                done: tuple[Partition | str, ...] = (*partitions, *groups)
+                for place in done:
+                    due.pop(place, None)
+            case ProducerIdTaken(producer_id):
+                self._next_id = producer_id + 1
+            case ProducerIdsReserved(end):
+                # At replay nothing is known of the ids taken from the block: `ProducerIdTaken` follows only when live.
+                self._next_id = self._reserved_end = end
+            case TransactionExpired(name):
+                self._remove(name)
+            case MarkSet():
+                self._marks.put(fact)
+            case MarkExpired(name):
+                self._marks.remove(name)
+            case _:
+                raise TypeError(f"{fact!r} is no fact of this machine")
+
+    def forget(self, key: bytes) -> None:
+        writer = mark_name_of(key)
+        if writer is not None:
+            self._marks.remove(writer)
+        else:
+            self._remove(transactional_id_of(key))
+
+    def _change(self, fact: TransactionChanged) -> None:
+        name = fact.transactional_id
+        # Taken out first: the order of the transactions is that of their last changes.
+        known = self._transactions.pop(name, None)
+        if known is not None and known.producer_id != fact.producer_id:
+            del self._names[known.producer_id]
+        self._transactions[name] = fact
+        self._names[fact.producer_id] = name
+        self._enlisted.pop(name, None)
+        self._due.pop(name, None)
+        if fact.state is State.ONGOING:
+            self._enlisted[name] = frozenset((*fact.partitions, *fact.groups))
+            self._deadlines.set(name, fact.start_ms + fact.timeout_ms)
+        elif fact.state in PREPARED:
+            self._due[name] = dict.fromkeys((*fact.partitions, *fact.groups))
+            self._deadlines.clear(name)
+        else:
+            self._deadlines.set(name, fact.updated_ms + self._options.expiry_ms)
+
+    def _remove(self, name: str) -> None:
+        """Only an id without a transaction expires, so nothing is enlisted or due. A ledger may tell of it twice."""
+        known = self._transactions.pop(name, None)
+        if known is not None:
+            del self._names[known.producer_id]
+            self._deadlines.clear(name)
+
+
+def _is_repeated_end(known: TransactionChanged, claimed: Identity) -> bool:
+    """In version 2 the epoch tells a repeated request from the end of the next transaction.
+
+    The epoch that was left for fencing is given to nobody, not even to the producer that had itself fenced.
+    """
+    has_ended = known.state in PREPARED or known.state in COMPLETE
+    return has_ended and claimed == known.last and known.identity[1] <= EPOCH_GIVEN_MAX
+
+
+def _answer_again(known: TransactionChanged, commit: bool) -> ProducerReply:
+    """B19: to end a transaction as it ended is a success."""
+    if known.state is not (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
+        return ProducerReply(Code.INVALID_TXN_STATE)
+    return ProducerReply(Code.NONE, *known.identity)
+
+
+def _refusal(name: str, known: TransactionChanged | None, claimed: Identity) -> Code:
+    if not name:
+        return Code.INVALID_REQUEST
+    if known is None or claimed[0] != known.identity[0]:
+        return Code.INVALID_PRODUCER_ID_MAPPING
+    return Code.PRODUCER_FENCED
+
+
+def _sorted_out(places: Collection[Partition | str]) -> tuple[tuple[Partition, ...], tuple[str, ...]]:
+    """Partitions and groups."""
+    partitions = tuple(place for place in places if not isinstance(place, str))
+    return partitions, tuple(place for place in places if isinstance(place, str))
