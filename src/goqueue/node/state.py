@@ -29,6 +29,7 @@ from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedSto
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
+from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
@@ -37,13 +38,6 @@ from goqueue.runtime.ledger import Fact, Ledger, Machine
 from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
-LEDGER_OPTIONS = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(16 * 1024 * 1024),
-    # One command may store much at once: all delayed records of a batch, which may have come compressed.
-    "max.message.bytes": str(15 * 1024 * 1024),
-    "durability": "disk",
-}
 
 
 class State:

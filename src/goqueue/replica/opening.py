@@ -3,6 +3,7 @@ done in another thread: nobody else knows of these copies yet.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
@@ -25,7 +26,10 @@ class Opening:
         log_options: LogOptions,
         defer: Defer,
         now_ms: int,
+        *,
+        is_lazy: bool = False,
     ) -> None:
+        """`is_lazy`: nothing is synced here, new logs become durable with their first append."""
         self.topic = topic.name
         self.partitions = partitions
         self.opened: dict[int, Replica] = {}
@@ -35,13 +39,14 @@ class Opening:
         self._log_options = log_options
         self._defer = defer
         self._now_ms = now_ms
+        self._is_lazy = is_lazy
 
     def run(self) -> None:
         """Each is opened or known to have failed when this returns; one costs the others nothing."""
-        try:
-            made = self._directory.make_directories(self.topic, self.partitions)
-        except OSError:
-            made = set()  # each meets the error again, or does not
+        made: set[int] = set()
+        if not self._is_lazy:
+            with suppress(OSError):  # each meets the error again, or does not
+                made = self._directory.make_directories(self.topic, self.partitions)
         for partition in self.partitions:
             try:
                 self.opened[partition] = self._open(partition, has_directory=partition in made)
@@ -58,6 +63,7 @@ class Opening:
             self._now_ms,
             first_epoch=FIRST_EPOCH,
             has_directory=has_directory,
+            is_lazy=self._is_lazy,
         )
         replica = Replica(
             log,

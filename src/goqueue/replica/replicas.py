@@ -9,6 +9,7 @@ from itertools import chain
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.topics import Topic, TopicOptions
+from goqueue.replica.companions import CompanionName, Companions
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Defer, Replica
 from goqueue.storage.data_directory import DataDirectory
@@ -39,6 +40,7 @@ class Replicas:
         self._replicas: dict[PartitionName, Replica] = {}
         """Of topics."""
         self._ledgers: dict[PartitionName, Replica] = {}
+        self.companions = Companions(directory, self._opening_companion)
         self.on_open: Callable[[Replica], None] = lambda replica: None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
@@ -55,10 +57,26 @@ class Replicas:
 
     @property
     def ledgers(self) -> Sequence[Replica]:
-        return list(self._ledgers.values())
+        """With the companions of partitions."""
+        return [*self._ledgers.values(), *self.companions]
 
     def _all(self) -> Iterator[Replica]:
-        return chain(self._replicas.values(), self._ledgers.values())
+        return chain(self._replicas.values(), self._ledgers.values(), self.companions)
+
+    def companion(self, kind: str, topic_id: bytes, partition: int, durability: str, now_ms: int) -> Replica:
+        """The log of this kind (`deliveries` or `delays`) that belongs to a partition, made if there is none; it has
+        the durability of its partition. LogPoisoned if it cannot be opened.
+
+        Costs no sync, also when it is made: its files become durable with its first append, before that is
+        acknowledged. `companions.on_disk()` names those that a start finds, open or not; `companions.find(name)` makes
+        none. `Topics` removes them with their topic.
+        """
+        return self.companions.find_or_make(CompanionName(kind, topic_id, partition), durability, now_ms)
+
+    def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
+        options = topic.options(self.defaults)
+        log_options = self._log_options(options)
+        return Opening(self.directory, topic, [partition], options, log_options, self._defer, now_ms, is_lazy=True)
 
     def open_ledger(self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int) -> Replica:
         """A log of the broker's own, which no topic can be called like: its name begins with `@`. It belongs to whoever

@@ -72,6 +72,14 @@ class DataDirectory:
                 except InvalidName as error:
                     events.warning("not one of our logs", path=f"{LOGS_NAME}/{topic}/{partition}", reason=str(error))
 
+    def partitions_of(self, topic: str) -> list[int]:
+        """The numbers of its logs on the disk."""
+        found = []
+        for text in self.disk.list(f"{LOGS_NAME}/{topic}"):
+            with suppress(InvalidName):
+                found.append(_partition_number(text))
+        return found
+
     def open_log(self, topic: str, partition: int, options: LogOptions, now_ms: int) -> Log:
         """The log of that name, recovered, or made if there is none. One that cannot be opened costs the others
         nothing.
@@ -99,12 +107,21 @@ class DataDirectory:
         *,
         first_epoch: int = NO_EPOCH,
         has_directory: bool = False,
+        is_lazy: bool = False,
     ) -> Log:
         """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`."""
         check_log_name(topic)
         path = _log_path(topic, _checked(partition))
         try:
-            return Log.open(self.disk, path, options, now_ms, first_epoch=first_epoch, has_directory=has_directory)
+            return Log.open(
+                self.disk,
+                path,
+                options,
+                now_ms,
+                first_epoch=first_epoch,
+                has_directory=has_directory,
+                is_lazy=is_lazy,
+            )
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
             self._failed(OPEN)

@@ -69,8 +69,9 @@ class Disk(Protocol):
     def list(self, directory: str) -> list[str]:
         """The names in a directory, sorted; empty if it does not exist."""
 
-    def make_directory(self, path: str) -> None:
-        """Make it and its parents where missing, each name durable. Fine if it is there."""
+    def make_directory(self, path: str, *, is_durable: bool = True) -> None:
+        """Make it and its parents where missing, each name durable, unless the caller sees to that. Fine if it is
+        there."""
 
     def make_directories(self, parent: str, names: Sequence[str]) -> None:
         """The same for many of one parent, all of them durable for the price of one."""

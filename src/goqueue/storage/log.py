@@ -43,6 +43,8 @@ class Log:
         """Invariant: holds every segment with data at or behind `synced_offset`, replaced as a whole."""
         self.is_new = False
         """Made when it was opened."""
+        self.is_unmade = False
+        """Its state and the names on the way to it may not be durable: the first sync sees to that."""
         self.truncations = 0
         self.sync_lock = Lock()
         self.sync_error: Exception | None = None
@@ -72,17 +74,29 @@ class Log:
         *,
         first_epoch: int = NO_EPOCH,
         has_directory: bool = False,
+        is_lazy: bool = False,
     ) -> "Log":
         """Open and recover, or create: then `first_epoch` has begun, so that no append need wait for the disk to know
-        of it. `has_directory`: it is there, and its name is durable."""
+        of it. `has_directory`: it is there, and its name is durable. `is_lazy`: what is created becomes durable with
+        the first sync of the log."""
         try:
             recovered = recover(disk, directory, options, now_ms)
+            is_unsynced = is_lazy and not recovered.segments
             is_new = create(
-                disk, directory, options, recovered, now_ms, first_epoch=first_epoch, has_directory=has_directory
+                disk,
+                directory,
+                options,
+                recovered,
+                now_ms,
+                first_epoch=first_epoch,
+                has_directory=has_directory,
+                is_lazy=is_unsynced,
             )
-            disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
-            recovered.segments[-1].name_is_durable = True
+            if not is_unsynced:
+                disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
+                recovered.segments[-1].name_is_durable = True
             log = cls(disk, directory, options, recovered)
+            log.is_unmade = is_lazy  # also one that is there: the process that made it may have been killed
             log.is_new = is_new
             if recovered.state_changed:
                 recovered.state.save(disk, directory)

@@ -7,12 +7,17 @@ covers at least what it says.
 from threading import Lock
 from typing import Protocol
 
+from goqueue.storage.creation import finish_creation
+from goqueue.storage.disk import Disk
 from goqueue.storage.segment import Segment
 
 
 class SyncedLog(Protocol):
     """What a sync needs of its log."""
 
+    disk: Disk
+    directory: str
+    is_unmade: bool
     sync_lock: Lock
     sync_error: Exception | None
     truncations: int
@@ -36,6 +41,9 @@ class PendingSync:
             if self.log.sync_error is not None:
                 raise self.log.sync_error
             try:
+                if self.log.is_unmade:
+                    finish_creation(self.log.disk, self.log.directory)
+                    self.log.is_unmade = False
                 for segment in self.segments:
                     segment.file.sync()
                     if not segment.name_is_durable:

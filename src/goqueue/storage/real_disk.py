@@ -188,7 +188,7 @@ class RealDisk:
         except FileNotFoundError:
             return []
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, is_durable: bool = True) -> None:
         """Inside the root each parent is synced even if nothing was missing: the process that made it may have died
         before it came to that. Above the root only what we make."""
         target = self._resolve(path, may_be_root=True)
@@ -197,7 +197,8 @@ class RealDisk:
         missing_above = [directory for directory in chain[depth:] if not directory.exists()]
         for directory in reversed(chain[:depth] + missing_above):
             directory.mkdir(DIRECTORY_MODE, exist_ok=True)
-            _sync_directory(directory.parent)
+            if is_durable:
+                _sync_directory(directory.parent)
 
     def make_directories(self, parent: str, names: Sequence[str]) -> None:
         targets = [self._resolve(f"{parent}/{name}") for name in names]

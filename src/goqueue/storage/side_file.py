@@ -32,13 +32,23 @@ def replace_durably(disk: Disk, path: str, data: bytes) -> None:
 def replace_synced(disk: Disk, path: str, data: bytes) -> None:
     """The same, but for the sync of the directory, which is the caller's: a crash before it may leave the old content
     still, or nothing where there was nothing."""
+    _replace(disk, path, data, is_synced=True)
+
+
+def replace_unsynced(disk: Disk, path: str, data: bytes) -> None:
+    """The same without any sync: a crash may leave a part of the new content, too."""
+    _replace(disk, path, data, is_synced=False)
+
+
+def _replace(disk: Disk, path: str, data: bytes, *, is_synced: bool) -> None:
     draft = path + DRAFT
     if disk.exists(draft):
         disk.remove(draft)
     file = disk.open(draft, create=True)
     try:
         file.write(0, [data])
-        file.sync()
+        if is_synced:
+            file.sync()
     finally:
         file.close()
     disk.rename(draft, path)

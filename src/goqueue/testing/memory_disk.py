@@ -165,7 +165,7 @@ class MemoryDisk:
             node = self._drive.tree.find(directory)
             return [] if node is None else sorted(self._drive.tree.names(node, directory))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, is_durable: bool = True) -> None:
         check_path(path, may_be_root=True)
         drive = self._drive
         parts = path.split("/")
@@ -177,7 +177,8 @@ class MemoryDisk:
                 if node is None:
                     drive.begin("make_directory", level)
                     parent, name = drive.tree.place(level)
-                    drive.commit(MakeDirectory(f"make_directory {level}", set(), parent, name, drive.new_node()))
+                    awaits = set() if is_durable else {parent}
+                    drive.commit(MakeDirectory(f"make_directory {level}", awaits, parent, name, drive.new_node()))
                 elif not drive.tree.is_directory(node):
                     raise os_error(errno.EEXIST, level)
 

@@ -104,6 +104,9 @@ def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bo
     totals: dict[str, tuple[int, ...]] = {}
     for replica in chain(sources.replicas, sources.replicas.ledgers):
         topic, partition = replica.place
+        is_companion = topic.startswith(LEDGER_PREFIX) and "." in topic
+        if is_companion:  # all of a kind together: their names have ids that mean nothing to a person
+            topic = topic.partition(".")[0]
         log = replica.log
         if log.failure is not None and not topic.startswith(LEDGER_PREFIX):
             lost = max(0, log.end_offset - replica.high_watermark)
@@ -111,7 +114,7 @@ def _read_logs(page: Page, sources: Sources, names: Names, *, has_partitions: bo
         row = _row(replica)
         before = totals.get(topic)
         totals[topic] = row if before is None else tuple(map(add, before, row))
-        if has_partitions:
+        if has_partitions and not is_companion:
             label = names.partitions.label((topic, str(partition)))
             for name, number in zip(OF_A_LOG, row[len(COUNTED_OF_A_LOG) :], strict=True):
                 page.add_partition(name, label, number)

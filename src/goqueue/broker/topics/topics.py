@@ -144,7 +144,14 @@ class Topics:
             self._ready[name] = topic
 
     def _remove(self, name: str, topic_id: bytes, partitions: int) -> Steps:
-        error = yield self._replicas.retire(name, range(partitions))
+        remove_companions = self._replicas.companions.retire(topic_id)
+        remove = self._replicas.retire(name, range(partitions))
+
+        def remove_all() -> None:
+            remove_companions()
+            remove()
+
+        error = yield remove_all
         self._removed[name] = topic_id
         if error is None:
             self._store.removed(name)
