@@ -7,7 +7,7 @@ from threading import Lock
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
 from goqueue.records.walk import Damage
-from goqueue.storage import segment_reads
+from goqueue.storage import segment_reads, shortening
 from goqueue.storage.creation import create
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
@@ -197,13 +197,13 @@ class Log:
         """Durable before the first batch of the epoch: recovery checks every batch's epoch against the history."""
         self.state.epochs.begin(epoch, self.end_offset)
         try:
-            self._save_state()
+            self.save_state()
         except DiskFull:
             self.state.epochs.truncate(self.end_offset)
             raise
         self._epoch = epoch
 
-    def _save_state(self) -> None:
+    def save_state(self) -> None:
         """A full disk leaves the old state in place."""
         try:
             self.state.save(self.disk, self.directory)
@@ -330,21 +330,15 @@ class Log:
     def truncate(self, end_offset: int) -> None:
         """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it
         returns."""
-        self.check_open()
-        if end_offset >= self.end_offset:
-            return
-        if end_offset < self.start_offset:
-            raise OffsetOutOfRange(f"cannot truncate to {end_offset}, the log starts at {self.start_offset}")
-        self.sync()
-        try:
-            self.segments.cut(end_offset)
-            if self.segments.active.next_offset < self.start_offset:  # the batch that held the start is gone too
-                self.segments.restart(self.start_offset, self.state.epochs)
-            self.state.epochs.truncate(self.segments.active.next_offset)
-            self.state.compacted_to = min(self.state.compacted_to, self.segments.active.base_offset)
-            self.state.save(self.disk, self.directory)
-        except OSError as error:
-            raise self.poison("truncate", error) from error
+        shortening.truncate(self, end_offset)
+
+    def advance_start(self, start_offset: int) -> None:
+        """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it
+        returns."""
+        shortening.advance_start(self, start_offset)
+
+    def stand_at_end(self) -> None:
+        """The segments were cut: go on where they end now, which is durable."""
         self._epoch = self.state.epochs.latest
         self.end_offset = self.synced_offset = self.segments.active.next_offset
         self._active = self.segments.active
@@ -352,28 +346,6 @@ class Log:
         self.unsynced = (self._active,)
         self.truncations += 1
         self._dirty = False
-
-    def advance_start(self, start_offset: int) -> None:
-        """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it
-        returns."""
-        self.check_open()
-        if not self.start_offset <= start_offset <= self.end_offset:
-            raise OffsetOutOfRange(f"{start_offset} is not in [{self.start_offset}, {self.end_offset}]")
-        if start_offset > self.synced_offset:
-            self.sync()
-        first = self.segments.reaching(start_offset)
-        before = self.start_offset
-        self.state.start_offset = start_offset
-        try:
-            self._save_state()
-        except DiskFull:
-            self.state.start_offset = before
-            raise
-        self.state.epochs.forget_below(first.base_offset)
-        try:
-            self.segments.drop_before(first)
-        except OSError as error:
-            raise self.poison("delete a segment", error) from error
 
     # -- ends
 
