@@ -21,7 +21,9 @@ class Parts(MemoryNode):
 
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         clock = clock or VirtualClock()
-        super().__init__(disk or MemoryDisk(), clock, Committer(lambda finish: finish(), clock.now_ms))
+        super().__init__(
+            disk or MemoryDisk(), clock, Committer(lambda finish: finish(), lambda: int(clock.monotonic_s() * 1000))
+        )
 
     def replica(self, topic: str = "orders", partition: int = 0, **overrides: str) -> Replica:
         options = {name.replace("_", "."): text for name, text in overrides.items()}

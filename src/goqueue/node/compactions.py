@@ -9,7 +9,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import SettledClock
 from goqueue.storage import compaction
 from goqueue.storage.log import Log
 from goqueue.storage.swap import Manifest, sweep
@@ -22,7 +22,7 @@ events = get_logger("node")
 
 
 class Compactions:
-    def __init__(self, replicas: Replicas, clock: Clock, run: RunPlan) -> None:
+    def __init__(self, replicas: Replicas, clock: SettledClock, run: RunPlan) -> None:
         self._replicas = replicas
         self._clock = clock
         self._run = run

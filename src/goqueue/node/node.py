@@ -32,7 +32,7 @@ from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import AsideThread
-from goqueue.runtime.clock import LoopClock
+from goqueue.runtime.clock import LoopClock, SettledClock
 from goqueue.storage.committer import CommitThread
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
@@ -76,6 +76,7 @@ class Node:
         self._disk = disk
         self._compact = compact
         self._clock: LoopClock | None = None
+        self._settled: SettledClock | None = None
         self._commits: CommitThread | None = None
         self._aside: AsideThread | None = None
         self._thinking: AsideThread | None = None
@@ -146,6 +147,7 @@ class Node:
         settings = self._settings
         self._disk.make_directory("")
         self._clock = LoopClock()
+        self._settled = SettledClock(self._clock)
         self._commits = CommitThread(deliver)
         self._aside, self._thinking = AsideThread(loop), AsideThread(loop, "goqueue-thinking")
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
@@ -156,7 +158,7 @@ class Node:
             sync_interval_ms=settings.sync_interval_ms,
             defer=self._clock.call_soon,
         )
-        self._compactions = Compactions(self._replicas, self._clock, self._compact)
+        self._compactions = Compactions(self._replicas, self._settled, self._compact)
         self._assembly = Assembly(
             self._replicas,
             self._clock,
@@ -228,11 +230,11 @@ class Node:
     async def _keep_up(self) -> None:
         assert self._replicas is not None
         assert self._directory is not None
-        assert self._clock is not None
+        assert self._settled is not None
         assert self._compactions is not None
         while True:
             await asyncio.sleep(self._settings.maintenance_interval_ms / 1000)
-            self._replicas.maintain(self._clock.now_ms())
+            self._replicas.maintain(self._settled.now_ms(), self._settled.monotonic_s())
             for log in list(self._directory.logs.values()):
                 await self._compactions.keep_up(log)
 

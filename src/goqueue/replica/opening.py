@@ -71,7 +71,6 @@ class Opening:
             leader_epoch=log.state.epochs.latest + (not log.is_new),
             options=self._options,
             defer=self._defer,
-            now_ms=self._now_ms,
         )
         replica.place = self.topic, partition
         return replica

@@ -48,9 +48,7 @@ class Appended(NamedTuple):
 class Replica:
     """Belongs to one thread, like its log."""
 
-    def __init__(
-        self, log: Log, name: str, *, leader_epoch: int, options: TopicOptions, defer: Defer, now_ms: int
-    ) -> None:
+    def __init__(self, log: Log, name: str, *, leader_epoch: int, options: TopicOptions, defer: Defer) -> None:
         self.log = log
         self.name = name
         self.leader_epoch = leader_epoch
@@ -77,15 +75,15 @@ class Replica:
         self._markers: deque[int] = deque()
         """Offsets of markers that are not persisted yet."""
         log.on_synced = lambda log: self._synced()
-        self._recover(now_ms)
+        self._recover()
 
-    def _recover(self, now_ms: int) -> None:
+    def _recover(self) -> None:
         snapshot = self._snapshots.latest(up_to=self.end_offset)
         offset = self.start_offset
         if snapshot is not None and snapshot.offset >= offset:
             self.producers = ProducerStates.decode(snapshot.entries[0][1])
             offset = self._snapshot_offset = snapshot.offset
-        self.producers.replay(self.batches_from(offset), now_ms)
+        self.producers.replay(self.batches_from(offset))
 
     # -- facts
 
@@ -145,7 +143,7 @@ class Replica:
                 return known
         base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
         if batch.producer_id != NO_PRODUCER:
-            self.producers.record(batch, base_offset, now_ms)
+            self.producers.record(batch, base_offset)
         self._stored(1, batch.length + LENGTH_END)
         return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
 
@@ -174,7 +172,7 @@ class Replica:
                 # Before the write, since the next may be of the same producer. A write that fails takes it back.
                 if batch.producer_id not in before:
                     before[batch.producer_id] = self.producers.before(batch.producer_id)
-                self.producers.record(batch, offset, now_ms)
+                self.producers.record(batch, offset)
             next_offset = offset + batch.last_offset_delta + 1
             accepted.append(batch)
             results.append(_new_tuple(Appended, (offset, next_offset, append_time)))
@@ -220,7 +218,7 @@ class Replica:
         if verdict is not ACCEPT:
             raise Refused(verdict)
         base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
-        self.producers.record(batch, base_offset, now_ms)
+        self.producers.record(batch, base_offset)
         self._markers.append(base_offset)
         self._stored(1, batch.size)
         return Appended(base_offset, self.log.end_offset, NO_TIMESTAMP)

@@ -42,6 +42,7 @@ class Replicas:
         self._ledgers: dict[PartitionName, Replica] = {}
         self.companions = Companions(directory, self._opening_companion)
         self.on_open: Callable[[Replica], None] = lambda replica: None
+        self._maintained_s: float | None = None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
         self.made_anew: list[str] = []
@@ -155,12 +156,17 @@ class Replicas:
                 replica.abandoned()
         return remove
 
-    def maintain(self, now_ms: int) -> None:
+    def maintain(self, now_ms: int, monotonic_s: float) -> None:
+        """To be called now and then. `now_ms`: records that are too old by it go. `monotonic_s`: durations are measured
+        by it.
+        """
+        passed_ms = 0 if self._maintained_s is None else round((monotonic_s - self._maintained_s) * 1000)
+        self._maintained_s = monotonic_s
         self.directory.maintain(now_ms)
         with suppress(OSError):
             self.directory.look_at_room(self.disk_reserve_bytes)
         for replica in self._all():
-            replica.producers.expire(now_ms)
+            replica.producers.expire(passed_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
             replica.producers.open_transactions.forget_decided(replica.high_watermark)
 

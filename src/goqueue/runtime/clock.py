@@ -92,6 +92,38 @@ class Steps:
         return by_ms if abs(by_ms) >= STEP_MS else 0
 
 
+SETTLED_MS = 10 * 60_000
+"""NTP and people put a wrong clock right sooner than that; whoever deletes old data can wait for as long."""
+
+
+class SettledClock:
+    """The time by which old data is deleted for good. It is the wall clock, except that a step forward is believed only
+    when the clock has stayed there for SETTLED_MS: what was deleted by a wrong clock does not come back when that is
+    put right. A step back is believed at once, since it deletes less.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_ms = self._doubted_ms = clock.now_ms() - self._monotonic_ms()
+        """How far the wall clock is ahead of the monotonic one: as it is believed, and as it was seen last."""
+        self._doubted_since_ms = self._monotonic_ms()
+
+    def now_ms(self) -> int:
+        monotonic_ms = self._monotonic_ms()
+        ahead_ms = self._clock.now_ms() - monotonic_ms
+        if abs(ahead_ms - self._doubted_ms) >= STEP_MS:
+            self._doubted_ms, self._doubted_since_ms = ahead_ms, monotonic_ms
+        if ahead_ms < self._ahead_ms + STEP_MS or monotonic_ms - self._doubted_since_ms >= SETTLED_MS:
+            self._ahead_ms = self._doubted_ms = ahead_ms  # a clock that is slewed is followed
+        return monotonic_ms + self._ahead_ms
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    def _monotonic_ms(self) -> int:
+        return round(self._clock.monotonic_s() * 1000)
+
+
 class SteadyClock:
     """The time of those who only measure durations: it begins as the wall clock and is never set. Nor does it go back
     when a node is started again: it begins no earlier than what was last written by it.

@@ -12,7 +12,7 @@ from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions
 from goqueue.node.tracing import TracingOptions
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import Clock, SettledClock
 from goqueue.storage import compaction
 from goqueue.storage.committer import Committer
 from goqueue.storage.data_directory import DataDirectory
@@ -36,7 +36,7 @@ class PromptCommitter(Committer):
     """
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__(lambda finish: finish(), clock.now_ms)
+        super().__init__(lambda finish: finish(), lambda: int(clock.monotonic_s() * 1000))
         self._clock = clock
         self._is_due = False
         self.sync_ms = 0
@@ -77,6 +77,7 @@ class MemoryNode:
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
         self.disk = disk
         self.clock = clock
+        self._settled = SettledClock(clock)
         self.committer = committer
         self.directory = DataDirectory.open(disk, committer=committer)
         self.replicas = Replicas(
@@ -89,7 +90,7 @@ class MemoryNode:
         self._assembly: Assembly | None = None
 
     def assemble(self) -> None:
-        compactions = Compactions(self.replicas, self.clock, self._compact_in_place)
+        compactions = Compactions(self.replicas, self._settled, self._compact_in_place)
         self._assembly = Assembly(
             self.replicas,
             self.clock,
@@ -112,8 +113,8 @@ class MemoryNode:
 
     def keep_up(self) -> None:
         """What a node does every now and then: retention and compaction."""
-        now_ms = self.clock.now_ms()
-        self.replicas.maintain(now_ms)
+        now_ms = self._settled.now_ms()
+        self.replicas.maintain(now_ms, self._settled.monotonic_s())
         for log in list(self.directory.logs.values()):
             if log.options.compacts and log.failure is None:
                 self._compact(log, now_ms)

@@ -13,6 +13,7 @@ from goqueue.machines.groups.commands import DescribeGroup, GroupProtocol, JoinG
 from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
 from goqueue.model.codes import Code
 from goqueue.testing import MemoryDisk, VirtualClock
+from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
@@ -148,6 +149,33 @@ def test_a_member_that_falls_silent_leaves_its_group_after_its_session(step_ms: 
     assert members(node) == 0
 
 
+@steps
+def test_a_producer_is_known_for_a_day_after_its_last_batch(step_ms: int) -> None:
+    node = queue_node()
+    numbered = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    node.publish("orders", b"one", **numbered)
+    node.keep_up()
+    for _ in range(2):
+        node.clock.step(step_ms)
+        node.keep_up()
+        assert node.publish("orders", b"one", **numbered) == 0
+    node.pass_ms(DAY_MS - 1)
+    node.keep_up()
+    assert node.publish("orders", b"one", **numbered) == 0
+    node.pass_ms(1)
+    node.keep_up()
+    assert node.broker.topics.replica("orders", 0).producers.describe() == []
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
+def test_what_the_page_cache_holds_is_synced_every_second(step_ms: int) -> None:
+    node = queue_node(durability="os")
+    node.publish("orders", b"one")
+    node.clock.step(step_ms)
+    node.pass_ms(SECOND_MS)
+    assert node.broker.topics.replica("orders", 0).log.synced_offset == 1
+
+
 # -- times
 
 
@@ -238,3 +266,85 @@ def test_a_record_lives_until_the_clock_says_that_it_is_over(step_ms: int) -> No
     node.clock.step(step_ms)
     node.pass_ms(21_000)
     assert node.received() == ([b"long"] if step_ms > 0 else [b"short", b"long"])
+
+
+def kept(node: QueueNode) -> list[bytes | None]:
+    node.keep_up()
+    return node.values("orders")
+
+
+def stamped(node: QueueNode, *values: bytes) -> None:
+    """As a producer does: with the time that it is."""
+    node.publish("orders", *values, timestamp=node.clock.now_ms())
+    node.commit()
+
+
+def test_a_clock_that_is_wrong_for_minutes_deletes_nothing() -> None:
+    node = queue_node(retention_ms=str(DAY_MS))
+    stamped(node, b"one")
+    for _ in range(3):
+        node.clock.step(7 * DAY_MS)
+        for _ in range(9):
+            assert kept(node) == [b"one"]
+            node.pass_ms(MINUTE_MS)
+        node.clock.step(-7 * DAY_MS)
+        assert kept(node) == [b"one"]
+        node.pass_ms(MINUTE_MS)
+    node.pass_ms(DAY_MS)
+    assert kept(node) == []
+
+
+def test_a_clock_that_was_set_forward_and_stays_there_decides_what_is_old() -> None:
+    node = queue_node(retention_ms=str(DAY_MS))
+    stamped(node, b"one")
+    node.clock.step(HOUR_MS)
+    node.keep_up()
+    node.pass_ms(DAY_MS - HOUR_MS)
+    assert kept(node) == [b"one"]
+    node.pass_ms(1)
+    assert kept(node) == []
+
+
+def test_a_clock_that_goes_on_being_set_forward_is_not_believed_before_it_stays() -> None:
+    node = queue_node(retention_ms=str(DAY_MS))
+    stamped(node, b"one")
+    for _ in range(5):
+        node.clock.step(DAY_MS)
+        assert kept(node) == [b"one"]
+        node.pass_ms(9 * MINUTE_MS)
+        assert kept(node) == [b"one"]
+    node.pass_ms(MINUTE_MS)
+    assert kept(node) == []
+
+
+def test_a_clock_that_was_set_back_deletes_nothing_that_is_young_by_it() -> None:
+    node = queue_node(retention_ms=str(DAY_MS))
+    stamped(node, b"one")
+    node.pass_ms(DAY_MS)
+    node.clock.step(-HOUR_MS)
+    node.pass_ms(HOUR_MS)
+    assert kept(node) == [b"one"]
+    node.pass_ms(1)
+    assert kept(node) == []
+
+
+def test_a_tombstone_is_not_compacted_away_by_a_clock_that_is_wrong_for_minutes() -> None:
+    node = queue_node(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_ms="1000")
+
+    def put(key: bytes, value: bytes | None) -> list[bytes | None]:
+        node.broker.publisher.publish("orders", 0, data(value, key=key, timestamp=node.clock.now_ms()))
+        node.commit()
+        node.pass_ms(2 * SECOND_MS)
+        return kept(node)
+
+    put(b"k", b"one")
+    put(b"k", None)
+    assert put(b"o", b"1") == [None, b"1"]
+    node.clock.step(7 * DAY_MS)
+    put(b"o", b"2")
+    assert None in put(b"o", b"3")
+    node.clock.step(-7 * DAY_MS)
+    assert None in put(b"o", b"4")
+    node.pass_ms(7 * DAY_MS)
+    put(b"o", b"5")
+    assert None not in put(b"o", b"6")

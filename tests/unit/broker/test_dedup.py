@@ -68,6 +68,32 @@ def test_an_id_counts_for_its_time_and_then_no_more() -> None:
     assert node.put("orders", with_id(b"a")) == [1]
 
 
+@pytest.mark.parametrize("step_ms", [-60 * MINUTE_MS, 60 * MINUTE_MS])
+def test_an_id_counts_for_its_time_though_the_clock_is_set(step_ms: int) -> None:
+    node = dedup_node()
+    node.put("orders", with_id(b"a"))
+    publish(node, b"b")
+    node.clock.step(step_ms)
+    node.put("orders", with_id(b"c"))
+    node.pass_ms(WINDOW_MS - 1)
+    assert node.put("orders", with_id(b"a"), with_id(b"b"), with_id(b"c")) == [0, 1, 2]
+    node.pass_ms(1)
+    assert node.put("orders", with_id(b"c"), with_id(b"b"), with_id(b"a")) == [3, 4, 5]
+
+
+def test_an_id_of_a_transaction_counts_for_its_time_though_the_clock_is_set() -> None:
+    node = dedup_node()
+    transaction = Transaction(node)
+    transaction.send((b"a", [("gq-dedup-id", b"a")]))
+    transaction.end(commit=True)
+    assert node.put("orders", with_id(b"a")) == [0]
+    node.clock.step(60 * MINUTE_MS)
+    node.pass_ms(WINDOW_MS - 1)
+    assert node.put("orders", with_id(b"a")) == [0]
+    node.pass_ms(1)
+    assert node.put("orders", with_id(b"a")) == [2]
+
+
 def test_an_id_counts_for_the_topic_whatever_the_key() -> None:
     node = dedup_node(partitions=8)
     node.create("others", 8, dedup_ms=str(WINDOW_MS))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from goqueue.machines.partitions.open_transactions import NO_OFFSET, OpenTransactions
 from goqueue.machines.partitions.producer_state import ProducerStates
 from goqueue.model.errors import DamagedFile
-from tests.unit.machines.transaction_samples import NOW_MS, data_batch, marker
+from tests.unit.machines.transaction_samples import data_batch, marker
 
 
 def test_without_transactions_all_below_the_high_watermark_is_stable() -> None:
@@ -69,7 +69,7 @@ def test_an_aborted_transaction_that_begins_where_the_range_ends_is_found() -> N
 def test_a40_what_was_aborted_is_known_after_a_restart() -> None:
     log = [data_batch(7, 0, transactional=True), marker(7, commit=False, offset=1)]
     states = ProducerStates()
-    states.replay(log, NOW_MS)
+    states.replay(log)
     again = ProducerStates.decode(states.encode())
     assert states.open_transactions.aborted_in(0, 0) == again.open_transactions.aborted_in(0, 0) == [(7, 0)]
 

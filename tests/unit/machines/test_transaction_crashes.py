@@ -203,7 +203,7 @@ class World(RuleBasedStateMachine):
         log = self.logs[partition]
         offset = log[-1].next_offset if log else 0
         log.append(batch._replace(base_offset=offset))
-        self.states[partition].record(batch, offset, self.now_ms)
+        self.states[partition].record(batch, offset)
         return offset
 
     @rule(number=numbers, is_zombie=rarely, commit=st.booleans(), fate=fates)
@@ -265,7 +265,7 @@ class World(RuleBasedStateMachine):
     @rule(partition=partitions)
     def recover_partition(self, partition: Partition) -> None:
         recovered = ProducerStates()
-        recovered.replay(self.logs[partition], NOW_MS)
+        recovered.replay(self.logs[partition])
         assert recovered.describe() == self.states[partition].describe()
         self.states[partition] = recovered
 

@@ -7,6 +7,7 @@ import pytest
 
 from goqueue.model.refusal import Refused
 from goqueue.node.compactions import Compactions
+from goqueue.runtime.clock import SettledClock
 from goqueue.storage import compaction
 from goqueue.storage.swap import Manifest
 from goqueue.testing import MemoryBroker, broker
@@ -34,7 +35,7 @@ class Slow:
 
 
 def compactions(b: MemoryBroker, run: Slow) -> Compactions:
-    return Compactions(b._live().node.replicas, b.broker.clock, run.run)
+    return Compactions(b._live().node.replicas, SettledClock(b.broker.clock), run.run)
 
 
 @in_loop

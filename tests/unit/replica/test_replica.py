@@ -269,9 +269,11 @@ def test_a_producer_that_was_silent_for_a_day_is_forgotten() -> None:
     parts = Parts()
     replica = parts.replica()
     append(replica, produced(0), parts.clock.now_ms())
-    parts.replicas.maintain(parts.clock.now_ms() + DAY_MS - 1)
+    now_ms = parts.clock.now_ms()
+    parts.replicas.maintain(now_ms, 0)
+    parts.replicas.maintain(now_ms, (DAY_MS - 1) / 1000)
     assert len(replica.producers.describe()) == 1
-    parts.replicas.maintain(parts.clock.now_ms() + DAY_MS)
+    parts.replicas.maintain(now_ms, DAY_MS / 1000)
     assert replica.producers.describe() == []
 
 

@@ -69,6 +69,6 @@ def test_transactions_that_nobody_reads_are_not_remembered_for_ever() -> None:
         replica.append_marker(marker(ControlKind.COMMIT), 0, 0)
     before = len(replica.producers.encode())
     parts.commit()
-    parts.replicas.maintain(parts.clock.now_ms())
+    parts.replicas.maintain(parts.clock.now_ms(), parts.clock.monotonic_s())
     assert len(replica.producers.encode()) < before / 2
     assert replica.last_stable_offset == 200

@@ -22,7 +22,7 @@ from goqueue.records.native import Headers
 from goqueue.records.portions import portions
 from goqueue.records.wishes import DEDUP_ID, dedup_id, mentions_wishes
 from goqueue.replica.replica import Appended, Replica
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.telemetry.logs import get_logger
 
 IDS_MAX = 1_000_000
@@ -53,6 +53,7 @@ class Known(NamedTuple):
     partition: int
     offset: int
     published_ms: int
+    """By the clock of the deduplication, which is never set."""
     keeper: Keeper
     """Whoever says when it is durable: before that, a twin of it must not be acknowledged either."""
 
@@ -102,7 +103,8 @@ class Deduplication:
     def __init__(self, topics: Topics, schedules: Schedules, clock: Clock) -> None:
         self._topics = topics
         self._schedules = schedules
-        self._clock = clock
+        self._clock = SteadyClock(clock, 0)
+        """An id counts for so long after its first record, whatever becomes of the wall clock meanwhile."""
         self._ids: dict[str, _Ids] = {}
 
     # -- publishing

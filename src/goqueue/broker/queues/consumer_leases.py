@@ -10,12 +10,13 @@ from goqueue.broker.queues.receive import LeasedPlace
 from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement, Verdict
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, subtract
+from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import OnReply
 
 __all__ = ["Holdings", "How", "LeasedRun", "Settlement", "Verdict"]
 
-Lease: TypeAlias = tuple[int, list[Range]]
-"""A deadline and the offsets that are leased until then."""
+Lease: TypeAlias = tuple[float, list[Range]]
+"""When it ends, by the monotonic clock as leases do, and the offsets that are leased until then."""
 
 
 class Holdings:
@@ -23,8 +24,9 @@ class Holdings:
     may end a lease.
     """
 
-    def __init__(self, queues: Queues, group_id: str, consumer: str) -> None:
+    def __init__(self, queues: Queues, clock: Clock, group_id: str, consumer: str) -> None:
         self._queues = queues
+        self._clock = clock
         self._group_id = group_id
         self._consumer = consumer
         self._leases: dict[Place, list[Lease]] = {}
@@ -32,14 +34,14 @@ class Holdings:
     def take(self, leased: LeasedPlace, now_ms: int) -> None:
         if leased.slices is not None and leased.slices.runs:
             ranges = [(run.first, run.last) for run in leased.slices.runs]
-            self._add(Place(self._group_id, leased.topic, leased.partition), leased.deadline_ms, ranges, now_ms)
+            self._add(Place(self._group_id, leased.topic, leased.partition), leased.deadline_ms - now_ms, ranges)
 
-    def settle(self, place: Place, settlements: Sequence[Settlement], now_ms: int, on_reply: OnReply) -> None:
+    def settle(self, place: Place, settlements: Sequence[Settlement], on_reply: OnReply) -> None:
         """`on_reply` gets a SettleReply, or a GoQueueError."""
 
         def settled(reply: Any) -> None:
             if not isinstance(reply, GoQueueError):
-                self._note(place, settlements, reply.verdicts, now_ms)
+                self._note(place, settlements, reply.verdicts)
             on_reply(reply)
 
         self._queues.submit(self._group_id, Settle(place, tuple(settlements), self._consumer), settled)
@@ -52,17 +54,18 @@ class Holdings:
             if settlements:
                 self._queues.submit(self._group_id, Settle(place, settlements, self._consumer))
 
-    def _note(self, place: Place, settlements: Sequence[Settlement], verdicts: Sequence[Verdict], now_ms: int) -> None:
+    def _note(self, place: Place, settlements: Sequence[Settlement], verdicts: Sequence[Verdict]) -> None:
         gone = [(each.first, each.last) for each in settlements]
-        left = [(deadline_ms, subtract(ranges, gone)) for deadline_ms, ranges in self._leases.get(place, ())]
+        left = [(ends_s, subtract(ranges, gone)) for ends_s, ranges in self._leases.get(place, ())]
         self._leases[place] = [lease for lease in left if lease[1]]
         for each, verdict in zip(settlements, verdicts):
             if each.how is How.EXTEND and verdict is Verdict.DONE:
-                self._add(place, now_ms + each.delay_ms, [(each.first, each.last)], now_ms)
+                self._add(place, each.delay_ms, [(each.first, each.last)])
         if not self._leases[place]:
             del self._leases[place]
 
-    def _add(self, place: Place, deadline_ms: int, ranges: list[Range], now_ms: int) -> None:
+    def _add(self, place: Place, lease_ms: int, ranges: list[Range]) -> None:
         """Leases that have run out are left out: who never settles must not fill the memory."""
-        live = [lease for lease in self._leases.get(place, ()) if lease[0] > now_ms]
-        self._leases[place] = [*live, (deadline_ms, ranges)]
+        now_s = self._clock.monotonic_s()
+        live = [lease for lease in self._leases.get(place, ()) if lease[0] > now_s]
+        self._leases[place] = [*live, (now_s + lease_ms / 1000, ranges)]

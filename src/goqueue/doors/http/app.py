@@ -46,7 +46,7 @@ class HttpApp:
         self._call = call
         self._paths = _paths(OPERATIONS, call)
         self._by_header = by_header or {}
-        self._rate = RequestRate(broker.clock.now_ms, requests_per_second_max) if requests_per_second_max else None
+        self._rate = RequestRate(broker.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
         self._id = secrets.token_hex(4).encode()
         self._requests = 0
         self._meters = broker.metrics.meters

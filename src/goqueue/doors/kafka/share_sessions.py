@@ -91,7 +91,7 @@ class ShareSessions:
             self._remove(before)
         elif len(self._by_member) >= self._sessions_max:
             raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, f"there are {self._sessions_max} sessions")
-        holdings = before.holdings if before else Holdings(self._broker.queues, group_id, member_id)
+        holdings = before.holdings if before else Holdings(self._broker.queues, self._broker.clock, group_id, member_id)
         session = ShareSession(connection, group_id, member_id, holdings)
         self._by_member[group_id, member_id] = session
         self._by_connection.setdefault(connection, {})[session] = None

@@ -22,12 +22,16 @@ ACCEPT: Final = Code.NONE
 BATCHES_KEPT = 5
 """As many as a client may have under way: it never asks for one that is older."""
 EXPIRY_MS = 24 * 60 * 60 * 1000
+_HEARD = -1
+"""Instead of how long it was silent: a batch came since anybody looked."""
 
 NO_TIMESTAMP = -1
 _SEQUENCE_MASK = 0x7FFF_FFFF  # sequences wrap from 2^31 - 1 to 0
 _SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
 """Both: a marker. The control bit alone: a batch whose records are not there yet, but whose sequences count."""
-_VERSION = 1
+_VERSION = 2
+_WITH_TIMES = 1
+"""The version of snapshots that say when a producer was last heard, by the wall clock: these count as heard now."""
 
 _INVALID_RECORD: Final = Code.INVALID_RECORD
 _INVALID_EPOCH: Final = Code.INVALID_PRODUCER_EPOCH
@@ -65,7 +69,7 @@ class ProducerView(NamedTuple):
 
 
 class _Producer:
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "is_epoch_new", "seen_ms")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "is_epoch_new", "silent_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -75,7 +79,8 @@ class _Producer:
         self.is_epoch_new = False
         """True: a marker raised the epoch, so no batch of it can have come before."""
         self.coordinator_epoch = NO_EPOCH
-        self.seen_ms = 0
+        self.silent_ms = _HEARD
+        """A duration, and no time of the wall clock: that may be set. The time while a node is down does not count."""
 
 
 class _SavedProducer(msgspec.Struct, array_like=True, frozen=True):
@@ -83,7 +88,7 @@ class _SavedProducer(msgspec.Struct, array_like=True, frozen=True):
     epoch: int
     is_epoch_new: bool
     coordinator_epoch: int
-    seen_ms: int
+    silent_ms: int
     batches: list[_Kept]
 
 
@@ -172,16 +177,16 @@ class ProducerStates:
             return _INVALID_STATE
         return ACCEPT
 
-    def record(self, batch: Batch, base_offset: int, now_ms: int) -> None:
-        """`batch` stands in the log at `base_offset`. At recovery `now_ms` is the time of the restart: the time when it
-        was appended is not known, and a state that is kept too long does no harm.
+    def record(self, batch: Batch, base_offset: int) -> None:
+        """`batch` stands in the log at `base_offset`. One found at recovery counts as new: when it was appended is not
+        known, and a state that is kept too long does no harm.
         """
         producer_id = batch.producer_id
         if producer_id < 0:
             return
         attributes = batch.attributes
         if attributes & _SPECIAL == _SPECIAL:
-            self._record_marker(batch, base_offset, now_ms)
+            self._record_marker(batch, base_offset)
             return
         epoch = batch.producer_epoch
         producer = self._producers.get(producer_id)
@@ -198,14 +203,14 @@ class ProducerStates:
             kept.append((base, last, base_offset, base_offset + delta, batch.max_timestamp))
             if len(kept) > BATCHES_KEPT:
                 del kept[0]
-        producer.seen_ms = now_ms
+        producer.silent_ms = _HEARD
         if attributes & TRANSACTIONAL_BIT:
             self.open_transactions.begin(producer_id, base_offset)
 
     def before(self, producer_id: int) -> Before:
         """For `restore`, should the batches that are recorded from here on not be written after all."""
         known = self._producers.get(producer_id)
-        state = None if known is None else (known.epoch, known.batches[:], known.is_epoch_new, known.seen_ms)
+        state = None if known is None else (known.epoch, known.batches[:], known.is_epoch_new, known.silent_ms)
         return Before(state, producer_id in self.open_transactions)
 
     def restore(self, producer_id: int, before: Before) -> None:
@@ -214,22 +219,24 @@ class ProducerStates:
             self._producers.pop(producer_id, None)
         else:
             known = self._producers[producer_id]
-            known.epoch, known.batches, known.is_epoch_new, known.seen_ms = before.state
+            known.epoch, known.batches, known.is_epoch_new, known.silent_ms = before.state
         if not before.is_in_transaction:
             self.open_transactions.not_begun(producer_id)
 
-    def replay(self, batches: Iterable[Batch], now_ms: int) -> None:
+    def replay(self, batches: Iterable[Batch]) -> None:
         """Record what recovery found in the log."""
         for batch in batches:
-            self.record(batch, batch.base_offset, now_ms)
+            self.record(batch, batch.base_offset)
 
-    def expire(self, now_ms: int, expiry_ms: int = EXPIRY_MS) -> int:
-        """Forget producers that were silent for so long, unless a transaction of theirs is open; gives their number."""
-        silent = [
-            producer_id
-            for producer_id, producer in self._producers.items()
-            if producer.seen_ms + expiry_ms <= now_ms and producer_id not in self.open_transactions
-        ]
+    def expire(self, passed_ms: int, expiry_ms: int = EXPIRY_MS) -> int:
+        """So much time has passed since it was last called. Forget producers that were silent for as long, unless a
+        transaction of theirs is open; gives their number.
+        """
+        silent = []
+        for producer_id, producer in self._producers.items():
+            producer.silent_ms = 0 if producer.silent_ms == _HEARD else producer.silent_ms + passed_ms
+            if producer.silent_ms >= expiry_ms and producer_id not in self.open_transactions:
+                silent.append(producer_id)
         for producer_id in silent:
             del self._producers[producer_id]
         return len(silent)
@@ -253,7 +260,7 @@ class ProducerStates:
     def encode(self) -> bytes:
         """A snapshot, to be stored beside a segment: recovery then reads only the batches behind it."""
         producers = [
-            _SavedProducer(number, each.epoch, each.is_epoch_new, each.coordinator_epoch, each.seen_ms, each.batches)
+            _SavedProducer(number, each.epoch, each.is_epoch_new, each.coordinator_epoch, each.silent_ms, each.batches)
             for number, each in self._producers.items()
         ]
         return msgspec.msgpack.encode(_Saved(_VERSION, producers, self.open_transactions.encode()))
@@ -264,7 +271,7 @@ class ProducerStates:
             saved = _decode_saved(data)
         except msgspec.DecodeError as damage:
             raise DamagedFile(f"snapshot of producers: {damage}") from None
-        if saved.version != _VERSION:
+        if saved.version not in (_VERSION, _WITH_TIMES):
             raise DamagedFile(f"snapshot of producers: version {saved.version}")
         made = cls()
         made.open_transactions = OpenTransactions.decode(saved.open_transactions)
@@ -273,10 +280,10 @@ class ProducerStates:
             producer.batches = list(each.batches)
             producer.is_epoch_new = each.is_epoch_new
             producer.coordinator_epoch = each.coordinator_epoch
-            producer.seen_ms = each.seen_ms
+            producer.silent_ms = each.silent_ms if saved.version == _VERSION else _HEARD
         return made
 
-    def _record_marker(self, batch: Batch, base_offset: int, now_ms: int) -> None:
+    def _record_marker(self, batch: Batch, base_offset: int) -> None:
         mark = decode_control(batch)
         if mark is not None and mark.kind is ControlKind.UNKNOWN:
             return
@@ -288,7 +295,7 @@ class ProducerStates:
             producer.epoch = batch.producer_epoch
             producer.batches = []
             producer.is_epoch_new = True
-        producer.seen_ms = now_ms
+        producer.silent_ms = _HEARD
         if mark is not None:
             producer.coordinator_epoch = max(producer.coordinator_epoch, mark.coordinator_epoch)
         # Compaction empties a marker once no record of its transaction is left: then nothing needs hiding.

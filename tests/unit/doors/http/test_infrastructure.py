@@ -138,6 +138,20 @@ def test_requests_over_the_limit_are_told_to_wait() -> None:
     asyncio.run(inside())
 
 
+def test_the_limit_of_requests_is_the_same_when_the_clock_was_set() -> None:
+    async def inside() -> None:
+        async with door(requests_per_second_max=2) as client:
+            assert [(await client.http.get("/topics")).status_code for _ in range(3)] == [200, 200, 429]
+            await client.b.set_clock_back("1h")
+            assert (await client.http.get("/topics")).status_code == 429
+            await client.b.advance("1s")
+            assert [(await client.http.get("/topics")).status_code for _ in range(3)] == [200, 200, 429]
+            await client.b.set_clock_forward("2h")
+            assert (await client.http.get("/topics")).status_code == 429
+
+    asyncio.run(inside())
+
+
 @served
 async def test_the_root_leads_on(client: Client) -> None:
     found = await client.get("/")

@@ -1,5 +1,7 @@
 """Share sessions: opened, counted, closed, lost; and what becomes of what they hold. KIP-932."""
 
+import pytest
+
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import share_groups as wire
@@ -7,6 +9,7 @@ from goqueue.wire.kafka.notation import INT32_MAX
 from tests.unit.doors.kafka.share_members import ACCEPT, House, Member, acquired, offsets, parts, topic_id
 
 LEASE_MS = 30_000
+HOUR_MS = 3_600_000
 
 
 def test_a_closed_session_gives_back_at_once_what_was_not_acknowledged() -> None:
@@ -45,6 +48,21 @@ def test_a_lost_connection_gives_back_at_once_and_counts() -> None:
     first.lose_connection()
     (response,) = second.parked()
     assert acquired(response) == offsets(1, count=2)
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
+def test_a_lost_connection_gives_back_all_it_holds_though_the_clock_was_set(step_ms: int) -> None:
+    house = House()
+    house.publish(b"a")
+    first, second = Member(house, "a"), Member(house, "b")
+    assert first.get() == offsets(0)
+    house.broker.clock.step(step_ms)
+    house.publish(b"b")
+    assert first.get() == offsets(1)
+    second.park(max_wait_ms=LEASE_MS)
+    first.lose_connection()
+    (response,) = second.parked()
+    assert acquired(response) == offsets(0, 1, count=2)
 
 
 def test_a_record_that_kills_its_consumers_dies_in_the_end() -> None:

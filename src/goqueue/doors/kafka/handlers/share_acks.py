@@ -62,7 +62,6 @@ def acknowledge(
             session.holdings.settle(
                 place,
                 settlements,
-                request.broker.clock.now_ms(),
                 lambda reply, key=key: done(key, _acked(reply)),  # type: ignore[misc]
             )
     done(None, Acked())
