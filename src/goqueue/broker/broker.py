@@ -28,6 +28,7 @@ from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.broker.transactions.transactions import Transactions
+from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 
 DEFAULT_PARTITIONS = 3
@@ -45,6 +46,7 @@ class Identity:
 class Broker:
     identity: Identity
     clock: Clock
+    dice: Dice
     topics: Topics
     publisher: Publisher
     fetcher: Fetcher
@@ -65,7 +67,6 @@ class Broker:
     validation: Validation
     transaction_steps: TransactionSteps
     compact: Compact
-    journeys: Journeys
     tracing: Tracing
     metrics: Metrics
     health: Health
@@ -75,3 +76,7 @@ class Broker:
     """A topic that a client asks for and nobody made is made, if the client wants that too."""
     settings: tuple[ShownSetting, ...] = ()
     """Of this node, for those who ask."""
+
+    @property
+    def journeys(self) -> Journeys:
+        return self.tracing.journeys

@@ -4,7 +4,6 @@ async with Admin("http://127.0.0.1:8080") as admin:
     await admin.create_topic("orders", partitions=3, lease_ms=10_000)
 """
 
-from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +15,7 @@ from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http, word
 from goqueue.client.times import Duration, Moment, duration_s
+from goqueue.ports.dice import Dice
 from goqueue.wire.rest import groups as rest_groups
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics
@@ -36,7 +36,7 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         timeout: Duration = "30s",
         backoff: Backoff | None = None,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         super().__init__(

@@ -1,10 +1,11 @@
-"""Time and dice for the client, passed in so that a test can choose both."""
+"""Time for the client, passed in so that a test can choose it, and the pauses between attempts."""
 
 import asyncio
 import time
 from collections.abc import Callable
-from random import Random
 from typing import NamedTuple, Protocol
+
+from goqueue.ports.dice import Dice
 
 
 class Timer(Protocol):
@@ -50,7 +51,7 @@ class Backoff(NamedTuple):
     first_ms: int = 50
     most_ms: int = 2000
 
-    def pause_s(self, attempt: int, dice: Random) -> float:
+    def pause_s(self, attempt: int, dice: Dice) -> float:
         """`attempt` counts from 0."""
         pause_ms: float = min(self.most_ms, self.first_ms * 2 ** min(attempt, 30))
         return pause_ms * dice.uniform(0.5, 1.0) / 1000

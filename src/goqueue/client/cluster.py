@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from random import Random
 from typing import NamedTuple, TypeVar
 
 from goqueue.client.addresses import join_address, parse_servers
@@ -27,6 +26,7 @@ from goqueue.client.errors import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.names import check_topic_name
+from goqueue.ports.dice import Dice, system_dice
 from goqueue.records.partitioners import DEFAULT, Partitioner, named
 from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from goqueue.wire.kafka.messages.metadata import (
@@ -72,12 +72,12 @@ class Cluster:
         backoff: Backoff | None = None,
         creates_topics: bool = False,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
     ) -> None:
         self.client_id = client_id
         self.limits = limits or Limits()
         self.backoff = backoff or Backoff()
-        self.dice = dice or Random()  # noqa: S311  jitter
+        self.dice = dice or system_dice()
         self._servers = parse_servers(servers)
         self._creates_topics = creates_topics
         self._given_clock = clock

@@ -8,7 +8,6 @@ async with Consumer("127.0.0.1:9092", "orders", group="billing") as consumer:
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from random import Random
 from types import TracebackType
 from typing import Literal, Self
 
@@ -29,6 +28,7 @@ from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import check_topic_name
+from goqueue.ports.dice import Dice
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.fetch import FetchedPartition
 
@@ -73,7 +73,7 @@ class Consumer:
         on_revoked: OnChange | None = None,
         backoff: Backoff | None = None,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
     ) -> None:
         self._topics = _checked(topics, start)
         is_committed = one_of("isolation", isolation, ISOLATION) == READ_COMMITTED

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -12,6 +11,7 @@ from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.ports.dice import Dice, system_dice
 from goqueue.wire.rest.common import ErrorReply
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Http:
         attempts_max: int = 5,
         backoff: Backoff | None = None,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         address = server if "://" in server else f"http://{server}"
@@ -60,7 +60,7 @@ class Http:
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock
-        self._dice = dice or Random()  # noqa: S311  jitter
+        self._dice = dice or system_dice()
 
     async def close(self) -> None:
         await self._exchange.close()

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
-from uuid import uuid4
 
 from goqueue.client.assigned import Place
 from goqueue.client.cluster import GROUP_KEY, Cluster
@@ -17,6 +16,7 @@ from goqueue.client.offsets import GroupOffsets
 from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.ports.dice import random_uuid
 from goqueue.wire.kafka.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -57,7 +57,7 @@ class Membership:
         self._offsets = offsets
         self._tasks = tasks
         self._hooks = hooks
-        self.member_id = str(uuid4())
+        self.member_id = random_uuid(cluster.dice)
         self._epoch = JOIN
         self.owned: set[Place] = set()
         """What we have, and answer for. Only `_reconcile` changes it."""

@@ -7,7 +7,6 @@ async with Producer("127.0.0.1:9092") as producer:
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -46,6 +45,7 @@ from goqueue.client.sender import Sender, SenderOptions
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
+from goqueue.ports.dice import Dice
 from goqueue.records.build import NewRecord
 from goqueue.telemetry.logs import get_logger
 
@@ -84,7 +84,7 @@ class Producer:
         transaction_timeout: Duration = "1m",
         backoff: Backoff | None = None,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
     ) -> None:
         self._options = options = ProducerOptions(
             codec=one_of("compression", compression, CODECS),

@@ -1,11 +1,11 @@
 """Membership in a queue group: heartbeats, and which partitions are ours for now."""
 
 from collections.abc import Callable, Sequence
-from uuid import uuid4
 
 from goqueue.client.cluster import GROUP_KEY, Cluster
 from goqueue.client.errors import BrokerRefused, ClientError, refusal
 from goqueue.model.codes import Code
+from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.share_groups import (
     ShareGroupHeartbeatRequest,
@@ -26,7 +26,7 @@ class ShareMember:
     """`run` beats until it is cancelled; `on_assigned` is told whenever what is ours may have changed."""
 
     def __init__(self, cluster: Cluster, group: str, topics: Sequence[str], on_assigned: Callable[[], object]) -> None:
-        self.id = str(uuid4())
+        self.id = random_uuid(cluster.dice)
         self.group = group
         self.assigned: frozenset[TopicIdPartition] = frozenset()
         self._cluster = cluster

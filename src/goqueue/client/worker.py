@@ -17,7 +17,6 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from random import Random
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -31,6 +30,7 @@ from goqueue.client.times import Duration, duration_s
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
 from goqueue.model.names import check_topic_name
+from goqueue.ports.dice import Dice
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.notation import INT32_MAX
 
@@ -66,7 +66,7 @@ class Worker:
         client_id: str = "goqueue",
         backoff: Backoff | None = None,
         clock: Clock | None = None,
-        dice: Random | None = None,
+        dice: Dice | None = None,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names:

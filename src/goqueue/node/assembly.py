@@ -1,7 +1,5 @@
 """How the parts of one node fit together: disk, ledgers, machines, broker."""
 
-import secrets
-
 from goqueue.broker.broker import Broker, Identity
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
@@ -28,6 +26,7 @@ from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
+from goqueue.ports.dice import Dice
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside, at_once
@@ -45,6 +44,7 @@ class Assembly:
         self,
         replicas: Replicas,
         clock: Clock,
+        dice: Dice,
         node_id: int,
         partitions: PartitionLimits,
         *,
@@ -58,20 +58,20 @@ class Assembly:
         self._clock, memory = clock, Memory(tracing.sampling)
         self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
         self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
-        self._state = state = State(replicas, clock, aside, journeys, meters, partitions, group_options)
+        self._state = state = State(replicas, clock, dice, aside, journeys, meters, partitions, group_options)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
-        publisher, dedup, validation = self._publishing(state)
-        receiver, sender = Receiver(queues, topics, clock, meters), Sender(topics, publisher, dedup, clock)
+        publisher, sender, dedup, validation = self._publishing(state)
         letters, letter_writer = self._dead_letters(publisher, sender)
-        identity, lag = Identity(node_id, state.cluster_id), Lag(groups, queues, topics, clock)
-        moves, askable = Moves(queues, receiver, letters, topics, clock), Askable(queues, receiver, schedules, lag)
+        receiver, lag = Receiver(queues, topics, clock, meters), Lag(groups, queues, topics, clock)
+        identity, moves = Identity(node_id, state.cluster_id), Moves(queues, receiver, letters, topics, clock)
         topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
-        health, sources = self._watched(replicas, publisher)
+        (health, sources), askable = self._watched(replicas, publisher), Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
             identity=identity,
             clock=clock,
+            dice=dice,
             topics=topics,
             publisher=publisher,
             fetcher=Fetcher(topics, clock, journeys, meters),
@@ -80,7 +80,7 @@ class Assembly:
             transactions=state.transactions,
             queues=queues,
             receiver=receiver,
-            settler=Settler(queues, secrets.randbits(BOOT_BITS), state.secret),
+            settler=Settler(queues, dice.getrandbits(BOOT_BITS), state.secret),
             schedules=schedules,
             sender=sender,
             dead_letters=letters,
@@ -92,7 +92,6 @@ class Assembly:
             validation=validation,
             transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock),
             compact=compact,
-            journeys=journeys,
             tracing=traced,
             metrics=Metrics(sources, traced.identities, node_id, metrics),
             health=health,
@@ -135,14 +134,14 @@ class Assembly:
             {},
         )
 
-    def _publishing(self, state: State) -> tuple[Publisher, Deduplication, Validation]:
+    def _publishing(self, state: State) -> tuple[Publisher, Sender, Deduplication, Validation]:
         dedup = Deduplication(state.topics, state.schedules, self._clock)
         dedup.start()
         verify = state.transactions.verify
         publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
         validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys, self._meters)
         state.schedules.check_record = validation.check_one
-        return publisher, dedup, validation
+        return publisher, Sender(state.topics, publisher, dedup, self._clock), dedup, validation
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place

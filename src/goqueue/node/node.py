@@ -30,6 +30,7 @@ from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
+from goqueue.ports.dice import system_dice
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import AsideThread
 from goqueue.runtime.clock import LoopClock, SettledClock
@@ -75,6 +76,7 @@ class Node:
         self._settings = settings
         self._disk = disk
         self._compact = compact
+        self._dice = system_dice()
         self._clock: LoopClock | None = None
         self._settled: SettledClock | None = None
         self._commits: CommitThread | None = None
@@ -162,6 +164,7 @@ class Node:
         self._assembly = Assembly(
             self._replicas,
             self._clock,
+            self._dice,
             settings.node_id,
             partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",

@@ -8,6 +8,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import metadata_fault
 from goqueue.node.repair import Repair, repair
+from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
@@ -60,4 +61,4 @@ def _logs(disk: RealDisk) -> Iterator[str]:
 
 def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
     """DataDirectoryLocked: a node runs on it."""
-    return repair(RealDisk(directory), now_ms, is_dry_run=is_dry_run)
+    return repair(RealDisk(directory), now_ms, system_dice(), is_dry_run=is_dry_run)

@@ -2,7 +2,6 @@
 the topics themselves. Nothing is deleted: what was there is copied aside first.
 """
 
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from goqueue.cluster.embedded_store import STORED_FACTS, ClusterNamed, Controlle
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
+from goqueue.ports.dice import Dice, random_id
 from goqueue.records.decode import decode
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.runtime.ledger import Fact
@@ -49,7 +49,7 @@ class Repair:
     """Where a copy of what was there is."""
 
 
-def repair(disk: Disk, now_ms: int, *, is_dry_run: bool) -> Repair:
+def repair(disk: Disk, now_ms: int, dice: Dice, *, is_dry_run: bool) -> Repair:
     """DataDirectoryLocked: a node runs on it."""
     lock = disk.lock(LOCK_NAME)
     try:
@@ -57,7 +57,7 @@ def repair(disk: Disk, now_ms: int, *, is_dry_run: bool) -> Repair:
         if not done.fault:
             return done
         found = inspect(disk, METADATA_PATH)
-        facts = list(_facts(_remembered(disk), _topics_on_disk(disk), done))
+        facts = list(_facts(_remembered(disk), _topics_on_disk(disk), dice, done))
         if not is_dry_run:
             done.kept_as = _copy_aside(disk, now_ms)
             _write(disk, facts, found, now_ms)
@@ -100,7 +100,7 @@ def _topics_on_disk(disk: Disk) -> dict[str, int]:
     return found
 
 
-def _facts(controller: Controller, on_disk: dict[str, int], done: Repair) -> Iterator[Fact]:
+def _facts(controller: Controller, on_disk: dict[str, int], dice: Dice, done: Repair) -> Iterator[Fact]:
     known = {fact.name: fact for fact in controller.facts() if isinstance(fact, TopicStored)}
     done.knows_cluster = bool(controller.secret)
     if done.knows_cluster:
@@ -110,7 +110,7 @@ def _facts(controller: Controller, on_disk: dict[str, int], done: Repair) -> Ite
         fact = known.get(name)
         (done.guessed if fact is None else done.restored).append(name)
         if fact is None:
-            fact = TopicStored(name, secrets.token_bytes(16), partitions, {})
+            fact = TopicStored(name, random_id(dice), partitions, {})
         yield msgspec.structs.replace(fact, partitions=max(fact.partitions, partitions))
 
 

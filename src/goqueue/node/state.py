@@ -1,6 +1,5 @@
 """What a node remembers: its ledgers, the machines on them, and the services that are nothing but these."""
 
-import secrets
 from base64 import urlsafe_b64encode
 
 from goqueue.broker.delays.schedules import Schedules
@@ -29,6 +28,7 @@ from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedSto
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
+from goqueue.ports.dice import Dice, random_id
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
@@ -38,6 +38,7 @@ from goqueue.runtime.ledger import Fact, Ledger, Machine
 from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
+SECRET_BYTES = 32
 
 
 class State:
@@ -47,6 +48,7 @@ class State:
         self,
         replicas: Replicas,
         clock: Clock,
+        dice: Dice,
         aside: Aside,
         journeys: Journeys,
         meters: Meters,
@@ -55,6 +57,7 @@ class State:
     ) -> None:
         self._replicas = replicas
         self._clock = clock
+        self._dice = dice
         self._aside = aside
         self._meters = meters
         refuse_damaged_metadata(replicas.directory.disk)
@@ -63,7 +66,7 @@ class State:
         """Nothing was ever stored here: ledgers are made, and none is missed."""
         self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open(METADATA, 0, self._controller, STORED_FACTS))
-        self.topics = Topics(self._store, replicas, clock)
+        self.topics = Topics(self._store, replicas, clock, dice)
         self.groups = self._groups(group_options)
         self.queues = Queues(
             [self._open("@deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
@@ -103,9 +106,9 @@ class State:
 
     def _name_cluster(self) -> None:
         """A node must not serve under a name that it could not store: clients that remember it would not come back."""
-        new_id = urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+        new_id = urlsafe_b64encode(random_id(self._dice)).rstrip(b"=").decode()
         replies: list[object] = []
-        self._store.submit(NameCluster(new_id, secrets.token_bytes(32)), replies.append)
+        self._store.submit(NameCluster(new_id, self._dice.randbytes(SECRET_BYTES)), replies.append)
         if not self.secret:
             raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
@@ -130,7 +133,7 @@ class State:
         for number in range(GROUP_LEDGERS):
             machine = GroupsMachine(options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
             coordinators.append(self._open("@groups", number, machine, GROUP_FACTS, is_steady=True))
-        return Groups(coordinators, self._clock, self._meters)
+        return Groups(coordinators, self._clock, self._dice, self._meters)
 
     def _transactions(self) -> Transactions:
         machine = TransactionMachine()

@@ -1,6 +1,5 @@
 """A real broker in a test: no port, no file, no thread, and time that passes when the test says so."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
@@ -83,7 +82,7 @@ class MemoryBroker(BrokerCare):
     async def create_topic(self, name: str, partitions: int = 1, **options: str | int) -> None:
         """Options by their names, `**{"lease.ms": "10000"}`, or with underscores, `lease_ms=10000`."""
         overrides = {option.replace("_", "."): str(value) for option, value in options.items()}
-        await self._change(CreateTopic(name, secrets.token_bytes(16), partitions, overrides))
+        await self._change(CreateTopic(name, self.broker.topics.new_id(), partitions, overrides))
 
     async def delete_topic(self, name: str) -> None:
         await self._change(DeleteTopic(name))

@@ -11,6 +11,7 @@ from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions
 from goqueue.node.tracing import TracingOptions
+from goqueue.ports.dice import Dice, system_dice
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock, SettledClock
 from goqueue.storage import compaction
@@ -74,11 +75,12 @@ class MemoryNode:
 
     group_options = commands.GroupOptions()
 
-    def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer) -> None:
+    def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer, dice: Dice | None = None) -> None:
         self.disk = disk
         self.clock = clock
         self._settled = SettledClock(clock)
         self.committer = committer
+        self.dice = dice or system_dice()
         self.directory = DataDirectory.open(disk, committer=committer)
         self.replicas = Replicas(
             self.directory,
@@ -94,6 +96,7 @@ class MemoryNode:
         self._assembly = Assembly(
             self.replicas,
             self.clock,
+            self.dice,
             NODE_ID,
             PartitionLimits(default=DEFAULT_PARTITIONS),
             creates_topics=True,

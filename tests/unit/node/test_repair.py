@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_a_node_without_whole_metadata_does_not_start_and_changes_nothing(how: s
 def test_whole_metadata_is_no_reason_to_refuse(is_killed: bool) -> None:
     disk, _ = stopped(is_killed=is_killed)
     assert metadata_fault(disk) == ""
-    assert repair(disk, NOW_MS, is_dry_run=False) == Repair()
+    assert repair(disk, NOW_MS, Random(1), is_dry_run=False) == Repair()
     assert set(TestBroker(disk, VirtualClock(NOW_MS)).broker.topics.image.topics) == {"orders", "__heartbeat"}
 
 
@@ -103,9 +104,9 @@ def test_a_repair_brings_all_topics_back_as_they_were(how: str) -> None:
     disk, ids = stopped()
     DAMAGE[how](disk)
     before = content(disk)
-    planned = repair(disk, NOW_MS, is_dry_run=True)
+    planned = repair(disk, NOW_MS, Random(1), is_dry_run=True)
     assert set(content(disk)) - {"lock"} == set(before) - {"lock"}, "a dry run changes nothing"
-    done = repair(disk, NOW_MS, is_dry_run=False)
+    done = repair(disk, NOW_MS, Random(1), is_dry_run=False)
     assert (planned.restored, planned.guessed, planned.left_out) == (["__heartbeat", "orders"], [], [])
     assert (done.restored, done.knows_cluster, done.kept_as) == (planned.restored, True, f"damaged/metadata-{NOW_MS}")
     kept = {path.rpartition("/")[2]: data for path, data in content(disk, done.kept_as).items()}
@@ -122,7 +123,7 @@ def test_a_repair_brings_all_topics_back_as_they_were(how: str) -> None:
 def test_without_anything_remembered_topics_are_made_of_their_logs() -> None:
     disk, _ = stopped()
     all_removed(disk)
-    done = repair(disk, NOW_MS, is_dry_run=False)
+    done = repair(disk, NOW_MS, Random(1), is_dry_run=False)
     assert (done.restored, done.guessed, done.knows_cluster) == ([], ["__heartbeat", "orders"], False)
     node = TestBroker(disk, VirtualClock(NOW_MS))
     assert {name: topic.partitions for name, topic in node.broker.topics.image.topics.items()} == {
@@ -140,14 +141,14 @@ def test_a_topic_that_has_no_logs_any_more_is_left_out() -> None:
         for name in disk.list(f"logs/orders/{number}"):
             disk.remove(f"logs/orders/{number}/{name}")
         disk.remove(f"logs/orders/{number}")
-    done = repair(disk, NOW_MS, is_dry_run=False)
+    done = repair(disk, NOW_MS, Random(1), is_dry_run=False)
     assert (done.restored, done.left_out) == (["__heartbeat"], ["orders"])
 
 
 def test_a_directory_in_use_is_not_repaired() -> None:
     node = TestBroker()
     with pytest.raises(DataDirectoryLocked):
-        repair(node.disk, NOW_MS, is_dry_run=True)
+        repair(node.disk, NOW_MS, Random(1), is_dry_run=True)
 
 
 def test_a_repair_that_was_cut_off_is_done_again() -> None:
@@ -158,11 +159,11 @@ def test_a_repair_that_was_cut_off_is_done_again() -> None:
         image = disk.crashed()
         image.faults.add("write", errno.EIO, nth=nth)
         try:
-            repair(image, NOW_MS, is_dry_run=False)
+            repair(image, NOW_MS, Random(1), is_dry_run=False)
         except (OSError, LogPoisoned):
             failed += 1
             image.faults.clear()
-            repair(image, NOW_MS + 1, is_dry_run=False)
+            repair(image, NOW_MS + 1, Random(1), is_dry_run=False)
         node = TestBroker(image, VirtualClock(NOW_MS))
         assert {topic.name: topic.id for topic in node.broker.topics.image.topics.values()} == ids
     assert failed > 2

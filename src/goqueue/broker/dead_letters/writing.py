@@ -5,7 +5,6 @@ dead letter has the key, the value and the headers of its record, and headers th
 died.
 """
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -76,7 +75,7 @@ def make_dead_letter_topic(
             on_reply(GoQueueError(reply.message))
 
     name = dead_letters_of(topics, source.name)
-    topics.submit(CreateTopic(name, secrets.token_bytes(16), count, options, may_collide=True), created)
+    topics.submit(CreateTopic(name, topics.new_id(), count, options, may_collide=True), created)
 
 
 class DeadLetterWriter:

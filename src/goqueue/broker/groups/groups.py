@@ -1,6 +1,5 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
@@ -18,6 +17,7 @@ from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic, TopicsChange
+from goqueue.ports.dice import Dice, random_id
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.calls import call_each
@@ -27,7 +27,7 @@ RETRY_MS = 1000
 _NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
-__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "new_member_id", "share_commands"]
+__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "share_commands"]
 
 
 class HasGroup(Protocol):
@@ -36,10 +36,11 @@ class HasGroup(Protocol):
 
 
 class Groups:
-    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock, meters: Meters) -> None:
+    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock, dice: Dice, meters: Meters) -> None:
         self._coordinators = coordinators
         self._meters = meters
         self._clock = clock
+        self._dice = dice
         self._topics: Mapping[str, Topic] = {}
         self._rebalances = Rebalances(meters)
         self._watchers: dict[str, dict[Callable[[], None], None]] = {}
@@ -50,6 +51,9 @@ class Groups:
         """Called with group and member, however that left: consumer groups only."""
         for coordinator in coordinators:
             coordinator.after_apply = partial(self._applied, coordinator)
+
+    def new_member_id(self, client_id: str) -> str:
+        return f"{client_id or 'member'}-{random_id(self._dice).hex()}"
 
     def watch(self, group_id: str, call: Callable[[], None]) -> None:
         """`call` whenever who has what in a consumer group changes, never from within a command."""
@@ -235,7 +239,3 @@ def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGro
 
 def group_hash(group_id: str) -> int:
     return crc32(group_id.encode())
-
-
-def new_member_id(client_id: str) -> str:
-    return f"{client_id or 'member'}-{secrets.token_hex(16)}"

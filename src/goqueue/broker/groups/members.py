@@ -5,7 +5,7 @@ members of consumer groups like those of Kafka clients, and read as a queue. Wha
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from goqueue.broker.groups.groups import Groups, commands, consumer_commands, new_member_id
+from goqueue.broker.groups.groups import Groups, commands, consumer_commands
 from goqueue.broker.groups.member_progress import MemberProgress, failure_of
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.topics.topics import Topics
@@ -92,7 +92,7 @@ class Members:
             return
         command = consumer_commands.ConsumerHeartbeat(
             group_id=wanted.group_id,
-            member_id=wanted.member_id or new_member_id(wanted.client_id),
+            member_id=wanted.member_id or self.groups.new_member_id(wanted.client_id),
             member_epoch=consumer_commands.JOIN_EPOCH,
             rebalance_timeout_ms=wanted.rebalance_ms,
             subscribed_topic_names=wanted.topics,

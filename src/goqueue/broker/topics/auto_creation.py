@@ -2,7 +2,6 @@
 for every API that publishes by name.
 """
 
-import secrets
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -43,5 +42,5 @@ def create_missing(broker: Broker, names: list[str], on_ready: OnReady) -> None:
             on_ready(failed)
 
     for name in names:
-        command = CreateTopic(name, secrets.token_bytes(16), broker.default_partitions)
+        command = CreateTopic(name, broker.topics.new_id(), broker.default_partitions)
         broker.topics.submit(command, lambda reply, name=name: created(name, reply))  # type: ignore[misc]

@@ -18,6 +18,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
+from goqueue.ports.dice import Dice, random_id
 from goqueue.records.partitioners import Partitioner
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
@@ -68,10 +69,11 @@ class Topics:
     """Invariant: once a change is answered, every partition of the image is open here (or known to have failed), and
     nobody sees one before."""
 
-    def __init__(self, store: MetadataStore, replicas: Replicas, clock: Clock) -> None:
+    def __init__(self, store: MetadataStore, replicas: Replicas, clock: Clock, dice: Dice) -> None:
         self._store = store
         self._replicas = replicas
         self._clock = clock
+        self._dice = dice
         self._seen = Image()
         self._ready: dict[str, Topic] = {}
         """As they can be used here: a topic that gets more partitions stays as it was until it has them."""
@@ -95,6 +97,10 @@ class Topics:
     def defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return self._replicas.defaults
+
+    def new_id(self) -> bytes:
+        """For a topic that is to be made."""
+        return random_id(self._dice)
 
     def partitioner(self, topic: Topic) -> Partitioner:
         """What chooses the partition of a key there."""

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 import grpc
@@ -18,6 +17,7 @@ from grpc import aio
 
 from goqueue.client.clock import Backoff
 from goqueue.client.errors import ClientError, Closed, ConnectionLost, TimedOut
+from goqueue.ports.dice import system_dice
 from goqueue.wire.grpc import (
     ack_pb2,
     common_pb2,
@@ -104,7 +104,7 @@ class Calls:
         self._options = options
         self._channels: list[aio.Channel] = []
         self._turn = 0
-        self._dice = Random()  # noqa: S311  # only for pauses
+        self._dice = system_dice()
         self._is_closed = False
 
     def _channel(self) -> aio.Channel:

@@ -1,6 +1,5 @@
 """TopicService: made, looked at, configured, deleted."""
 
-import secrets
 from contextlib import suppress
 
 from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
@@ -20,7 +19,7 @@ class TopicService:
         broker = self._call.broker
         partitions = request.partitions or broker.default_partitions
         name = named("name", request.name)
-        command = CreateTopic(name, secrets.token_bytes(16), partitions, dict(request.options))
+        command = CreateTopic(name, broker.topics.new_id(), partitions, dict(request.options))
         await self._call.order(lambda done: broker.topics.submit(command, done))
         return pb.CreateTopicResponse(name=name, partitions=partitions)
 

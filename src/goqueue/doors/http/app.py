@@ -1,7 +1,6 @@
 """The door as an ASGI application: finds the operation for a request, at the root and under /v1."""
 
 import re
-import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from urllib.parse import unquote
@@ -47,7 +46,7 @@ class HttpApp:
         self._paths = _paths(OPERATIONS, call)
         self._by_header = by_header or {}
         self._rate = RequestRate(broker.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
-        self._id = secrets.token_hex(4).encode()
+        self._id = broker.dice.randbytes(4).hex().encode()
         self._requests = 0
         self._meters = broker.metrics.meters
         self._visitors = visitors or Visitors()

@@ -5,7 +5,6 @@ there are no keys to check them with.
 """
 
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -14,6 +13,7 @@ from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import AllQueues
 from goqueue.model.errors import GoQueueError
+from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.sqs.errors import SqsError
@@ -54,7 +54,8 @@ class SqsApp:
             status, headers, body = await self._answer(scope, receive)
         except ClientGone:
             return
-        headers += [(b"content-length", b"%d" % len(body)), (b"x-amzn-requestid", str(uuid4()).encode())]
+        request_id = random_uuid(self._desk.broker.dice).encode()
+        headers += [(b"content-length", b"%d" % len(body)), (b"x-amzn-requestid", request_id)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

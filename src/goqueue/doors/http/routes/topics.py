@@ -1,7 +1,6 @@
 """Topics: made, looked at, configured, deleted."""
 
 import asyncio
-import secrets
 from uuid import UUID
 
 from goqueue.broker.queues.replay import Where
@@ -37,7 +36,7 @@ async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
         options.setdefault("retention.ms", str(body.retention_hours * HOUR_MS))
     partitions = body.num_partitions if (body.num_partitions or 0) > 0 else call.broker.default_partitions
     assert partitions is not None
-    command = CreateTopic(body.name, secrets.token_bytes(16), partitions, options)
+    command = CreateTopic(body.name, call.broker.topics.new_id(), partitions, options)
     await call.order(lambda done: call.broker.topics.submit(command, done))
     return TopicCreated(name=body.name, partitions=partitions, created=True)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import consumer_commands, new_member_id
+from goqueue.broker.groups.groups import consumer_commands
 from goqueue.broker.queues.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -24,7 +24,7 @@ def handle_heartbeat(request: Request) -> None:
     names, member_id = message.subscribed_topic_names, message.member_id
     is_join = message.member_epoch == consumer_commands.JOIN_EPOCH
     if not member_id and is_join and request.version < OWN_MEMBER_ID_FROM:
-        member_id = new_member_id(request.header.client_id or "")
+        member_id = request.broker.groups.new_member_id(request.header.client_id or "")
     options = request.broker.queues.options(message.group_id)
     command = consumer_commands.ConsumerHeartbeat(
         group_id=message.group_id,

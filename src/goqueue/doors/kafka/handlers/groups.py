@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import commands, new_member_id
+from goqueue.broker.groups.groups import commands
 from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -20,7 +20,7 @@ def handle_join_group(request: Request) -> None:
     command = commands.JoinGroup(
         group_id=message.group_id,
         member_id=message.member_id,
-        new_member_id=new_member_id(request.header.client_id or ""),
+        new_member_id=request.broker.groups.new_member_id(request.header.client_id or ""),
         session_timeout_ms=message.session_timeout_ms,
         rebalance_timeout_ms=message.rebalance_timeout_ms,
         protocol_type=message.protocol_type,

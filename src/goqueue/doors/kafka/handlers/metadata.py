@@ -1,6 +1,5 @@
 """Who is there and what they serve: ApiVersions, Metadata, DescribeCluster, FindCoordinator."""
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -115,7 +114,7 @@ def _create(request: Request, missing: list[str]) -> None:
             _find(request, failed)
 
     for name in names:
-        command = CreateTopic(name, secrets.token_bytes(16), request.broker.default_partitions)
+        command = CreateTopic(name, request.broker.topics.new_id(), request.broker.default_partitions)
         request.broker.topics.submit(command, lambda reply, name=name: created(name, reply))  # type: ignore[misc]
 
 

@@ -1,6 +1,5 @@
 """Topics: made, deleted, grown, emptied, configured."""
 
-import secrets
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -104,7 +103,8 @@ def _create_command(request: Request, topic: CreatableTopic) -> CreateTopic | Re
         if config.value is None:
             return Result(Code.INVALID_CONFIG, f"{config.name} has no value")
         overrides[config.name] = config.value
-    return CreateTopic(topic.name, secrets.token_bytes(16), partitions, overrides, request.message.validate_only)
+    topic_id = request.broker.topics.new_id()
+    return CreateTopic(topic.name, topic_id, partitions, overrides, request.message.validate_only)
 
 
 def handle_delete_topics(request: Request) -> None:

@@ -1,7 +1,6 @@
 """Queues: made, found, listed, emptied, deleted."""
 
 import asyncio
-import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +51,7 @@ async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
         labels = {each: attributes[each] for each in KEPT if each in attributes} | {CREATED: now_s, MODIFIED: now_s}
         overrides = new_options(asks_fifo) | options_of({**DEFAULTS, **attributes}) | redrive
         overrides |= {ATTRIBUTES: write_label(labels), TAGS: write_label(request.tags)}
-        command = CreateTopic(name, secrets.token_bytes(16), call.broker.default_partitions, overrides)
+        command = CreateTopic(name, call.broker.topics.new_id(), call.broker.default_partitions, overrides)
         result = await call.change_topic(command)
         if result.code is Code.NONE:
             await _open(call, call.queue_named(name))
