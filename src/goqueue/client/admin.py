@@ -16,6 +16,7 @@ from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http, word
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.ports.dice import Dice
+from goqueue.ports.network import Network
 from goqueue.wire.rest import groups as rest_groups
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics
@@ -37,6 +38,7 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         super().__init__(
@@ -47,6 +49,7 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
                 backoff=backoff,
                 clock=clock,
                 dice=dice,
+                network=network,
                 transport=transport,
             )
         )

@@ -27,6 +27,7 @@ from goqueue.client.errors import (
 from goqueue.model.codes import Code
 from goqueue.model.names import check_topic_name
 from goqueue.ports.dice import Dice, system_dice
+from goqueue.ports.network import LoopNetwork, Network
 from goqueue.records.partitioners import DEFAULT, Partitioner, named
 from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from goqueue.wire.kafka.messages.metadata import (
@@ -61,7 +62,7 @@ class Topic(NamedTuple):
 
 
 class Cluster:
-    """One per producer, consumer or worker. `clock` and `dice` are for tests; `start` first."""
+    """One per producer, consumer or worker. `clock`, `dice` and `network` are for tests; `start` first."""
 
     def __init__(
         self,
@@ -73,11 +74,13 @@ class Cluster:
         creates_topics: bool = False,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
     ) -> None:
         self.client_id = client_id
         self.limits = limits or Limits()
         self.backoff = backoff or Backoff()
         self.dice = dice or system_dice()
+        self._network = network or LoopNetwork()
         self._servers = parse_servers(servers)
         self._creates_topics = creates_topics
         self._given_clock = clock
@@ -219,7 +222,7 @@ class Cluster:
     async def _connect(self, address: str) -> Connection:
         if self._is_closed:
             raise Closed("closed")
-        return await connect(address, self.client_id, self.clock, self.limits, _version())
+        return await connect(address, self.client_id, self.clock, self._network, self.limits, _version())
 
     async def _any_connection(self) -> Connection:
         async with self._contact_lock:

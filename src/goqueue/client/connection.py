@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from goqueue.client.clock import Clock, Timer
 from goqueue.client.errors import ConnectionLost, TimedOut, Unsupported, refusal
 from goqueue.model.codes import Code
+from goqueue.ports.network import Network
 from goqueue.wire.kafka.apis import APIS, Api
 from goqueue.wire.kafka.errors import MalformedRequest
 from goqueue.wire.kafka.frames import decode_response, request_frame
@@ -289,14 +290,15 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-async def connect(address: str, client_id: str, clock: Clock, limits: Limits, version: str) -> Connection:
+async def connect(
+    address: str, client_id: str, clock: Clock, network: Network, limits: Limits, version: str
+) -> Connection:
     """ConnectionLost or TimedOut: there is nobody, or nobody who speaks Kafka."""
     host, port = split_address(address)
     connection = Connection(address, client_id, clock, limits)
-    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limits.connect_s_max):
-            await loop.create_connection(lambda: connection, host, port)
+            await network.connect(lambda: connection, host, port)
             await connection.shake_hands(version)
     except TimeoutError:
         late = TimedOut(f"{address} could not be reached within {limits.connect_s_max} s")

@@ -29,6 +29,7 @@ from goqueue.client.transaction import Consumed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import check_topic_name
 from goqueue.ports.dice import Dice
+from goqueue.ports.network import Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.fetch import FetchedPartition
 
@@ -74,6 +75,7 @@ class Consumer:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
     ) -> None:
         self._topics = _checked(topics, start)
         is_committed = one_of("isolation", isolation, ISOLATION) == READ_COMMITTED
@@ -88,7 +90,9 @@ class Consumer:
         self._commits = auto_commit and group is not None
         self._commit_s = duration_s("commit_every", commit_every)
         limits = Limits(request_s_max=duration_s("request_timeout", request_timeout))
-        self._cluster = Cluster(servers, client_id=client_id, limits=limits, backoff=backoff, clock=clock, dice=dice)
+        self._cluster = Cluster(
+            servers, client_id=client_id, limits=limits, backoff=backoff, clock=clock, dice=dice, network=network
+        )
         self._tasks = Tasks()
         self._fetcher = Fetcher(self._cluster, fetching, self._tasks, self._gone)
         self._inbox = Inbox(self._fetcher)

@@ -12,6 +12,7 @@ from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, 
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.ports.dice import Dice, system_dice
+from goqueue.ports.network import Network
 from goqueue.wire.rest.common import ErrorReply
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class HttpRefused(ClientError):
 
 
 class Http:
-    def __init__(
+    def __init__(  # noqa: PLR0913  one for each option, by name only
         self,
         server: str,
         *,
@@ -48,11 +49,12 @@ class Http:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         address = server if "://" in server else f"http://{server}"
         self._server = address.rstrip("/")
-        self._base_path, self._exchange = _exchange(self._server, server, timeout_s, transport)
+        self._base_path, self._exchange = _exchange(self._server, server, timeout_s, network, transport)
         self._timeout_s = timeout_s
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise InvalidArgument("the API key has characters that a header cannot carry, such as the end of a line")
@@ -134,7 +136,11 @@ class Http:
 
 
 def _exchange(
-    address: str, shown: str, timeout_s: float, transport: "httpx.AsyncBaseTransport | None"
+    address: str,
+    shown: str,
+    timeout_s: float,
+    network: Network | None,
+    transport: "httpx.AsyncBaseTransport | None",
 ) -> tuple[str, Exchange]:
     """The path before all paths, and how to ask."""
     try:
@@ -145,7 +151,7 @@ def _exchange(
     if parts.scheme not in ("http", "https") or not host:
         raise InvalidArgument(f"{shown!r} is no HTTP address, such as http://127.0.0.1:8080")
     if parts.scheme == "http" and transport is None:
-        return parts.path, PlainExchange(host, port, timeout_s)
+        return parts.path, PlainExchange(host, port, timeout_s, network)
     from goqueue.client.exchange_httpx import HttpxExchange
 
     return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport)

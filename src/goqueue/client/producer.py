@@ -46,6 +46,7 @@ from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.dice import Dice
+from goqueue.ports.network import Network
 from goqueue.records.build import NewRecord
 from goqueue.telemetry.logs import get_logger
 
@@ -85,6 +86,7 @@ class Producer:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
     ) -> None:
         self._options = options = ProducerOptions(
             codec=one_of("compression", compression, CODECS),
@@ -99,7 +101,14 @@ class Producer:
         )
         limits = Limits(request_s_max=min(options.request_s_max, options.delivery_s_max))
         self._cluster = Cluster(
-            servers, client_id=client_id, limits=limits, backoff=backoff, creates_topics=True, clock=clock, dice=dice
+            servers,
+            client_id=client_id,
+            limits=limits,
+            backoff=backoff,
+            creates_topics=True,
+            clock=clock,
+            dice=dice,
+            network=network,
         )
         self._transactions: TransactionalIdentity | None = None
         if transactional_id is not None:

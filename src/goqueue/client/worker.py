@@ -31,6 +31,7 @@ from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
 from goqueue.model.names import check_topic_name
 from goqueue.ports.dice import Dice
+from goqueue.ports.network import Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.notation import INT32_MAX
 
@@ -67,6 +68,7 @@ class Worker:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
+        network: Network | None = None,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names:
@@ -80,7 +82,7 @@ class Worker:
         self._retry = retry
         self._stop_s_max = duration_s("stop_timeout", stop_timeout)
         lease_ms = 0 if lease is None else round(duration_s("lease", lease) * 1000)
-        self._cluster = Cluster(servers, client_id=client_id, backoff=backoff, clock=clock, dice=dice)
+        self._cluster = Cluster(servers, client_id=client_id, backoff=backoff, clock=clock, dice=dice, network=network)
         self._jobs = Jobs(
             self._cluster,
             group,

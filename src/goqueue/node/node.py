@@ -26,15 +26,13 @@ from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
+from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts, RealPorts
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
-from goqueue.ports.dice import system_dice
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.aside import AsideThread
-from goqueue.runtime.clock import LoopClock, SettledClock
-from goqueue.storage.committer import CommitThread
+from goqueue.runtime.clock import SettledClock
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
 from goqueue.storage.recovery import RecoveryReport
@@ -61,27 +59,28 @@ class Opened(NamedTuple):
     seconds: float
     kafka: Address
     http: Address
-    grpc: Address
+    grpc: Address | None
 
     @property
     def doors(self) -> dict[str, str]:
         """Where each is, by its name."""
-        return {"kafka": str(self.kafka), "http": str(self.http), "grpc": str(self.grpc)}
+        doors = {"kafka": self.kafka, "http": self.http, "grpc": self.grpc}
+        return {name: str(address) for name, address in doors.items() if address is not None}
 
 
 class Node:
     """`open`, `run` until it is time to stop, `close`."""
 
-    def __init__(self, settings: Settings, disk: Disk, *, compact: RunPlan) -> None:
+    def __init__(self, settings: Settings, disk: Disk, *, compact: RunPlan, ports: NodePorts | None = None) -> None:
         self._settings = settings
         self._disk = disk
         self._compact = compact
-        self._dice = system_dice()
-        self._clock: LoopClock | None = None
+        self._ports = ports or RealPorts()
+        self._clock: NodeClock | None = None
         self._settled: SettledClock | None = None
-        self._commits: CommitThread | None = None
-        self._aside: AsideThread | None = None
-        self._thinking: AsideThread | None = None
+        self._commits: Commits | None = None
+        self._aside: AsideWorker | None = None
+        self._thinking: AsideWorker | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
@@ -99,7 +98,7 @@ class Node:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            assembly = self._assemble(loop)
+            assembly = self._assemble()
             kafka, http, grpc = await self._open_doors(assembly.broker)
             self._metrics_export = metrics_export(self._settings, assembly.broker)
         except BaseException:
@@ -120,7 +119,7 @@ class Node:
             grpc=grpc,
         )
 
-    async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address]:
+    async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
         settings = self._settings
         self._sqs = SqsApp(broker)
         app = HttpApp(
@@ -130,28 +129,33 @@ class Node:
             visitors=_visitors(settings),
         )
         limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
-        self._kafka, self._http = KafkaDoor(broker), HttpDoor(app)
-        self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
-        watch_doors(broker, self._kafka, self._http, self._grpc)
+        network, now_ms = self._ports.network, broker.clock.now_ms
+        self._kafka, self._http = KafkaDoor(broker, network=network), HttpDoor(app, network=network, now_ms=now_ms)
+        if self._ports.has_grpc:
+            self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
+        watch_doors(broker, *self._doors)
         with _opening("kafka", settings.kafka):
             kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         with _opening("http", settings.http):
             http = await self._http.open(*settings.http)
         self._kafka.tell_http(*http)
-        with _opening("grpc", settings.grpc):
-            grpc = await self._grpc.open(*settings.grpc)
-        return Address(*kafka), Address(*http), Address(*grpc)
+        grpc: Address | None = None
+        if self._grpc is not None:
+            with _opening("grpc", settings.grpc):
+                grpc = Address(*await self._grpc.open(*settings.grpc))
+        return Address(*kafka), Address(*http), grpc
 
-    def _assemble(self, loop: asyncio.AbstractEventLoop) -> Assembly:
-        def deliver(finish: Callable[[], None]) -> None:
-            loop.call_soon_threadsafe(finish)
+    @property
+    def _doors(self) -> list[KafkaDoor | HttpDoor | GrpcDoor]:
+        return [door for door in (self._kafka, self._http, self._grpc) if door is not None]
 
-        settings = self._settings
+    def _assemble(self) -> Assembly:
+        settings, ports = self._settings, self._ports
         self._disk.make_directory("")
-        self._clock = LoopClock()
+        self._clock = ports.clock()
         self._settled = SettledClock(self._clock)
-        self._commits = CommitThread(deliver)
-        self._aside, self._thinking = AsideThread(loop), AsideThread(loop, "goqueue-thinking")
+        self._commits = ports.commits()
+        self._aside, self._thinking = ports.aside("goqueue-aside"), ports.aside("goqueue-thinking")
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
         self._replicas = Replicas(
             self._directory,
@@ -164,7 +168,7 @@ class Node:
         self._assembly = Assembly(
             self._replicas,
             self._clock,
-            self._dice,
+            ports.dice,
             settings.node_id,
             partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",
@@ -192,7 +196,7 @@ class Node:
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
-        doors = [door for door in (self._kafka, self._http, self._grpc) if door is not None]
+        doors = self._doors
         for door in doors:
             door.stop_reading()
         if self._sqs is not None:

@@ -11,6 +11,7 @@ from goqueue.client.clock import LoopClock
 from goqueue.client.connection import Connection, Limits, connect
 from goqueue.client.errors import ConnectionLost, TimedOut, Unsupported
 from goqueue.model.codes import Code
+from goqueue.ports.network import LoopNetwork
 from goqueue.wire.kafka.frames import decode_request, read_request_header, response_frame
 from goqueue.wire.kafka.messages.metadata import (
     AdvertisedApi,
@@ -62,7 +63,7 @@ async def server(answer: Answer) -> AsyncIterator[str]:
 
 
 async def connected(address: str, limits: Limits | None = None) -> Connection:
-    return await connect(address, "tests", LoopClock(), limits or Limits(), "1")
+    return await connect(address, "tests", LoopClock(), LoopNetwork(), limits or Limits(), "1")
 
 
 @in_loop

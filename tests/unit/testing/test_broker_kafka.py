@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from goqueue.client.clock import LoopClock
 from goqueue.client.connection import Limits, connect
 from goqueue.doors.kafka.connection import REQUESTS_AHEAD
+from goqueue.ports.network import LoopNetwork
 from goqueue.testing import BrokerDown, MemoryBroker, broker
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.testing.loops import in_loop
@@ -80,7 +81,7 @@ async def test_a_door_must_be_opened() -> None:
 @in_loop
 async def test_many_requests_at_once_are_answered_while_time_stands_still() -> None:
     async with broker(kafka=True) as b:
-        connection = await connect(b.kafka, "tests", LoopClock(), Limits(), "1")
+        connection = await connect(b.kafka, "tests", LoopClock(), LoopNetwork(), Limits(), "1")
         for _ in range(3):
             asked = [connection.ask(MetadataRequest([]), MetadataResponse) for _ in range(3 * REQUESTS_AHEAD)]
             assert [len(answer.brokers) for answer in await asyncio.gather(*asked)] == [1] * len(asked)

@@ -11,10 +11,10 @@ from uvicorn.server import ServerState
 
 from goqueue.doors.http.asgi import PARKED
 from goqueue.doors.http.listener import HttpConnection, HttpLimits
+from goqueue.ports.network import Listener, LoopNetwork, Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import App
 
-BACKLOG = 1024
 COMPLAINTS_PER_MINUTE = 10
 STANDING_HEADERS = (
     (b"server", b"goqueue"),
@@ -27,7 +27,14 @@ events = get_logger("http door")
 
 
 class HttpDoor:
-    def __init__(self, app: App, limits: HttpLimits | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        limits: HttpLimits | None = None,
+        *,
+        network: Network | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
         self.limits = limits or HttpLimits()
         self._config = Config(
             app,
@@ -45,7 +52,9 @@ class HttpDoor:
         self._state = ServerState()
         self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
         self._parked: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._network = network or LoopNetwork()
+        self._now_ms = now_ms
+        self._server: Listener | None = None
         self._is_empty = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.malformed = 0
@@ -55,17 +64,17 @@ class HttpDoor:
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 picks a free one. Returns the real address."""
         self._config.load()
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connect, host, port, backlog=BACKLOG)
+        self._server = await self._network.listen(self._connect, host, port)
         self._date()
         self._sweep()
-        return host, self._server.sockets[0].getsockname()[1]
+        return host, self._server.port
 
     def _connect(self) -> HttpConnection:
         return HttpConnection(self._config, self._state, {PARKED: self._parked}, self)
 
     def _date(self) -> None:
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), *STANDING_HEADERS]
+        now_s = None if self._now_ms is None else self._now_ms() / 1000
+        self._state.default_headers = [(b"date", formatdate(now_s, usegmt=True).encode()), *STANDING_HEADERS]
         self._timers["date"] = asyncio.get_running_loop().call_later(1, self._date)
 
     def _sweep(self) -> None:

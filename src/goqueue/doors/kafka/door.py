@@ -13,6 +13,7 @@ from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
+from goqueue.ports.network import Listener, LoopNetwork, Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
@@ -21,7 +22,6 @@ from goqueue.wire.kafka.messages.produce import ProduceRequest
 from goqueue.wire.kafka.schema import fields_of
 
 API_VERSIONS = 18
-BACKLOG = 1024
 LONG_S = 0.005
 """A connection whose request took longer lets others go first."""
 COMPLAINTS_PER_MINUTE = 10
@@ -45,11 +45,12 @@ class KafkaLimits:
 
 
 class KafkaDoor:
-    def __init__(self, broker: Broker, limits: KafkaLimits | None = None) -> None:
+    def __init__(self, broker: Broker, limits: KafkaLimits | None = None, network: Network | None = None) -> None:
         self._broker = broker
         self._limits = limits or KafkaLimits()
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
-        self._server: asyncio.Server | None = None
+        self._network = network or LoopNetwork()
+        self._server: Listener | None = None
         self._endpoint = Endpoint("", 0)
         self._sessions = ShareSessions(broker)
         self._routes = Routes(broker.topics)
@@ -63,10 +64,8 @@ class KafkaDoor:
 
     async def open(self, host: str, port: int, advertised: tuple[str, int] | None = None) -> tuple[str, int]:
         """Listen; port 0 picks a free one. Returns the real address."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connect, host, port, backlog=BACKLOG)
-        address = self._server.sockets[0].getsockname()
-        real = (host, address[1])
+        self._server = await self._network.listen(self._connect, host, port)
+        real = (host, self._server.port)
         self._endpoint = Endpoint(*(advertised or real))
         return real
 

@@ -55,5 +55,10 @@ def test_dice_of_ones_own_are_found(line: str) -> None:
     assert dice_in(ast.parse(line))
 
 
+def test_connections_are_made_and_taken_through_the_network_that_was_passed_in() -> None:
+    found = {name: sockets_in(tree) for name, tree in sources() if not name.startswith(OWN_SOCKETS)}
+    assert {name: calls for name, calls in found.items() if calls} == {}
+
+
 def test_sockets_that_are_opened_past_the_port_are_found() -> None:
     assert sockets_in(ast.parse("async def f(loop): await loop.create_server(g, 'h', 1)"))
