@@ -1,7 +1,7 @@
 """One node: it owns a data directory from its start to its stop, serves it through its doors, and looks after it in
 between.
 
-Everything belongs to the event loop's thread, but for the syncs, which run in the commit thread, and what is done
+Everything belongs to the event loop's thread, but for the syncs, which run in the commit threads, and what is done
 aside: snapshots are written, and new partitions made.
 """
 

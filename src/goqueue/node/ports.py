@@ -8,7 +8,7 @@ from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import LoopNetwork, Network
 from goqueue.runtime.aside import AsideThread, Done, Work
 from goqueue.runtime.clock import Clock, LoopClock
-from goqueue.storage.committer import Committer, CommitThread
+from goqueue.storage.committer import Committer, CommitThreads
 
 
 class NodeClock(Clock, Protocol):
@@ -71,7 +71,7 @@ class RealPorts:
         def deliver(finish: Callable[[], None]) -> None:
             loop.call_soon_threadsafe(finish)
 
-        return CommitThread(deliver)
+        return CommitThreads(deliver)
 
     def aside(self, name: str) -> AsideWorker:
         return AsideThread(asyncio.get_running_loop(), name)

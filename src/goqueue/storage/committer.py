@@ -1,35 +1,53 @@
-"""Group commit: one thread syncs whatever was written while it was busy with the sync before. The running sync is the
-linger; waiting longer on purpose only adds latency.
+"""Group commit: whatever is written to a log while it is being synced is synced together, next. The running sync is the
+linger; waiting longer on purpose only adds latency. Several logs are synced at a time, since a disk takes about as long
+for eight as for one.
 
-`Committer` decides what to sync and knows no thread and no clock, so that a test runs it by hand. `CommitThread` runs
+`Committer` decides what to sync and knows no thread and no clock, so that a test runs it by hand. `CommitThreads` run
 it.
 """
 
 import time
 from collections.abc import Callable
-from functools import partial
-from threading import Condition, Thread
+from threading import Lock, Thread
 
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
 from goqueue.storage.pending_sync import PendingSync
 from goqueue.telemetry.histogram import Histogram
 
+SYNCS_AT_ONCE = 8
+
 Deliver = Callable[[Callable[[], None]], None]
 """Run a callable in the thread that owns the logs, such as an event loop's call_soon_threadsafe."""
 
+Finished = tuple[Log, PendingSync, float | Exception]
+"""How many seconds it took, or why it failed."""
+
 
 class Committer:
-    """Logs ask from their owner's thread; `run_once` may be called from another."""
+    """Logs ask from their owner's thread; `run_once`, or `take` and `sync`, may be called from others.
+
+    Invariant: a log is wanted or being synced, never both: it asks again when it was told of its last sync.
+    """
 
     def __init__(self, deliver: Deliver, now_ms: Callable[[], int]) -> None:
         self._deliver = deliver
         self._now_ms = now_ms
-        self._changed = Condition()
+        self._lock = Lock()
         self._wanted: dict[Log, None] = {}
-        self._due_ms: dict[Log, int] = {}
-        """Durability `os`: when each log with unsynced appends must be synced, whether or not another append comes."""
+        self._due_ms: dict[int, dict[Log, int]] = {}
+        """Durability `os`: when each log with unsynced appends must be synced, whether or not another append comes. By
+        interval: those of one interval come in the order in which they are due."""
+        self._idle: list[Lock] = []
+        """One for each thread that waits for a log. The last one that came is woken first: its caches are warm."""
+        self._coming = 0
+        """Threads that were woken and have not looked yet."""
+        self._keeper: Lock | None = None
+        """Of the time: the one thread that waits no longer than until the next log is due."""
         self._stopped = False
+        self._telling = Lock()
+        self._finished: list[Finished] = []
+        self._is_told_soon = False
         self.syncs_s = Histogram()
         """How long those took that succeeded; told in the thread that owns the logs."""
 
@@ -39,39 +57,107 @@ class Committer:
 
     def remove(self, log: Log) -> None:
         log.on_dirty = lambda log: None
-        with self._changed:
+        with self._lock:
             self._wanted.pop(log, None)
-            self._due_ms.pop(log, None)
+            for queue in self._due_ms.values():
+                queue.pop(log, None)
 
     def _on_dirty(self, log: Log) -> None:
-        with self._changed:
+        with self._lock:
             if log.options.durability is Durability.DISK:
                 self._wanted[log] = None
+                self._wake_one()
             else:
-                self._due_ms.setdefault(log, self._now_ms() + log.options.sync_interval_ms)
-            self._changed.notify()
+                queue = self._due_ms.setdefault(log.options.sync_interval_ms, {})
+                queue.setdefault(log, self._now_ms() + log.options.sync_interval_ms)
+                if len(queue) == 1:  # else the keeper waits for an earlier one already
+                    self._keeper = None
+                    self._wake_one()
+
+    def _wake_one(self) -> None:
+        """Unless one is on its way, which will see all that is wanted and wake the next."""
+        if self._idle and not self._coming:
+            self._coming += 1
+            self._idle.pop().release()
+
+    # -- syncing
 
     def run_once(self) -> bool:
-        """Sync every log that wants it now; False if none does. Each is told at once: who waits for one log need not
-        wait for the disk to be done with the others."""
-        with self._changed:
+        """Sync every log that wants it now, one after the other; False if none does."""
+        with self._lock:
             self._collect_due()
             logs, self._wanted = self._wanted, {}
         for log in logs:
-            pending = PendingSync(log)
-            result: float | Exception
-            try:
-                result = self._run(pending)
-            except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
-                result = error
-            self._deliver(partial(self._finish, log, pending, result))
+            self.sync(log)
         return bool(logs)
+
+    def take(self) -> Log | None:
+        """A log to be synced now; blocks until there is one. None once stopped."""
+        with self._lock:
+            while not self._stopped:
+                self._collect_due()
+                if self._wanted:
+                    log = next(iter(self._wanted))
+                    del self._wanted[log]
+                    if self._wanted or (self._keeper is None and self._next_due_ms() is not None):
+                        self._wake_one()
+                    return log
+                self._wait()
+            return None
+
+    def _wait(self) -> None:
+        """Gives the lock up meanwhile."""
+        due_ms = self._next_due_ms() if self._keeper is None else None
+        bell = Lock()
+        bell.acquire()
+        timeout_s = -1.0
+        if due_ms is not None:
+            self._keeper = bell
+            timeout_s = max(0, due_ms - self._now_ms()) / 1000
+        self._idle.append(bell)
+        self._lock.release()
+        try:
+            bell.acquire(timeout=timeout_s)
+        finally:
+            self._lock.acquire()
+        if bell in self._idle:
+            self._idle.remove(bell)
+        else:
+            self._coming -= 1
+        if self._keeper is bell:
+            self._keeper = None
+
+    def _next_due_ms(self) -> int | None:
+        return min((next(iter(queue.values())) for queue in self._due_ms.values() if queue), default=None)
+
+    def sync(self, log: Log) -> None:
+        """In any thread. The log is told at once, with all others that are finished when its owner's thread comes to
+        it: who waits for one need not wait for the disk to be done with the others."""
+        pending = PendingSync(log)
+        result: float | Exception
+        try:
+            result = self._run(pending)
+        except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
+            result = error
+        with self._telling:
+            self._finished.append((log, pending, result))
+            if self._is_told_soon:
+                return
+            self._is_told_soon = True
+        self._deliver(self._tell)
 
     def _run(self, pending: PendingSync) -> float:
         """Returns how long it took, in seconds."""
         started_s = time.perf_counter()
         pending.run()
         return time.perf_counter() - started_s
+
+    def _tell(self) -> None:
+        with self._telling:
+            finished, self._finished = self._finished, []
+            self._is_told_soon = False
+        for log, pending, result in finished:
+            self._finish(log, pending, result)
 
     def _finish(self, log: Log, pending: PendingSync, result: float | Exception) -> None:
         try:
@@ -84,46 +170,41 @@ class Committer:
             log.poison("note a sync", fault)
 
     def _collect_due(self) -> None:
-        now_ms = self._now_ms()
-        for log in [log for log, due_ms in self._due_ms.items() if due_ms <= now_ms]:
-            del self._due_ms[log]
-            self._wanted[log] = None
-
-    def wait(self) -> bool:
-        """Block until there is something to sync; False once stopped."""
-        with self._changed:
-            while not self._stopped and not self._wanted:
-                due_ms = min(self._due_ms.values(), default=None)
-                if due_ms is None:
-                    self._changed.wait()
-                elif due_ms <= self._now_ms():
+        for queue in self._due_ms.values():
+            while queue:
+                log = next(iter(queue))
+                if queue[log] > self._now_ms():
                     break
-                else:
-                    self._changed.wait((due_ms - self._now_ms()) / 1000)
-            return not self._stopped
+                del queue[log]
+                self._wanted[log] = None
 
     def stop(self) -> None:
-        with self._changed:
+        with self._lock:
             self._stopped = True
-            self._changed.notify()
+            while self._idle:
+                self._coming += 1
+                self._idle.pop().release()
 
 
-class CommitThread:
-    """The one thread that syncs. `stop` returns when no sync is running and none will: closing the logs syncs the
-    rest."""
+class CommitThreads:
+    """The threads that sync. `stop` returns when no sync is running and none will: closing the logs syncs the rest."""
 
     def __init__(self, deliver: Deliver) -> None:
         self.committer = Committer(deliver, _monotonic_ms)
-        self._thread = Thread(target=self._run, name="goqueue-commit", daemon=True)
-        self._thread.start()
+        self._threads = [
+            Thread(target=self._run, name=f"goqueue-commit-{number}", daemon=True) for number in range(SYNCS_AT_ONCE)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def _run(self) -> None:
-        while self.committer.wait():
-            self.committer.run_once()
+        while (log := self.committer.take()) is not None:
+            self.committer.sync(log)
 
     def stop(self) -> None:
         self.committer.stop()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
 
 def _monotonic_ms() -> int:

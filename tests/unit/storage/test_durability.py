@@ -10,7 +10,7 @@ import pytest
 
 from goqueue.model.errors import DiskFull, LogPoisoned
 from goqueue.records.batch import Batch
-from goqueue.storage.committer import Committer, CommitThread
+from goqueue.storage.committer import Committer, CommitThreads
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.pending_sync import PendingSync
@@ -252,7 +252,7 @@ def test_the_commit_thread_syncs_for_many_producers_and_loses_nothing(tmp_path: 
         queue.append(call)
         arrived.release()
 
-    thread = CommitThread(deliver)
+    thread = CommitThreads(deliver)
     log = Log.open(RealDisk(tmp_path), DIRECTORY, LogOptions(segment_bytes=20_000, disk_reserve_bytes=0), 0)
     thread.committer.add(log)
     acknowledged: dict[int, bytes] = {}
@@ -279,6 +279,6 @@ def test_the_commit_thread_syncs_for_many_producers_and_loses_nothing(tmp_path: 
 def test_a_stopped_commit_thread_is_gone() -> None:
     """A55: after stop there is no task."""
     before = threading.active_count()
-    thread = CommitThread(lambda call: call())
+    thread = CommitThreads(lambda call: call())
     thread.stop()
     assert threading.active_count() == before
