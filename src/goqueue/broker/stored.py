@@ -13,7 +13,7 @@ from goqueue.machines.groups.share.kind import share_kind
 from goqueue.machines.machine import Fact
 from goqueue.machines.schemas.facts import SCHEMA_FACTS
 from goqueue.machines.schemas.machine import SchemaMachine
-from goqueue.machines.transactions.facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transactions.facts import MarkSet, TransactionChanged
 from goqueue.machines.transactions.machine import TransactionMachine
 
 __all__ = [
@@ -42,4 +42,4 @@ GROUP_FACTS: tuple[type[Fact], ...] = (
     OffsetCommitted,
     OffsetPending,
 )
-TRANSACTION_FACTS: tuple[type[Fact], ...] = (ProducerIdsReserved, TransactionChanged, MarkSet)
+TRANSACTION_FACTS: tuple[type[Fact], ...] = (TransactionChanged, MarkSet)

@@ -9,6 +9,7 @@ from goqueue.machines.controller import (
     Controller,
     NameCluster,
     PartitionLimits,
+    ProducerIdsTaken,
     TopicForgotten,
     TopicRemoved,
     TopicStored,
@@ -23,6 +24,7 @@ __all__ = [
     "EmbeddedStore",
     "NameCluster",
     "PartitionLimits",
+    "ProducerIdsTaken",
     "TopicStored",
 ]
 

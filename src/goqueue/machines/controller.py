@@ -97,6 +97,19 @@ class SetOptions(msgspec.Struct, frozen=True):
     check_only: bool = False
 
 
+class TakeProducerIds(msgspec.Struct, frozen=True):
+    """A block of producer ids for whoever gives them out: nobody else is given any of them, ever."""
+
+    count: int
+
+
+class ProducerIdBlock(NamedTuple):
+    """To TakeProducerIds: the ids from `first` on, below `end`."""
+
+    first: int
+    end: int
+
+
 class Result(msgspec.Struct, frozen=True):
     code: Code = Code.NONE
     message: str = ""
@@ -130,7 +143,16 @@ class ClusterNamed(Fact, frozen=True, tag=True):
         return b"\0cluster"  # no topic can be called that
 
 
-STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed)
+class ProducerIdsTaken(Fact, frozen=True, tag=True):
+    """Ids below `end` may be in use. One fact for a block: whoever has it and goes away leaves the rest unused."""
+
+    end: int
+
+    def key(self) -> bytes:
+        return b"\0producer-ids"
+
+
+STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed, ProducerIdsTaken)
 
 
 class Controller:
@@ -138,6 +160,8 @@ class Controller:
         self._limits = limits
         self.cluster_id = ""
         self.secret = b""
+        self.producer_ids_end = 0
+        """Every producer id that was ever given is below it."""
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
@@ -167,6 +191,9 @@ class Controller:
                 named = ClusterNamed(self.cluster_id or command.cluster_id, self.secret or command.secret)
                 facts: list[Fact] = [] if self.cluster_id and self.secret else [named]
                 return Outcome(facts, [(ticket, Result())])
+            case TakeProducerIds(count):
+                first = self.producer_ids_end
+                return Outcome([ProducerIdsTaken(first + count)], [(ticket, ProducerIdBlock(first, first + count))])
             case CreateTopic():
                 result = self._create(command)
             case DeleteTopic():
@@ -273,6 +300,9 @@ class Controller:
                 self._forget(fact.name)
             case ClusterNamed():
                 self.cluster_id, self.secret = fact.cluster_id, fact.secret
+            case ProducerIdsTaken():
+                self.producer_ids_end = max(self.producer_ids_end, fact.end)
+                return  # the image knows nothing of them
         self._revision += 1
 
     def forget(self, key: bytes) -> None:
@@ -299,6 +329,8 @@ class Controller:
     def facts(self) -> Iterator[Fact]:
         if self.cluster_id:
             yield ClusterNamed(self.cluster_id, self.secret)
+        if self.producer_ids_end:
+            yield ProducerIdsTaken(self.producer_ids_end)
         yield from self._topics.values()
 
     def next_deadline_ms(self) -> int | None:

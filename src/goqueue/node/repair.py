@@ -4,11 +4,13 @@ the topics themselves. Nothing is deleted: what was there is copied aside first.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import msgspec
 
-from goqueue.cluster.embedded_store import STORED_FACTS, ClusterNamed, Controller, TopicStored
+from goqueue.cluster.embedded_store import STORED_FACTS, ClusterNamed, Controller, ProducerIdsTaken, TopicStored
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
@@ -69,7 +71,7 @@ def repair(disk: Disk, now_ms: int, dice: Dice, *, is_dry_run: bool) -> Repair:
 def _remembered(disk: Disk) -> Controller:
     """From the newest sound snapshot, and what can be read of the log behind it."""
     controller, offset = Controller(), 0
-    read = msgspec.msgpack.Decoder(STORED_FACTS[0] | STORED_FACTS[1]).decode
+    read = msgspec.msgpack.Decoder(reduce(or_, STORED_FACTS)).decode
     snapshot = SnapshotFiles(disk, METADATA_PATH, "metadata").latest(up_to=ANY_OFFSET)
     if snapshot is not None:
         offset = snapshot.offset
@@ -105,6 +107,8 @@ def _facts(controller: Controller, on_disk: dict[str, int], dice: Dice, done: Re
     done.knows_cluster = bool(controller.secret)
     if done.knows_cluster:
         yield ClusterNamed(controller.cluster_id, controller.secret)
+    if controller.producer_ids_end:
+        yield ProducerIdsTaken(controller.producer_ids_end)
     done.left_out = sorted(known.keys() - on_disk.keys())
     for name, partitions in sorted(on_disk.items()):
         fact = known.get(name)

@@ -23,6 +23,7 @@ from goqueue.broker.stored import (
 )
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys
+from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
 from goqueue.model.errors import DiskFull
@@ -67,6 +68,7 @@ class State:
         self._controller = Controller(limits)
         self._store = EmbeddedStore(self._controller, self._open(METADATA, 0, self._controller, STORED_FACTS))
         self.topics = Topics(self._store, replicas, clock, dice)
+        self._ids = ProducerIds(self._store.submit, lambda: self._controller.producer_ids_end)
         self.groups = self._groups(group_options)
         self.queues = Queues(
             [self._open("@deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
@@ -76,9 +78,8 @@ class State:
             meters,
         )
         delays = self._open("@delays", 0, Delays(), DELAY_FACTS)
-        self.schedules = Schedules(delays, self.topics, clock, journeys)
+        self.schedules = Schedules(delays, self.topics, clock, journeys, self._ids)
         self.transactions = self._transactions()
-        self.schedules.new_producer = self.transactions.new_producer
         self.schemas = Schemas(self._open("@schemas", 0, SchemaMachine(), SCHEMA_FACTS))
 
     @property
@@ -139,4 +140,4 @@ class State:
         machine = TransactionMachine()
         coordinator = self._open("@transactions", 0, machine, TRANSACTION_FACTS, is_steady=True)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
-        return Transactions(machine, coordinator, self.topics, self._clock, ends, self._meters)
+        return Transactions(machine, coordinator, self.topics, self._clock, ends, self._ids, self._meters)

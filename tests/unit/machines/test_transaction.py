@@ -15,7 +15,6 @@ from goqueue.machines.transactions.commands import (
     ProducerReply,
 )
 from goqueue.machines.transactions.facts import State
-from goqueue.machines.transactions.machine import TransactionOptions
 from goqueue.model.codes import Code
 from tests.unit.machines.transaction_samples import MINUTE_MS, NOW_MS, Bench
 
@@ -49,7 +48,7 @@ def bench_in(state: State) -> tuple[Bench, tuple[int, int]]:
 
 COMMANDS: dict[str, Callable[[int, int], Any]] = {
     "init": lambda number, epoch: InitProducer("tx", MINUTE_MS),
-    "init as": lambda number, epoch: InitProducer("tx", MINUTE_MS, number, epoch),
+    "init as": lambda number, epoch: InitProducer("tx", MINUTE_MS, number, epoch, new_producer_id=77),
     "partitions": lambda number, epoch: AddPartitions("tx", number, epoch, (B,)),
     "group": lambda number, epoch: AddGroup("tx", number, epoch, "billing"),
     "commit": lambda number, epoch: EndTransaction("tx", number, epoch, True),
@@ -211,7 +210,7 @@ def test_an_idle_id_is_forgotten_after_seven_days_in_the_ledger_too() -> None:
 
 
 def test_many_deadlines_pass_in_bounded_steps() -> None:
-    bench = Bench(TransactionOptions(producer_ids_block=5000))
+    bench = Bench()
     for number in range(1500):
         name = f"tx-{number}"
         who = bench.begin(name)

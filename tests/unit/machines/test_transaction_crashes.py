@@ -1,6 +1,7 @@
 """Producers, zombies, partitions, a coordinator that crashes anywhere: what must hold at every step and at the end."""
 
 from collections import Counter, defaultdict
+from itertools import count
 from random import Random
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from goqueue.machines.transactions.commands import (
     MarkerJob,
     MarkersWritten,
     Partition,
+    ProducerIdWanted,
 )
 from goqueue.machines.transactions.facts import (
     COMPLETE,
@@ -29,7 +31,7 @@ from goqueue.machines.transactions.facts import (
     State,
     TransactionChanged,
 )
-from goqueue.machines.transactions.machine import TransactionMachine, TransactionOptions
+from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
 from goqueue.records.batch import Batch
 from tests.unit.machines.transaction_samples import (
@@ -44,7 +46,6 @@ from tests.unit.machines.transaction_samples import (
     restored,
 )
 
-OPTIONS = TransactionOptions(producer_ids_block=2)
 NAMES = ("w/x", "w/y")
 PARTITIONS: tuple[Partition, ...] = (("t", 0), ("t", 1))
 WALKS = 250
@@ -75,8 +76,9 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = NOW_MS
-        self.machine = TransactionMachine(OPTIONS)
+        self.machine = TransactionMachine()
         self.ledger = Ledger()
+        self.ids = count()
         self.clients = [Client(number) for number in range(CLIENTS)]
         self.owners: dict[Identity, Client] = {}
         self.logs: dict[Partition, list[Batch]] = {partition: [] for partition in PARTITIONS}
@@ -93,6 +95,10 @@ class World(RuleBasedStateMachine):
     def ask(self, command: Any, fate: Fate = "fine") -> Any:
         before = everything(self.machine)
         outcome = self.machine.decide(command, 1, self.now_ms)
+        if outcome.replies and isinstance(outcome.replies[0][1], ProducerIdWanted):
+            assert outcome.facts == []
+            command = replace(command, new_producer_id=next(self.ids))
+            outcome = self.machine.decide(command, 1, self.now_ms)
         assert everything(self.machine) == before, "decide has changed something"
         if fate == "append failed":
             self.restart()
@@ -125,8 +131,8 @@ class World(RuleBasedStateMachine):
             assert self.outcomes.setdefault((name, fact.serial), commit) is commit, "both committed and aborted"
 
     def restart(self) -> None:
-        self.machine = replayed(self.ledger.entries, OPTIONS)
-        assert everything(replayed(self.ledger.compacted(), OPTIONS)) == everything(self.machine)
+        self.machine = replayed(self.ledger.entries)
+        assert everything(replayed(self.ledger.compacted())) == everything(self.machine)
 
     def given(self, client: Client, identity: Identity) -> None:
         assert identity[1] <= EPOCH_GIVEN_MAX, "B31"
@@ -178,8 +184,8 @@ class World(RuleBasedStateMachine):
             self.ask(AddPartitions(client.name, *client.identity, tuple(places)), fate)
         if grouped:
             self.ask(AddGroup(client.name, *client.identity, "group"), fate)
-        for count, partition in enumerate(places, 1):
-            self.publish(client, partition, count, fate)
+        for records, partition in enumerate(places, 1):
+            self.publish(client, partition, records, fate)
 
     def publish(self, client: Client, partition: Partition, count: int, fate: Fate) -> None:
         who = client.identity
@@ -273,7 +279,7 @@ class World(RuleBasedStateMachine):
 
     @invariant()
     def a_snapshot_rebuilds_the_same(self) -> None:
-        again = restored(self.machine, OPTIONS)
+        again = restored(self.machine)
         assert list(again.facts()) == list(self.machine.facts())
         assert again.next_deadline_ms() == self.machine.next_deadline_ms()
 

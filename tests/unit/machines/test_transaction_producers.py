@@ -2,9 +2,8 @@
 
 import pytest
 
-from goqueue.machines.transactions.commands import AddPartitions, ProducerReply
-from goqueue.machines.transactions.facts import EPOCH_GIVEN_MAX, ProducerIdsReserved, State
-from goqueue.machines.transactions.machine import TransactionOptions
+from goqueue.machines.transactions.commands import AddPartitions, InitProducer, ProducerIdWanted, ProducerReply
+from goqueue.machines.transactions.facts import EPOCH_GIVEN_MAX, State
 from goqueue.model.codes import Code
 from tests.unit.machines.transaction_samples import MINUTE_MS, NOW_MS, Bench
 
@@ -22,36 +21,18 @@ def aged(epoch: int) -> tuple[Bench, tuple[int, int]]:
     return bench, (producer_id, epoch)
 
 
-def test_f209_ids_are_given_in_order_and_stored_by_the_block() -> None:
-    bench = Bench(TransactionOptions(producer_ids_block=3))
-    assert [bench.init(None) for _ in range(7)] == [ProducerReply(OK, number, 0) for number in range(7)]
-    assert len(bench.ledger.entries) == 3
-
-
-def test_an_id_is_never_given_twice_whatever_restarts() -> None:
-    bench = Bench(TransactionOptions(producer_ids_block=3))
-    given: list[int] = []
-    for _ in range(6):
-        given += [bench.init(None).producer_id, bench.begin(f"tx-{len(given)}")[0]]
-        bench.crash()
-    assert len(set(given)) == len(given)
-    assert given == sorted(given)
-
-
-def test_a_block_that_was_reserved_in_vain_is_skipped() -> None:
-    bench = Bench(TransactionOptions(producer_ids_block=3))
-    bench.ledger.append(ProducerIdsReserved(3))
-    bench.crash()
-    assert bench.init(None).producer_id == 3
+def test_a_producer_id_is_asked_for_only_when_one_is_needed_and_nothing_is_stored_before() -> None:
+    bench = Bench()
+    command = InitProducer("tx", MINUTE_MS)
+    assert isinstance(bench.ask_once(command), ProducerIdWanted)
+    assert bench.ledger.entries == []
+    assert bench.ask_once(InitProducer("tx", MINUTE_MS, new_producer_id=7)) == ProducerReply(OK, 7, 0)
+    assert bench.ask_once(command) == ProducerReply(OK, 7, 1)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 15 * MINUTE_MS + 1])
 def test_a_timeout_out_of_bounds_is_refused(timeout_ms: int) -> None:
     assert Bench().init(timeout_ms=timeout_ms).code is Code.INVALID_TRANSACTION_TIMEOUT
-
-
-def test_timeouts_do_not_matter_without_transactions() -> None:
-    assert Bench().init(None, timeout_ms=-1).code is OK
 
 
 @pytest.mark.parametrize(("name", "claimed"), [("", (-1, -1)), ("tx", (5, -1)), ("tx", (-1, 0))])

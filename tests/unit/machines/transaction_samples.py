@@ -1,13 +1,20 @@
 """Batches with a producer, and a transaction coordinator that is driven as the broker drives it."""
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from goqueue.machines.machine import Fact
-from goqueue.machines.transactions.commands import EndTransaction, InitProducer, MarkerJob, MarkersWritten
-from goqueue.machines.transactions.facts import MarkSet, ProducerIdsReserved, TransactionChanged
+from goqueue.machines.transactions.commands import (
+    EndTransaction,
+    InitProducer,
+    MarkerJob,
+    MarkersWritten,
+    ProducerIdWanted,
+)
+from goqueue.machines.transactions.facts import MarkSet, TransactionChanged
 from goqueue.machines.transactions.machine import TransactionMachine, TransactionOptions
 from goqueue.model.codes import Code
 from goqueue.records.batch import TRANSACTIONAL_BIT, Batch, check_batch
@@ -45,7 +52,7 @@ def marker(producer_id: int, *, epoch: int = 0, commit: bool = True, offset: int
     return check_batch(memoryview(data))._replace(base_offset=offset)
 
 
-StoredFact = ProducerIdsReserved | TransactionChanged | MarkSet
+StoredFact = TransactionChanged | MarkSet
 _decode_fact = msgspec.msgpack.Decoder(StoredFact).decode
 
 
@@ -92,8 +99,16 @@ class Bench:
         self.machine = TransactionMachine(options)
         self.ledger = Ledger()
         self.now_ms = NOW_MS
+        self.ids = count()
+        """As the controller gives them out."""
 
     def ask(self, command: Any) -> Any:
+        reply = self.ask_once(command)
+        if isinstance(reply, ProducerIdWanted):
+            reply = self.ask_once(msgspec.structs.replace(command, new_producer_id=next(self.ids)))
+        return reply
+
+    def ask_once(self, command: Any) -> Any:
         outcome = self.machine.decide(command, 7, self.now_ms)
         for fact in outcome.facts:
             self.ledger.append(fact)
@@ -104,7 +119,7 @@ class Bench:
     def crash(self) -> None:
         self.machine = replayed(self.ledger.entries, self.options)
 
-    def init(self, name: str | None = "tx", *, claimed: tuple[int, int] = (-1, -1), timeout_ms: int = MINUTE_MS) -> Any:
+    def init(self, name: str = "tx", *, claimed: tuple[int, int] = (-1, -1), timeout_ms: int = MINUTE_MS) -> Any:
         return self.ask(InitProducer(name, timeout_ms, *claimed))
 
     def begin(self, name: str = "tx") -> tuple[int, int]:

@@ -17,6 +17,7 @@ from goqueue.broker.publishing.opening import open_published
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
+from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.delays.commands import (
     CancelSchedule,
     DelayMeasure,
@@ -59,9 +60,6 @@ PENDING_MAX = 1 << 62
 
 events = get_logger("broker")
 
-NewProducer = Callable[[Callable[[int, int], None]], None]
-"""Asks for a producer id of our own; called back with id and epoch, or never if there is none to be had now."""
-
 CheckRecord = Callable[[str, TopicOptions, bytes | None, Sequence[tuple[str, bytes | None]]], None]
 """Raises one of our errors if such a record may not be published."""
 
@@ -93,7 +91,9 @@ class Recurring(NamedTuple):
 
 
 class Schedules:
-    def __init__(self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys) -> None:
+    def __init__(
+        self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys, ids: ProducerIds
+    ) -> None:
         machine = coordinator.machine
         assert isinstance(machine, Delays)
         self._machine = machine
@@ -102,7 +102,7 @@ class Schedules:
         self._clock = clock
         self._journeys = journeys
         self.second_places = SecondPlaces()
-        self.new_producer: NewProducer = lambda given: None
+        self._ids = ids
         self.check_record: CheckRecord = lambda topic, options, value, headers: None
         self._image = Image()
         self._under_way: set[int] = set()
@@ -117,8 +117,7 @@ class Schedules:
         coordinator.after_apply = self._applied
 
     @property
-    def machine(self) -> Delays:
-        """For questions only."""
+    def machine(self) -> Delays:  # for questions only
         return self._machine
 
     # -- publishing
@@ -248,11 +247,12 @@ class Schedules:
             return
         self._asks_for_producer = True
 
-        def given(producer_id: int, producer_epoch: int) -> None:
-            self._asks_for_producer = False
-            self._coordinator.submit(TakeProducer(producer_id, producer_epoch), lambda reply: self._fire())
+        def taken(producer_id: int | GoQueueError) -> None:
+            if not isinstance(producer_id, GoQueueError):
+                self._asks_for_producer = False
+                self._coordinator.submit(TakeProducer(producer_id, 0), lambda reply: self._fire())
 
-        self.new_producer(given)
+        self._ids.take(taken)
         self._clock.call_after(RETRY_MS, self._fire_again)
 
     def _fire_again(self) -> None:

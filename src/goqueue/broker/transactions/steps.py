@@ -237,7 +237,7 @@ class TransactionSteps:
             self.publish(producer, topic, message, sequence, on_placed)
             return
         try:
-            if not machine.was_given(producer.producer_id):
+            if not self._transactions.ids.was_given(producer.producer_id):
                 raise Refused(Code.UNKNOWN_PRODUCER_ID, f"nobody was made producer {producer.producer_id}")
             partition = self._sender.choose(topic, message)
         except GoQueueError as error:

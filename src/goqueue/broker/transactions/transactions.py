@@ -1,10 +1,14 @@
 """Transactions: what the coordinator decided is written into every partition and told to every group that took part."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from goqueue.broker.topics.topics import Topics, code_of
 from goqueue.broker.transactions.enlisting import Enlisting, Writer
+from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.patterns import matcher, regex_problem
 from goqueue.machines.transactions.commands import (
@@ -16,6 +20,7 @@ from goqueue.machines.transactions.commands import (
     MarkerJob,
     MarkersWritten,
     Partition,
+    ProducerIdWanted,
     ProducerReply,
     TogetherReply,
 )
@@ -80,8 +85,10 @@ class Transactions:
         topics: Topics,
         clock: Clock,
         ends: Ends,
+        ids: ProducerIds,
         meters: Meters,
     ) -> None:
+        self.ids = ids
         self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
@@ -115,7 +122,33 @@ class Transactions:
         return [one for one in found if not pattern or matches(one.transactional_id)]
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
-        self._coordinator.submit(command, on_reply)
+        if not isinstance(command, InitProducer | EndTransaction):
+            self._coordinator.submit(command, on_reply)
+        elif command.transactional_id is None:
+            self._give_id(on_reply)
+        else:
+            self._coordinator.submit(command, partial(self._answered, command, on_reply))
+
+    def _answered(self, command: InitProducer | EndTransaction, on_reply: OnReply, reply: Any) -> None:
+        """The coordinator knows best whether a new producer id is needed: then it is asked again, with one."""
+        if not isinstance(reply, ProducerIdWanted):
+            on_reply(reply)
+            return
+
+        def taken(producer_id: int | GoQueueError) -> None:
+            if isinstance(producer_id, GoQueueError):
+                on_reply(producer_id)
+            else:
+                self._coordinator.submit(replace(command, new_producer_id=producer_id), on_reply)
+
+        self.ids.take(taken)
+
+    def _give_id(self, on_reply: OnReply) -> None:
+        def taken(producer_id: int | GoQueueError) -> None:
+            reply = producer_id if isinstance(producer_id, GoQueueError) else ProducerReply(Code.NONE, producer_id, 0)
+            on_reply(reply)
+
+        self.ids.take(taken)
 
     def end_together(self, command: EndTogether, on_reply: OnReply) -> None:
         """Answered when every reader sees it, the second time too."""
@@ -139,15 +172,6 @@ class Transactions:
                     self.when_settled(name, lambda: settled(reply))
 
         self.submit(command, decided)
-
-    def new_producer(self, on_given: Callable[[int, int], None]) -> None:
-        """A producer id of the broker's own; `on_given` is not called if there is none to be had now."""
-
-        def replied(reply: ProducerReply | GoQueueError) -> None:
-            if not isinstance(reply, GoQueueError) and reply.code is Code.NONE:
-                on_given(reply.producer_id, reply.epoch)
-
-        self.submit(InitProducer(None), replied)
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
         """Call when every marker of the last transaction that was decided is written, at once if they are."""

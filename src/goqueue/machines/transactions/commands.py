@@ -12,7 +12,8 @@ Partition: TypeAlias = tuple[str, int]
 
 
 class InitProducer(msgspec.Struct, frozen=True):
-    """Make the sender the one producer of `transactional_id`, or one that only wants a producer id (None).
+    """Make the sender the one producer of `transactional_id`. None: it only wants a producer id, and need not ask the
+    coordinator.
 
     With the id and epoch that it has, it asks to go on with the next epoch after an error of its own (KIP-360).
     """
@@ -21,6 +22,8 @@ class InitProducer(msgspec.Struct, frozen=True):
     timeout_ms: int = 0
     producer_id: int = NO_PRODUCER
     epoch: int = NO_EPOCH
+    new_producer_id: int = NO_PRODUCER
+    """One that nobody has, to be used if the producer needs another. Without it the reply may be ProducerIdWanted."""
 
 
 class AddPartitions(msgspec.Struct, frozen=True):
@@ -51,6 +54,8 @@ class EndTransaction(msgspec.Struct, frozen=True):
     epoch: int
     commit: bool
     bumps_epoch: bool = False
+    new_producer_id: int = NO_PRODUCER
+    """As that of InitProducer."""
 
 
 class EndTogether(msgspec.Struct, frozen=True):
@@ -85,6 +90,10 @@ class ProducerReply(NamedTuple):
     code: Code
     producer_id: int = NO_PRODUCER
     epoch: int = NO_EPOCH
+
+
+class ProducerIdWanted(NamedTuple):
+    """To InitProducer and EndTransaction: nothing was decided; say it again with a `new_producer_id`."""
 
 
 class TogetherReply(NamedTuple):

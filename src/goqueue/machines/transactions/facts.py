@@ -59,22 +59,6 @@ def mark_name_of(key: bytes) -> str | None:
     return key.removeprefix(_MARK_PREFIX).decode() if key.startswith(_MARK_PREFIX) else None
 
 
-class ProducerIdsReserved(Fact, frozen=True):
-    """Ids below `end` may be in use: after a restart the next one is `end`. One fact for a block, not one per id."""
-
-    end: int
-
-    def key(self) -> bytes:
-        return b"producer-ids"
-
-
-class ProducerIdTaken(Fact, frozen=True):
-    """Volatile: a restart may skip the rest of a block."""
-
-    durable = False
-    producer_id: int
-
-
 class TransactionChanged(Fact, frozen=True):
     """All that is known of a transactional id."""
 

@@ -22,6 +22,7 @@ from goqueue.machines.transactions.commands import (
     MarkerJob,
     MarkersWritten,
     Partition,
+    ProducerIdWanted,
     ProducerReply,
 )
 from goqueue.machines.transactions.facts import (
@@ -33,8 +34,6 @@ from goqueue.machines.transactions.facts import (
     MarkersNoted,
     MarkExpired,
     MarkSet,
-    ProducerIdsReserved,
-    ProducerIdTaken,
     State,
     TransactionChanged,
     TransactionExpired,
@@ -57,7 +56,6 @@ class TransactionOptions(msgspec.Struct, frozen=True):
     timeout_ms_max: int = 15 * 60 * 1000
     expiry_ms: int = 7 * 24 * 60 * 60 * 1000
     """How long a transactional id is remembered without a transaction, and a mark."""
-    producer_ids_block: int = 1000
 
 
 class TransactionMachine:
@@ -66,9 +64,6 @@ class TransactionMachine:
     def __init__(self, options: TransactionOptions | None = None, coordinator_epoch: int = 0) -> None:
         self._options = options or TransactionOptions()
         self._coordinator_epoch = coordinator_epoch
-        self._next_id = 0
-        self._reserved_end = 0
-        """Invariant: every producer id that was given is below it, in the ledger too."""
         self._transactions: dict[str, TransactionChanged] = {}
         # The rest follows from the transactions, but for which markers are already written.
         self._names: dict[int, str] = {}
@@ -91,10 +86,6 @@ class TransactionMachine:
         """None: no producer of transactions has this id (any more)."""
         name = self._names.get(producer_id)
         return None if name is None else self._transactions[name]
-
-    def was_given(self, producer_id: int) -> bool:
-        """To whomever; after a restart also what was only set aside."""
-        return 0 <= producer_id < self._next_id
 
     def verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         """May a transactional batch go into this partition, or offsets into the group of this name (B14, B16)?"""
@@ -168,8 +159,6 @@ class TransactionMachine:
         return min((each for each in both if each is not None), default=None)
 
     def facts(self) -> Iterator[Fact]:
-        if self._reserved_end:
-            yield ProducerIdsReserved(self._reserved_end)
         yield from self._transactions.values()
         yield from self._marks.facts()
 
@@ -198,26 +187,26 @@ class TransactionMachine:
                 raise TypeError(f"{command!r} is no command of this machine")
         return Outcome(facts, [(ticket, reply)])
 
-    def _init(self, command: InitProducer, now_ms: int) -> tuple[list[Fact], ProducerReply]:
-        name = command.transactional_id
-        if name is None:
-            facts, producer_id = self._take_id()
-            return facts, ProducerReply(Code.NONE, producer_id, 0)
+    def _init(self, command: InitProducer, now_ms: int) -> tuple[list[Fact], ProducerReply | ProducerIdWanted]:
+        name, producer_id = command.transactional_id or "", command.new_producer_id
         known = self._transactions.get(name)
         claimed = command.producer_id, command.epoch
         code = self._check_init(command, known)
         if code is not Code.NONE:
             return [], ProducerReply(code)
         if known is None:
-            facts, producer_id = self._take_id()
+            if producer_id == NO_PRODUCER:
+                return [], ProducerIdWanted()
             new = TransactionChanged(name, producer_id, 0, command.timeout_ms, State.EMPTY, now_ms)
-            return [*facts, new], ProducerReply(Code.NONE, producer_id, 0)
+            return [new], ProducerReply(Code.NONE, producer_id, 0)
         if known.state is State.ONGOING:
             # C11: it is really aborted, by the markers; the producer asks again until they are written.
             return [fenced(known, claimed, now_ms)], ProducerReply(Code.CONCURRENT_TRANSACTIONS)
-        facts, identity = self._next_identity(known, claimed)
-        facts.append(handed_over(known, identity, claimed, command.timeout_ms, now_ms))
-        return facts, ProducerReply(Code.NONE, *identity)
+        identity = _next_identity(known, claimed, producer_id)
+        if identity == NOBODY:
+            return [], ProducerIdWanted()
+        new = handed_over(known, identity, claimed, command.timeout_ms, now_ms)
+        return [new], ProducerReply(Code.NONE, *identity)
 
     def _check_init(self, command: InitProducer, known: TransactionChanged | None) -> Code:
         claimed = command.producer_id, command.epoch
@@ -233,21 +222,6 @@ class TransactionMachine:
             return Code.PRODUCER_FENCED
         return Code.CONCURRENT_TRANSACTIONS if known.state in PREPARED else Code.NONE
 
-    def _next_identity(self, known: TransactionChanged, claimed: Identity) -> tuple[list[Fact], Identity]:
-        if claimed != NOBODY and claimed == known.last and known.epoch <= EPOCH_GIVEN_MAX:
-            return [], known.identity  # it did not hear the answer; nobody else was given this epoch
-        if known.epoch < EPOCH_GIVEN_MAX:
-            return [], (known.producer_id, known.epoch + 1)
-        facts, producer_id = self._take_id()
-        return facts, (producer_id, 0)
-
-    def _take_id(self) -> tuple[list[Fact], int]:
-        taken = self._next_id
-        facts: list[Fact] = [ProducerIdTaken(taken)]
-        if taken >= self._reserved_end:
-            facts.insert(0, ProducerIdsReserved(taken + self._options.producer_ids_block))
-        return facts, taken
-
     def _enlist(
         self, name: str, claimed: Identity, partitions: tuple[Partition, ...], groups: tuple[str, ...], now_ms: int
     ) -> tuple[list[Fact], Code]:
@@ -262,7 +236,7 @@ class TransactionMachine:
             return [], Code.PRODUCER_FENCED
         return [enlisted(known, partitions, groups, now_ms)], Code.NONE
 
-    def _end(self, command: EndTransaction, now_ms: int) -> tuple[list[Fact], ProducerReply]:
+    def _end(self, command: EndTransaction, now_ms: int) -> tuple[list[Fact], ProducerReply | ProducerIdWanted]:
         name, claimed, bumps = command.transactional_id, (command.producer_id, command.epoch), command.bumps_epoch
         known = self._transactions.get(name)
         is_repeated = known is not None and bumps and _is_repeated_end(known, claimed)
@@ -275,12 +249,13 @@ class TransactionMachine:
                 return [], _answer_again(known, command.commit)
             if command.commit:
                 return [], ProducerReply(Code.INVALID_TXN_STATE)
-        facts: list[Fact] = []
         next_producer_id = NO_PRODUCER
         if bumps and known.epoch >= EPOCH_GIVEN_MAX:
-            facts, next_producer_id = self._take_id()
+            next_producer_id = command.new_producer_id
+            if next_producer_id == NO_PRODUCER:
+                return [], ProducerIdWanted()
         new = decided(known, commit=command.commit, bumps_epoch=bumps, next_producer_id=next_producer_id, now_ms=now_ms)
-        return [*facts, new], ProducerReply(Code.NONE, *new.identity)
+        return [new], ProducerReply(Code.NONE, *new.identity)
 
     def _complete(self, command: MarkersWritten, now_ms: int) -> list[Fact]:
         due = self._due.get(command.transactional_id)
@@ -315,11 +290,6 @@ class TransactionMachine:
                 done: tuple[Partition | str, ...] = (*partitions, *groups)
                 for place in done:
                     due.pop(place, None)
-            case ProducerIdTaken(producer_id):
-                self._next_id = producer_id + 1
-            case ProducerIdsReserved(end):
-                # At replay nothing is known of the ids taken from the block: `ProducerIdTaken` follows only when live.
-                self._next_id = self._reserved_end = end
             case TransactionExpired(name):
                 self._remove(name)
             case MarkSet():
@@ -361,6 +331,15 @@ class TransactionMachine:
         if known is not None:
             del self._names[known.producer_id]
             self._deadlines.clear(name)
+
+
+def _next_identity(known: TransactionChanged, claimed: Identity, new_producer_id: int) -> Identity:
+    """NOBODY: its epochs are used up, and there is no new id."""
+    if claimed != NOBODY and claimed == known.last and known.epoch <= EPOCH_GIVEN_MAX:
+        return known.identity  # it did not hear the answer; nobody else was given this epoch
+    if known.epoch < EPOCH_GIVEN_MAX:
+        return known.producer_id, known.epoch + 1
+    return NOBODY if new_producer_id == NO_PRODUCER else (new_producer_id, 0)
 
 
 def _is_repeated_end(known: TransactionChanged, claimed: Identity) -> bool:

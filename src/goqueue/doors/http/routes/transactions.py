@@ -37,9 +37,9 @@ async def producer_heartbeat(
     call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
 ) -> rest.ProducerHeartbeatReply:
     """Am I still this producer? 409: somebody else is by now. A heartbeat does not make a transaction last longer."""
-    machine = call.broker.transactions.machine
-    known = machine.of_producer(path.producer_id)
-    if known is None and body.transactional_id is None and machine.was_given(path.producer_id):
+    transactions = call.broker.transactions
+    known = transactions.machine.of_producer(path.producer_id)
+    if known is None and body.transactional_id is None and transactions.ids.was_given(path.producer_id):
         return rest.ProducerHeartbeatReply(status="ok")  # one without transactions: nobody else can be it
     epoch = body.epoch
     if epoch is None:
