@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from goqueue.broker.topics.topics import Topics, code_of
 from goqueue.broker.transactions.enlisting import Enlisting, Writer
+from goqueue.broker.transactions.joined import Joined
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.patterns import matcher, regex_problem
@@ -103,6 +104,7 @@ class Transactions:
         self.committed = self.aborted = 0
         """Since the start."""
         self.enlisting = Enlisting(clock, coordinator.submit, self.when_settled)
+        self._joined = Joined(coordinator.when_durable)
         coordinator.after_apply = self._applied
 
     @property
@@ -189,13 +191,19 @@ class Transactions:
         """May `writer` write to this partition, or commit offsets of this group, without asking first?"""
         return self._verify(writer.producer_id, writer.epoch, place)
 
+    def has_joined(self, writer: Writer, place: Partition | str) -> bool:
+        """Whether this is part of the writer's transaction, though perhaps not for good yet."""
+        return self._machine.verify(writer.producer_id, writer.epoch, place) is Code.NONE
+
     def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         verdict = self._machine.verify(producer_id, epoch, place)
-        if verdict is Code.NONE and not self.enlisting.is_idle:
-            known = self._machine.of_producer(producer_id)
-            if known is not None and self.enlisting.is_waited_for(known.transactional_id):
-                return Code.CONCURRENT_TRANSACTIONS
-        return verdict
+        if verdict is not Code.NONE or (self.enlisting.is_idle and self._joined.is_settled):
+            return verdict
+        known = self._machine.of_producer(producer_id)
+        assert known is not None  # it was found just now
+        name = known.transactional_id
+        must_wait = self.enlisting.is_waited_for(name) or not self._joined.has(name, place)
+        return Code.CONCURRENT_TRANSACTIONS if must_wait else Code.NONE
 
     def _applied(self, facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
@@ -203,6 +211,8 @@ class Transactions:
         for fact in facts:
             if isinstance(fact, TransactionChanged):
                 self._measure(fact)
+                if self._coordinator.is_loaded:
+                    self._joined.changed(fact)
                 self.committed += fact.state is State.COMPLETE_COMMIT
                 self.aborted += fact.state is State.COMPLETE_ABORT
                 if fact.is_prepared:

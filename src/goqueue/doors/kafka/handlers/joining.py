@@ -1,4 +1,5 @@
-"""Produce and TxnOffsetCommit of transactions v2: what they write to joins the transaction first."""
+"""Produce and TxnOffsetCommit of transactions: what they write to joins the transaction first, for good. In version 2
+they ask for that; older clients have asked before, perhaps without waiting for the answer."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -34,7 +35,7 @@ REFUSED_AS = {
 
 def handle_produce(request: Request) -> None:
     message: ProduceRequest = request.message
-    if request.version < PRODUCE_JOINS_FROM or not message.transactional_id:
+    if not message.transactional_id:
         produce.handle_produce(request)
         return
     transactions = request.broker.transactions
@@ -43,13 +44,16 @@ def handle_produce(request: Request) -> None:
     if not places or all(transactions.verify_writer(writers[0], place) is Code.NONE for place in places):
         produce.handle_produce(request)
         return
+    if request.version < PRODUCE_JOINS_FROM and not all(transactions.has_joined(writers[0], place) for place in places):
+        produce.handle_produce(request)  # which refuses it
+        return
     size = _keep(request)
 
     def enlisted(code: Code) -> None:
         if code is Code.NONE:
             produce.handle_produce(request)
         else:
-            _refuse(request, REFUSED_AS.get(code, code))
+            _refuse(request, produce.known_as(REFUSED_AS.get(code, code), request.version))
 
     transactions.enlisting.add_partitions(writers[0], tuple(dict.fromkeys(places)), size, enlisted)
 
@@ -91,7 +95,8 @@ def handle_txn_offset_commit(request: Request) -> None:
     message: TxnOffsetCommitRequest = request.message
     writer = Writer(message.transactional_id, message.producer_id, message.producer_epoch)
     transactions = request.broker.transactions
-    if request.version < COMMIT_JOINS_FROM or transactions.verify_writer(writer, message.group_id) is Code.NONE:
+    is_refused = request.version < COMMIT_JOINS_FROM and not transactions.has_joined(writer, message.group_id)
+    if is_refused or transactions.verify_writer(writer, message.group_id) is Code.NONE:
         offsets.handle_txn_offset_commit(request)
         return
 

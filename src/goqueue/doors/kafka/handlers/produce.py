@@ -103,8 +103,12 @@ def _unfit(records: memoryview | None, version: int) -> Code:
     return Code.UNSUPPORTED_COMPRESSION_TYPE if is_new else Code.NONE
 
 
-def _known_as(code: Code, version: int) -> Code:
-    """Newer clients know by this code that it is enough to abort."""
+def known_as(code: Code, version: int) -> Code:
+    """Newer clients know by one code that it is enough to abort, and by another that they have to wait: older ones find
+    that fatal, and try again if copies are missing.
+    """
+    if code is Code.CONCURRENT_TRANSACTIONS and version < BEGINS_AT_ZERO_FROM:
+        return Code.NOT_ENOUGH_REPLICAS
     is_abortable = code is Code.INVALID_TXN_STATE and version >= ABORTABLE_FROM_VERSION
     return Code.TRANSACTION_ABORTABLE if is_abortable else code
 
@@ -129,7 +133,7 @@ def _append(
             topic, data.index, records, needs_all_copies=needs_all_copies, begins_at_zero=begins_at_zero
         )
     except GoQueueError as error:
-        result.error_code = _known_as(code_of(error), request.version)
+        result.error_code = known_as(code_of(error), request.version)
         result.error_message = str(error)
         faults = request.broker.publisher.faults_of(topic, data.index, records, error)
         result.record_errors = [BatchIndexAndErrorMessage(*each) for each in faults.items()]
