@@ -1,15 +1,16 @@
 """The broker answers by callback, since its hot paths have no tasks. Here is how a coroutine waits for an answer."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from goqueue.broker.durable import Durable, LedgerKind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 
+T = TypeVar("T")
 Submit = Callable[[Callable[[Any], None]], object]
 """A call of the broker, given where to put its answer."""
 
@@ -43,6 +44,15 @@ class Asking:
             finally:
                 del reply  # the error holds this frame
         return reply
+
+    async def in_turns(self, steps: Generator[None, None, T]) -> T:
+        """What a long walk comes to. After each of its steps others have their turn."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(T, end.value)
+            await asyncio.sleep(0)
 
     async def confirmed(self, durable: Durable, kinds: Iterable[LedgerKind]) -> None:
         """Wait until what was read of these states is durable. Raises if it never will be."""

@@ -26,6 +26,7 @@ from goqueue.broker.topics.compact import Compact
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.tracing.tracing import Tracing
+from goqueue.broker.transactions.listing import TransactionList
 from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.broker.transactions.transactions import Transactions
 from goqueue.ports.dice import Dice
@@ -80,3 +81,7 @@ class Broker:
     @property
     def journeys(self) -> Journeys:
         return self.tracing.journeys
+
+    @property
+    def transaction_list(self) -> TransactionList:
+        return TransactionList(self.transactions, self.transaction_steps)

@@ -6,6 +6,7 @@ import pytest
 
 from goqueue.broker.groups.groups import commands, consumer_commands
 from goqueue.broker.groups.lag import GROUPS_PER_TURN, GroupLag, Owner, PartitionLag
+from goqueue.broker.groups.listing import page_of_names
 from goqueue.machines.groups.classic.payloads import partitions_of_assignment
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -47,7 +48,8 @@ class Behind(TestBroker):
         return found
 
     def all_lags(self) -> Any:
-        return self.ask(lambda _, on_reply: self.broker.lag.of_some(self.broker.lag.names(), on_reply), None)
+        names, _ = page_of_names(self.broker, None, 1000)
+        return self.ask(self.broker.lag.of_some, names)
 
     def join_classic(self, group_id: str, assigned: bytes, protocol_type: str = "consumer") -> str:
         """One member, stable."""

@@ -6,7 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.transactions import transactions as transactions_module
-from goqueue.broker.transactions.transactions import EndTransaction, InitProducer
+from goqueue.broker.transactions.listing import Wanted
+from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
@@ -98,12 +99,41 @@ def test_transactions_are_listed_by_a_pattern_in_time_that_does_not_explode(bank
     names = [NAME, "x" * 60 + "!", "other"]
     for name in names:
         assert bank.ask(bank.broker.transactions.submit, InitProducer(name, TIMEOUT_MS)).code is Code.NONE
-    listing = bank.broker.transactions.listing
-    assert [one.transactional_id for one in listing("(x+x+)+y")] == []
-    assert [one.transactional_id for one in listing("pay.*|o.*")] == [NAME, "other"]
-    assert [one.transactional_id for one in listing("")] == names
-    assert listing("", states=["Ongoing"]) == []
+    walking = bank.broker.transaction_list.walking
+
+    def listing(pattern: str, *states: str) -> list[str]:
+        return [one.transactional_id for page in walking(Wanted(states, pattern=pattern)) for one in page]
+
+    assert listing("(x+x+)+y") == []
+    assert listing("pay.*|o.*") == sorted([NAME, "other"])
+    assert listing("") == sorted(names)
+    assert listing("", "Ongoing") == []
     for pattern in ("(", "a" * 1001):
         with pytest.raises(Refused) as refused:
-            listing(pattern)
+            walking(Wanted(pattern=pattern))
         assert refused.value.code is Code.INVALID_REGULAR_EXPRESSION
+
+
+def test_transactions_are_listed_by_state_producer_and_age(bank: Bank) -> None:
+    submit = bank.broker.transactions.submit
+    old, other, idle = (
+        (reply.producer_id, reply.epoch)
+        for reply in (bank.ask(submit, InitProducer(name, TIMEOUT_MS)) for name in ("old", "other", "idle"))
+    )
+    bank.ask(submit, AddPartitions("old", *old, (("orders", 0),)))
+    bank.clock.advance(1000)
+    bank.ask(submit, AddPartitions("other", *other, (("orders", 0),)))
+
+    def names(**filters: Any) -> list[str]:
+        pages = bank.broker.transaction_list.walking(Wanted(**filters))
+        return [each.transactional_id for page in pages for each in page]
+
+    assert names() == ["idle", "old", "other"]
+    assert names(states=("Empty", "Dead")) == ["idle"]
+    assert names(states=("Dead",)) == []
+    assert names(producer_ids=(old[0], idle[0], 10**6)) == ["old", "idle"]
+    assert names(producer_ids=(old[0], idle[0]), states=("Ongoing",)) == ["old"]
+    bank.clock.advance(1)
+    assert names(longer_than_ms=0) == ["old", "other"]
+    assert names(longer_than_ms=1000) == ["old"]
+    assert names(longer_than_ms=1001) == []

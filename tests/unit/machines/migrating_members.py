@@ -49,7 +49,7 @@ def subscription(owned: Iterable[int] = (), version: int = 1) -> bytes:
 
 
 def kind_of(driver: Driver) -> str:
-    (group,) = driver.ask(ListGroups()).groups
+    (group,) = driver.ask(ListGroups(driver.machine.page(None, 1000))).groups
     return str(group.type)
 
 

@@ -235,24 +235,30 @@ def test_a_transaction_is_described_with_what_still_waits_for_its_marker() -> No
     assert shown.partitions == (A, B)
 
 
-def test_transactions_are_listed_by_state_producer_and_age() -> None:
+def test_pages_and_counts_of_transactions_follow_their_states() -> None:
     bench = Bench()
     old = bench.begin("old")
     bench.ask(AddPartitions("old", *old, (A,)))
-    bench.now_ms += 1000
     new = bench.begin("new")
     bench.ask(AddGroup("new", *new, "billing"))
-    idle = bench.begin("idle")
+    bench.begin("idle")
 
-    def names(**filters: Any) -> list[str]:
-        return [each.transactional_id for each in bench.machine.listing(bench.now_ms + 1, **filters)]
+    def page(*states: State, after: str | None = None, count: int = 10) -> list[str]:
+        return bench.machine.page(states or State, after, count)
 
-    assert names() == ["old", "new", "idle"]
-    assert names(states=["Empty", "Dead"]) == ["idle"]
-    assert names(producer_ids=[old[0], idle[0]]) == ["old", "idle"]
-    assert names(longer_than_ms=0) == ["old", "new"]
-    assert names(longer_than_ms=1000) == ["old"]
-    assert names(longer_than_ms=1001) == []
+    for _ in range(2):  # also after a crash
+        assert page() == ["idle", "new", "old"]
+        assert page(count=2) == ["idle", "new"]
+        assert page(after="idle", count=1) == ["new"]
+        assert page(State.EMPTY) == ["idle"]
+        assert page(State.ONGOING) == ["new", "old"]
+        assert [bench.machine.count(state) for state in (State.EMPTY, State.ONGOING)] == [1, 2]
+        bench.crash()
+    bench.ask(EndTransaction("old", *old, commit=True))
+    bench.finish()
+    assert page(State.ONGOING) == ["new"]
+    assert page(State.COMPLETE_COMMIT) == ["old"]
+    assert sum(bench.machine.count(state) for state in State) == 3
 
 
 def test_what_is_no_command_is_a_bug() -> None:

@@ -77,9 +77,9 @@ def test_ids_of_a_writer_that_is_done_are_forgotten_once_all_markers_are_written
     bench.ask(command)
     bench.crash()
     assert {job.transactional_id: job.commit for job in bench.finish()} == {"job/0": commit, "job/failed": False}
-    assert bench.machine.listing(bench.now_ms) == []
+    assert bench.machine.page(State, None, 10) == []
     bench.crash()
-    assert bench.machine.listing(bench.now_ms) == []
+    assert bench.machine.page(State, None, 10) == []
     assert bench.ask(command) == TogetherReply(Code.NONE, commit), "but not that it was committed"
     assert replayed(bench.ledger.compacted()).mark("job") == (0 if commit else -1)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 from zlib import crc32
 
 from goqueue.broker.groups.rebalances import Rebalances
@@ -24,6 +24,7 @@ from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
 RETRY_MS = 1000
+OnListed: TypeAlias = Callable[[list[commands.ListedGroup] | GoQueueError], None]
 _NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
@@ -161,17 +162,23 @@ class Groups:
 
         return replied
 
-    def submit_to_all(self, command: Any, on_replies: Callable[[list[Any]], None]) -> None:
-        """A command that concerns every group: a list of them."""
+    def listed(self, names: Iterable[str], on_reply: OnListed, *, with_topics: bool = False) -> None:
+        """What there is of these groups, a page of them. Those of which only deliveries are known are not among it."""
+        of_each: dict[int, list[str]] = {}
+        for name in names:
+            of_each.setdefault(self.partition_of(name), []).append(name)
         replies: list[Any] = []
 
         def collect(reply: Any) -> None:
             replies.append(reply)
-            if len(replies) == len(self._coordinators):
-                on_replies(replies)
+            if len(replies) == len(of_each):
+                failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
+                on_reply(failure or [each for one in replies for each in one.groups])
 
-        for coordinator in self._coordinators:
-            coordinator.submit(command, collect)
+        if not of_each:
+            on_reply([])
+        for number, some in of_each.items():
+            self._coordinators[number].submit(commands.ListGroups(some, with_topics), collect)
 
     def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
@@ -199,9 +206,9 @@ class Groups:
         self.submit(commands.DescribeGroup(group_id), described)
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
-    def names(self) -> set[str]:
-        """Of all groups but those of which only deliveries are known."""
-        return {name for machine in self._machines() for name in machine.names()}
+    def page(self, after: str | None, count: int) -> list[str]:
+        """The next names, sorted, of all groups but those of which only deliveries are known."""
+        return sorted(name for machine in self._machines() for name in machine.page(after, count))[:count]
 
     def readers(self, topic: str) -> set[str]:
         """Groups that have committed to a topic, or whose members it is assigned to by us."""
@@ -226,7 +233,7 @@ class Groups:
         return group_hash(group_id) % len(self._coordinators)
 
     def _of(self, group_id: str) -> Coordinator:
-        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
+        return self._coordinators[self.partition_of(group_id)]
 
 
 def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:

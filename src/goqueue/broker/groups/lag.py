@@ -83,10 +83,6 @@ class Lag:
         for question in questions:
             self._groups.submit(question, collect)
 
-    def names(self) -> list[str]:
-        """Of every group that has a lag."""
-        return sorted(self._groups.names().union(self._queues.groups()))
-
     def of_some(self, group_ids: Iterable[str], on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
         """By name. A group that there is not, or that goes meanwhile, is left out."""
         self._in_turns(sorted(group_ids), [], on_reply)

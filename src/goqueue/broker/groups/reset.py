@@ -1,7 +1,7 @@
 """Setting a group back or forth, however it reads: by committed offsets, as a queue, or both."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from goqueue.broker.groups.groups import Groups, commands
 from goqueue.broker.queues.queues import Queues
@@ -53,19 +53,16 @@ class Reset:
             self._move_stream(on_done, is_queue=False)
             return
 
-        def listed(replies: list[Any]) -> None:
-            failure = next((reply for reply in replies if isinstance(reply, GoQueueError)), None)
-            if failure is not None:
-                on_done(failure)
-                return
+        def listed(found: list[commands.ListedGroup] | GoQueueError) -> None:
+            if isinstance(found, GoQueueError):
+                on_done(found)
             # A group that only ever read as a queue has no offsets, and shall not get any.
-            groups = [each for reply in replies for each in reply.groups if each.group_id == self._group_id]
-            if any(each.type != "share" for each in groups):
+            elif any(each.type != commands.SHARE for each in found):
                 self._move_stream(on_done, is_queue=True)
             else:
                 self._move_queue(on_done)
 
-        self._broker.groups.submit_to_all(commands.ListGroups(), listed)
+        self._broker.groups.listed([self._group_id], listed)
 
     def _move_stream(self, on_done: OnReset, *, is_queue: bool) -> None:
         def moved(found: list[Moved] | GoQueueError) -> None:

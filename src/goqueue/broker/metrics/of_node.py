@@ -19,7 +19,7 @@ def read_node(page: Page, sources: Sources) -> None:
         page.add("goqueue_runtime_coordinator_faults_total", (name,), faults)
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
-    page.add("goqueue_broker_transactions_open", (), transactions.machine.count((State.ONGOING,)))
+    page.add("goqueue_broker_transactions_open", (), transactions.machine.count(State.ONGOING))
     page.add("goqueue_broker_transactions_started_total", (), meters.transactions_begun)
     page.observe("goqueue_broker_transaction_latency_seconds", (), meters.transactions_s)
     page.add("goqueue_broker_transactions_committed_total", (), transactions.committed)

@@ -27,15 +27,6 @@ class QueueLag(NamedTuple):
     """Of the first record that is not settled; None: all are."""
 
 
-class Measured(NamedTuple):
-    """Records of all groups."""
-
-    leased: int
-    waiting: int
-    """For the end of a retry's delay."""
-    dying: int
-
-
 def time_of(replica: Replica, offset: int) -> int | None:
     """When the record at `offset`, or the next one that there is, was published."""
     piece = replica.read(offset, 1, replica.last_stable_offset) if offset < replica.last_stable_offset else None

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from goqueue.broker.groups.starts import EARLIEST, LATEST, start_offset
 from goqueue.broker.queues.group_options import ISOLATION, READ_UNCOMMITTED, START, check_group_option, policy_of
-from goqueue.broker.queues.lag import Measured, QueueLag, time_of
+from goqueue.broker.queues.lag import QueueLag, time_of
 from goqueue.broker.queues.lane_rates import LaneRates, LaneStats
 from goqueue.broker.queues.observe import Look, observe
 from goqueue.broker.queues.settle_latency import measured_settle
@@ -307,18 +307,13 @@ class Queues:
         """How many records a consumer holds."""
         return self.of(group_id).machine.held_by(group_id, consumer)
 
-    def tallies(self) -> tuple[Tally, Measured]:
-        """What happened since the start, and what is the matter now, in all groups."""
+    def tally(self) -> Tally:
+        """What happened since the start, in all groups."""
         total = Tally()
-        leased = waiting = dying = 0
         for _, machine in self._groups:
             for name in total.__struct_fields__:
                 setattr(total, name, getattr(total, name) + getattr(machine.tally, name))
-            for measure in machine.measures():
-                leased += sum(measure.leased)
-                waiting += measure.waiting
-                dying += measure.dead
-        return total, Measured(leased, waiting, dying)
+        return total
 
     def measured(self) -> Iterator[tuple[Place, Measure]]:
         """Every place of every group as it is known now, without another look at any log."""
@@ -331,8 +326,17 @@ class Queues:
             yield from group.machine.held.all()
 
     def groups(self) -> Iterator[str]:
+        """All of them, in no order: for the start, when nobody waits yet. Else see `page`."""
         for group in self._groups:
             yield from group.machine.groups()
+
+    def page(self, after: str | None, count: int) -> list[str]:
+        """The next names of groups, sorted."""
+        return sorted(name for _, machine in self._groups for name in machine.page(after, count))[:count]
+
+    def page_with_options(self, after: str | None, count: int) -> list[str]:
+        """Likewise, of those that have options."""
+        return sorted(name for _, machine in self._groups for name in machine.page_with_options(after, count))[:count]
 
     def places(self, group_id: str) -> list[Place]:
         return self.of(group_id).machine.places(group_id)

@@ -1,9 +1,13 @@
 """What became of messages since this node started, in numbers: acknowledged, tried again, given up."""
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 from goqueue.broker.dead_letters.writing import DeadLetterWriter
 from goqueue.broker.queues.queues import Queues
+
+PER_TURN = 100
+"""Places of groups."""
 
 
 class Reliability(NamedTuple):
@@ -33,9 +37,15 @@ class Reliabilities:
         self._queues = queues
         self._writer = writer
 
-    def now(self) -> Reliability:
-        tally, measured = self._queues.tallies()
-        writer = self._writer
+    def summing(self) -> Generator[None, None, Reliability]:
+        """Some places of groups at a time, so that others have their turns in between."""
+        in_flight = waiting = 0
+        for number, (_, measure) in enumerate(self._queues.measured(), 1):
+            in_flight += sum(measure.leased)
+            waiting += measure.waiting
+            if number % PER_TURN == 0:
+                yield
+        tally, writer = self._queues.tally(), self._writer
         return Reliability(
             leased=tally.leased,
             acked=tally.acked,
@@ -45,8 +55,8 @@ class Reliabilities:
             retried=tally.retried,
             extended=tally.extended,
             died=tally.died,
-            in_flight=measured.leased,
-            waiting=measured.waiting,
+            in_flight=in_flight,
+            waiting=waiting,
             dead_letters=writer.written,
             dead_by_reason=dict(writer.written_by_reason),
             dead_by_topic=dict(writer.written_by_topic),

@@ -19,6 +19,7 @@ from goqueue.broker.transactions.transactions import (
     TransactionChanged,
     Transactions,
 )
+from goqueue.machines.name_table import NameTable
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -49,7 +50,8 @@ class Placed(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    epoch: int
+    identity: tuple[int, int]
+    """Producer id and epoch."""
     at_ms: int
     at_s: float
     """The same by the monotonic clock, which counts for time-outs."""
@@ -64,8 +66,8 @@ class TransactionSteps:
         self._publisher = publisher
         self._sender = sender
         self._clock = clock
-        self._begun: dict[int, _Begun] = {}
-        """By producer id: begun, and nothing published yet."""
+        self.begun: NameTable[_Begun] = NameTable()
+        """By transactional id: begun, and nothing published yet; or too long ago, see `is_begun`."""
 
     # -- questions
 
@@ -88,8 +90,8 @@ class TransactionSteps:
 
     def is_begun(self, known: TransactionChanged) -> bool:
         """Begun, and nothing published yet."""
-        begun = self._begun.get(known.producer_id)
-        if begun is None or begun.epoch != known.epoch:
+        begun = self.begun.get(known.transactional_id)
+        if begun is None or begun.identity != (known.producer_id, known.epoch):
             return False
         return self._clock.monotonic_s() < begun.at_s + known.timeout_ms / 1000
 
@@ -97,7 +99,7 @@ class TransactionSteps:
         return known.state is State.ONGOING or self.is_begun(known)
 
     def begun_ms(self, known: TransactionChanged) -> int:
-        begun = self._begun.get(known.producer_id)
+        begun = self.begun.get(known.transactional_id)
         return known.start_ms if begun is None or known.state is State.ONGOING else begun.at_ms
 
     def transaction_id(self, known: TransactionChanged) -> str:
@@ -154,7 +156,8 @@ class TransactionSteps:
             except GoQueueError as error:
                 on_begun(error)
                 return
-            self._begun[known.producer_id] = _Begun(known.epoch, self._clock.now_ms(), self._clock.monotonic_s())
+            identity = known.producer_id, known.epoch
+            self.begun[known.transactional_id] = _Begun(identity, self._clock.now_ms(), self._clock.monotonic_s())
             on_begun(self.transaction_id(known))
 
         try:
@@ -165,14 +168,13 @@ class TransactionSteps:
         self._transactions.when_settled(name, begin)
 
     def _make_room(self) -> None:
-        if len(self._begun) < BEGUN_MAX:
+        if len(self.begun) < BEGUN_MAX:
             return
-        of_producer = self._transactions.machine.of_producer
-        known = {number: of_producer(number) for number in self._begun}
-        for number, each in known.items():
-            if each is None or each.state is State.ONGOING or not self.is_begun(each):
-                del self._begun[number]
-        if len(self._begun) >= BEGUN_MAX:
+        for name in list(self.begun):
+            known = self._transactions.machine.get(name)
+            if known is None or known.state is State.ONGOING or not self.is_begun(known):
+                del self.begun[name]
+        if len(self.begun) >= BEGUN_MAX:
             raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{BEGUN_MAX} transactions were begun and not used")
 
     def add_partition(
@@ -191,7 +193,7 @@ class TransactionSteps:
             elif reply.code is not Code.NONE:
                 on_added(Refused(reply.code))
             else:
-                self._begun.pop(known.producer_id, None)
+                self.begun.pop(known.transactional_id, None)
                 on_added(None)
 
         command = AddPartitions(known.transactional_id, known.producer_id, known.epoch, ((topic, partition),))
@@ -295,7 +297,7 @@ class TransactionSteps:
         except GoQueueError as error:
             on_ended(error)
             return
-        self._begun.pop(known.producer_id, None)
+        self.begun.pop(known.transactional_id, None)
         if known.state is not State.ONGOING:  # nothing took part in it
             on_ended(None)
             return

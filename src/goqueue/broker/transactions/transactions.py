@@ -11,7 +11,6 @@ from goqueue.broker.transactions.enlisting import Enlisting, Writer
 from goqueue.broker.transactions.joined import Joined
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.groups.commands import EndTransactionOffsets
-from goqueue.machines.patterns import matcher, regex_problem
 from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
@@ -55,7 +54,6 @@ __all__ = [
 ]
 
 RETRY_MS = 1000
-PATTERN_CHARS_MAX = 1000
 
 events = get_logger("broker")
 
@@ -112,16 +110,9 @@ class Transactions:
         """For questions only."""
         return self._machine
 
-    def listing(self, pattern: str, **filters: Any) -> list[TransactionChanged]:
-        """Those whose id matches `pattern` (empty: any) and that pass the filters of the machine. Refused: it is no
-        pattern.
-        """
-        problem = "too long" if len(pattern) > PATTERN_CHARS_MAX else regex_problem(pattern)
-        if problem is not None:
-            raise Refused(Code.INVALID_REGULAR_EXPRESSION, problem)
-        matches = matcher(pattern)
-        found = self._machine.listing(self._coordinator.now_ms(), **filters)
-        return [one for one in found if not pattern or matches(one.transactional_id)]
+    def now_ms(self) -> int:
+        """By the clock that transactions go by."""
+        return self._coordinator.now_ms()
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         if not isinstance(command, InitProducer | EndTransaction):

@@ -1,6 +1,7 @@
 """What every service is given: the broker, and a way to wait for its answers."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from goqueue.broker.asking import Asking
 from goqueue.broker.broker import Broker
@@ -8,6 +9,8 @@ from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
 from goqueue.model.topics import Topic
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.grpc import common_pb2 as pb
+
+PAGE_MAX = 1000
 
 
 class Call(Asking):
@@ -42,3 +45,18 @@ def named(name: str, given: str) -> str:
     if not given:
         raise GrpcError(f"{name} is missing")
     return given
+
+
+class PageRequest(Protocol):
+    @property
+    def page_size(self) -> int: ...
+
+    @property
+    def page_token(self) -> str: ...
+
+
+def page_of(request: PageRequest) -> tuple[str | None, int]:
+    """Behind which name, and how many."""
+    if not 0 <= request.page_size <= PAGE_MAX:
+        raise GrpcError(f"page_size is {request.page_size}, but must be from 1 to {PAGE_MAX}, or 0")
+    return request.page_token or None, request.page_size or PAGE_MAX

@@ -3,45 +3,32 @@
 from typing import Any
 
 from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.listing import GroupSummary, page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
-from goqueue.doors.grpc.call import Call, named
+from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc import group_pb2 as pb
-
-EMPTY, SHARE = "Empty", "share"
 
 
 class GroupService:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def list_groups(self, _request: pb.ListGroupsRequest) -> pb.ListGroupsResponse:
-        broker = self._call.broker
-        replies: list[Any] = await self._call.ask(
-            lambda done: broker.groups.submit_to_all(commands.ListGroups(with_topics=True), done)
-        )
-        found: dict[str, pb.GroupSummary] = {}
-        for reply in replies:
-            if isinstance(reply, GoQueueError):
-                raise reply
-            for each in reply.groups:
-                found[each.group_id] = pb.GroupSummary(
-                    group_id=each.group_id,
-                    type=each.type,
-                    state=each.state,
-                    members=each.members,
-                    topics=each.topics or (),
-                )
-        for group_id in broker.queues.groups():
-            topics = {place.topic for place in broker.queues.places(group_id)}
-            known = found.setdefault(group_id, pb.GroupSummary(group_id=group_id, type=SHARE, state=EMPTY))
-            known.topics[:] = sorted(topics.union(known.topics))
-        return pb.ListGroupsResponse(groups=[found[name] for name in sorted(found)])
+    async def list_groups(self, request: pb.ListGroupsRequest) -> pb.ListGroupsResponse:
+        broker, (after, count) = self._call.broker, page_of(request)
+        names, following = page_of_names(broker, after, count)
+        found: list[GroupSummary] = await self._call.ask(lambda done: summarize(broker, names, done))
+        groups = [
+            pb.GroupSummary(
+                group_id=each.group_id, type=each.type, state=each.state, members=each.members, topics=each.topics
+            )
+            for each in found
+        ]
+        return pb.ListGroupsResponse(groups=groups, next_page_token=following or "")
 
     async def describe_group(self, request: pb.DescribeGroupRequest) -> pb.DescribeGroupResponse:
         broker, group_id = self._call.broker, named("group_id", request.group_id)

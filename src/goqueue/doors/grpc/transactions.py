@@ -1,8 +1,8 @@
 """TransactionService: several messages, in several topics, all or none of them."""
 
+from goqueue.broker.transactions.listing import ALL, Shown
 from goqueue.broker.transactions.steps import Producer
-from goqueue.broker.transactions.transactions import State, TransactionChanged
-from goqueue.doors.grpc.call import Call, named
+from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
 from goqueue.wire.grpc import common_pb2
@@ -10,7 +10,6 @@ from goqueue.wire.grpc import transaction_pb2 as pb
 
 TIMEOUT_MS = 60_000
 TIMEOUT_MS_MAX = 2**31 - 1
-BEGUN = "Begun"
 
 Ending = pb.CommitTransactionRequest | pb.AbortTransactionRequest
 
@@ -19,6 +18,7 @@ class TransactionService:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._steps = call.broker.transaction_steps
+        self._list = call.broker.transaction_list
 
     async def init_producer(self, request: pb.InitProducerRequest) -> pb.InitProducerResponse:
         timeout_ms = request.transaction_timeout_ms or TIMEOUT_MS
@@ -50,20 +50,23 @@ class TransactionService:
     async def _end(self, request: Ending, *, commit: bool) -> None:
         _: object = await self._call.ask(lambda done: self._steps.end(_producer(request), commit=commit, on_ended=done))
 
-    async def list_transactions(self, _request: pb.ListTransactionsRequest) -> pb.ListTransactionsResponse:
-        known = self._call.broker.transactions.listing("")
-        return pb.ListTransactionsResponse(transactions=[self._shown(each) for each in known])
+    async def list_transactions(self, request: pb.ListTransactionsRequest) -> pb.ListTransactionsResponse:
+        after, count = page_of(request)
+        page = await self._call.in_turns(self._list.paging(ALL, after, count))
+        shown = [self._shown(each) for each in page.transactions]
+        return pb.ListTransactionsResponse(transactions=shown, next_page_token=page.following or "")
 
     async def describe_transaction(self, request: pb.DescribeTransactionRequest) -> pb.DescribeTransactionResponse:
         wanted = named("transaction_id", request.transaction_id)
-        for each in self._call.broker.transactions.listing(""):
-            if self._steps.transaction_id(each) == wanted:
-                return pb.DescribeTransactionResponse(transaction=self._shown(each))
+        found = self._list.find(wanted)
+        if found is not None:
+            shown = Shown(self._list.shown_state(found), found)
+            return pb.DescribeTransactionResponse(transaction=self._shown(shown))
         words = f"there is no transaction {wanted!r}"
         raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_TRANSACTION_NOT_FOUND)
 
-    def _shown(self, each: TransactionChanged) -> pb.TransactionInfo:
-        is_begun = each.state is not State.ONGOING and self._steps.is_begun(each)
+    def _shown(self, shown_as: Shown) -> pb.TransactionInfo:
+        state, each = shown_as
         by_topic: dict[str, list[int]] = {}
         for topic, number in each.partitions:
             by_topic.setdefault(topic, []).append(number)
@@ -72,7 +75,7 @@ class TransactionService:
             transactional_id=each.transactional_id,
             producer_id=each.identity[0],
             epoch=each.identity[1],
-            state=BEGUN if is_begun else str(each.state),
+            state=state,
             timeout_ms=each.timeout_ms,
             partitions=[
                 pb.TransactionPartition(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()

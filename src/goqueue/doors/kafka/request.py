@@ -1,9 +1,9 @@
 """One request on its way through the door, and the way back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
@@ -21,6 +21,7 @@ NO_THROTTLE_MS = 0
 PER_TURN = 50
 """Names of a request that are answered before others get their turn: each takes some 10 to 200 us."""
 T = TypeVar("T")
+OnDone: TypeAlias = Callable[[], object]
 
 events = get_logger("kafka door")
 
@@ -78,6 +79,26 @@ class Request:
                 then()
 
         Again(turn)()
+
+    def walk(self, pages: Iterator[T], take: Callable[[T, Callable[[], object]], object], then: OnDone) -> None:
+        """`take` one page after the other, and `then` go on. Whoever has taken one says so, and others have their turn
+        before the next: no client chose how long a list of all groups is.
+        """
+
+        def turn(again: Again, page: T | None) -> None:
+            if page is None:
+                then()
+            else:
+                take(page, partial(taken, again))
+
+        def taken(again: Again) -> None:
+            following = next(pages, None)
+            if following is None:
+                then()
+            else:
+                self.broker.clock.call_soon(partial(again, following))
+
+        Again(turn)(next(pages, None))
 
     def answer(self, response: Message) -> None:
         states = RESTS_ON.get(self.header.api_key)

@@ -42,6 +42,7 @@ from goqueue.machines.deliveries.ticks import FINISHED, PAUSE_MS, RATE, Spot
 from goqueue.machines.deliveries.window import DEAD, GAP, LEASED, SETTLED, UNDONE, WAITING, Window
 from goqueue.machines.groups.commands import key_parts
 from goqueue.machines.machine import Fact
+from goqueue.machines.name_table import NameTable
 
 _WAS_LEASED = range(LEASED, WAITING)
 
@@ -49,7 +50,7 @@ _WAS_LEASED = range(LEASED, WAITING)
 class DeliveryState:
     def __init__(self) -> None:
         self.places = Places()
-        self.options: dict[str, dict[str, str]] = {}
+        self.options: NameTable[dict[str, str]] = NameTable()
         self.leases = Leases()
         self.spots: Deadlines[Spot] = Deadlines()
         self.woken: set[Place] = set()
@@ -74,7 +75,7 @@ class DeliveryState:
             ReplayForgotten: self._replay_forgotten,
             ProgressForgotten: self._progress_forgotten,
             Woken: lambda fact: self.woken.add(fact.place),
-            OptionsStored: lambda fact: self.options.update({fact.group_id: fact.options}),
+            OptionsStored: self._options_stored,
             OptionsForgotten: self._options_forgotten,
         }
 
@@ -165,6 +166,9 @@ class DeliveryState:
         delivery = self.places.get(fact.place)
         if delivery is not None:
             delivery.drop_replay(fact.window)
+
+    def _options_stored(self, fact: OptionsStored) -> None:
+        self.options[fact.group_id] = fact.options
 
     def _options_forgotten(self, fact: OptionsForgotten) -> None:
         self.options.pop(fact.group_id, None)

@@ -64,6 +64,7 @@ from goqueue.machines.deliveries.ticks import LEASES_PER_TICK, SPOTS_PER_TICK, P
 from goqueue.machines.deliveries.why import RecordState, state_of_record
 from goqueue.machines.deliveries.window import LEASED, WAITING, WINDOW_MAX
 from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.machines.name_table import page_of_all
 from goqueue.model.codes import Code
 
 Decided = tuple[list[Fact], Any]
@@ -124,7 +125,14 @@ class Deliveries:
     # Questions
 
     def groups(self) -> list[str]:
-        return sorted(self._state.places.groups() | self._state.options.keys())
+        return sorted(self._state.places.by_group.keys() | self._state.options.keys())
+
+    def page(self, after: str | None, count: int) -> list[str]:
+        """The next names of groups, sorted."""
+        return page_of_all((self._state.places.by_group, self._state.options), after, count)
+
+    def page_with_options(self, after: str | None, count: int) -> list[str]:
+        return self._state.options.page(after, count)
 
     def group_options(self, group_id: str) -> dict[str, str]:
         return dict(self._state.options.get(group_id, {}))
@@ -197,9 +205,6 @@ class Deliveries:
                 break
             offset += 1
         return offset
-
-    def measures(self) -> Iterator[Measure]:
-        return (delivery.measure() for delivery in self._state.places.values())
 
     def measured(self) -> Iterator[tuple[Place, Measure]]:
         """Every place that groups deliver from."""

@@ -2,6 +2,7 @@
 
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.place import Delivery
+from goqueue.machines.name_table import NameTable
 
 
 class Places(dict[Place, Delivery]):
@@ -9,30 +10,27 @@ class Places(dict[Place, Delivery]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._by_group: dict[str, dict[Place, None]] = {}
+        self.by_group: NameTable[dict[Place, None]] = NameTable()
         self._by_topic: dict[str, dict[Place, None]] = {}
 
     def add(self, delivery: Delivery) -> Delivery:
         place = delivery.place
         self[place] = delivery
-        self._by_group.setdefault(place.group_id, {})[place] = None
+        self.by_group.setdefault(place.group_id, {})[place] = None
         self._by_topic.setdefault(place.topic, {})[place] = None
         return delivery
 
     def remove(self, place: Place) -> Delivery | None:
         delivery = self.pop(place, None)
         if delivery is not None:
-            for table, key in ((self._by_group, place.group_id), (self._by_topic, place.topic)):
+            for table, key in ((self.by_group, place.group_id), (self._by_topic, place.topic)):
                 del table[key][place]
                 if not table[key]:
                     del table[key]
         return delivery
 
-    def groups(self) -> set[str]:
-        return set(self._by_group)
-
     def of_group(self, group_id: str) -> list[Delivery]:
-        return [self[place] for place in sorted(self._by_group.get(group_id, ()))]
+        return [self[place] for place in sorted(self.by_group.get(group_id, ()))]
 
     def in_topic(self, topic: str) -> list[Delivery]:
         return [self[place] for place in sorted(self._by_topic.get(topic, ()))]

@@ -3,7 +3,7 @@
 Which version of a protocol a client speaks is the door's business; a command carries what follows from it, by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -285,13 +285,10 @@ class DescribedGroup(msgspec.Struct, frozen=True):
 
 
 class ListGroups(msgspec.Struct, frozen=True):
-    states: tuple[str, ...] = ()
-    """Empty: of any state; likewise types. Upper and lower case do not matter."""
-    types: tuple[str, ...] = ()
+    names: Sequence[str]
+    """A page of them: all at once would hold up everybody else. Those that there are not are left out."""
     with_topics: bool = False
     """That is a look at every member."""
-    names: frozenset[str] | None = None
-    """Only these; None: all."""
 
 
 class ListedGroup(msgspec.Struct, frozen=True):

@@ -17,6 +17,8 @@ class TimePassed(Fact, frozen=True):
     durable: ClassVar[bool] = False
     now_ms: int
     next_expiry_ms: int
+    expiry_after: str | None = None
+    """The last group that was looked at; None: all were."""
 
 
 class GroupDeadlines:

@@ -97,6 +97,17 @@ class GroupKind(NamedTuple):
     """An id of this kind keeps it until the group is deleted, and a group of another kind never takes it on."""
 
 
+def unused_since(group: OneGroup | None) -> Callable[[str], int | None]:
+    """Since when the offsets of a topic serve nobody in this group; None: they do."""
+    if group is None:
+        return lambda topic: 0
+    empty_since_ms = group.empty_since_ms()
+    if empty_since_ms is not None:
+        return lambda topic: empty_since_ms
+    subscribed = group.subscribed_topics()
+    return lambda topic: None if subscribed is None or topic in subscribed else 0
+
+
 def classic_kind(options: GroupOptions) -> GroupKind:
     return GroupKind(
         name=CLASSIC,

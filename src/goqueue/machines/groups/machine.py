@@ -1,6 +1,6 @@
 """All groups and their offsets as one machine: a group decides for itself, what concerns any kind is settled here."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,15 +35,18 @@ from goqueue.machines.groups.commands import (
 )
 from goqueue.machines.groups.consumer.group import ConsumerGroup
 from goqueue.machines.groups.deadlines import GroupDeadlines, TimePassed
-from goqueue.machines.groups.kinds import GroupKind, OneGroup, classic_kind
+from goqueue.machines.groups.kinds import GroupKind, OneGroup, classic_kind, unused_since
 from goqueue.machines.groups.migration import can_upgrade, downgraded, turned_away, upgraded
 from goqueue.machines.groups.offsets import GroupOffsets, OffsetCommitted, OffsetPending
 from goqueue.machines.groups.readers import Announced, GroupReaders
 from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.machines.name_table import NameTable, page_of_all
 from goqueue.model.codes import Code
 
 DEAD = "Dead"
 """How Kafka describes a group that there is not."""
+PER_TURN = 200
+"""Groups that are looked at before others get their turn."""
 
 
 class Groups:
@@ -63,13 +66,15 @@ class Groups:
                 self._hearers.setdefault(command, set()).add(kind.name)
         self._kind_of_command = {command: kind for kind in all_kinds for command in kind.commands}
         self._kind_of_fact = {fact: kind for kind in all_kinds for fact in kind.facts}
-        self._groups: dict[str, OneGroup] = {}
+        self._groups: NameTable[OneGroup] = NameTable()
         self._offsets = GroupOffsets(self._options)
         self._known = KnownTopics()
         self._readers = GroupReaders()
         self._deadlines = GroupDeadlines(self._group_deadline_ms)
         self._next_expiry_ms = 0
         """When to look for offsets and groups that nobody needs; 0: the first tick tells the time."""
+        self._expiry_after: str | None = None
+        """Where this look goes on: a page of groups at a time."""
         self._handlers: dict[type, Callable[[Any, int], tuple[list[Fact], Any]]] = {
             CommitOffsets: self._commit,
             CommitTransactionOffsets: self._commit_transaction,
@@ -103,7 +108,7 @@ class Groups:
         elif isinstance(fact, OffsetPending):
             self._offsets.pend(fact)
         elif isinstance(fact, TimePassed):
-            self._next_expiry_ms = fact.next_expiry_ms
+            self._next_expiry_ms, self._expiry_after = fact.next_expiry_ms, fact.expiry_after
             self._deadlines.pass_until(fact.now_ms)
         elif isinstance(fact, Announced):
             self._known.topics = fact.command.topics
@@ -328,30 +333,31 @@ class Groups:
         return [], DescribedGroup(Code.GROUP_ID_NOT_FOUND, command.group_id, DEAD)
 
     def _list(self, command: ListGroups, _now_ms: int) -> tuple[list[Fact], ListReply]:
-        states = {state.lower() for state in command.states}
-        types = {name.lower() for name in command.types}
-        names = self._groups.keys() if command.names is None else command.names & self._groups.keys()
-        found = [self._groups[name].listed() for name in names]
-        # Offsets without a group: somebody commits who assigns partitions to himself.
-        without_group = self._offsets.group_ids() - self._groups.keys()
-        if command.names is not None:
-            without_group &= command.names
-        found += (ClassicGroup(group_id, self._options).listed() for group_id in sorted(without_group))
-        wanted = [each for each in found if _is_wanted(each, states, types)]
-        return [], ListReply(tuple(map(self._with_topics, wanted) if command.with_topics else wanted))
+        found = [each for each in map(self._listed, command.names) if each is not None]
+        return [], ListReply(tuple(map(self._with_topics, found) if command.with_topics else found))
 
-    def names(self) -> set[str]:
-        return self._groups.keys() | self._offsets.group_ids()
+    def _listed(self, group_id: str) -> ListedGroup | None:
+        group = self._groups.get(group_id)
+        if group is not None:
+            return group.listed()
+        # Offsets without a group: somebody commits who assigns partitions to himself.
+        return ClassicGroup(group_id, self._options).listed() if self._offsets.has_group(group_id) else None
+
+    def page(self, after: str | None, count: int) -> list[str]:
+        """The next names of groups, sorted."""
+        return page_of_all((self._groups, *self._offsets.tables()), after, count)
 
     def readers(self, topic: str) -> set[str]:
         """Groups that have committed to a topic, or whose members the coordinator assigns it to."""
         return self._offsets.groups_in(topic).union(self._readers.of((topic,)))
 
     def measured(self) -> Iterator[tuple[ListedGroup, Mapping[TopicPartition, OffsetCommitted]]]:
-        """Every group, and what it has committed."""
-        _, listed = self._list(ListGroups(), 0)
-        for group in listed.groups:
-            yield group, self._offsets.committed(group.group_id)
+        """Every group, and what it has committed. Groups may come and go while somebody reads this."""
+        page = self.page(None, PER_TURN)
+        while page:
+            for group in filter(None, map(self._listed, page)):
+                yield group, self._offsets.committed(group.group_id)
+            page = self.page(page[-1], PER_TURN)
 
     def _with_topics(self, listed: ListedGroup) -> ListedGroup:
         group = self._groups.get(listed.group_id)
@@ -366,35 +372,22 @@ class Groups:
             facts, replies, *_ = self._decided(self._groups[group_id], Tick(), 0, now_ms)
             outcome.facts.extend(facts)
             outcome.replies.extend(replies)
-        next_expiry_ms = self._next_expiry_ms
+        next_expiry_ms, after = self._next_expiry_ms, self._expiry_after
         if next_expiry_ms <= now_ms:
-            outcome.facts.extend(self._expired(now_ms) if next_expiry_ms else ())
-            next_expiry_ms = now_ms + self._options.expiry_interval_ms
-        outcome.facts.append(TimePassed(now_ms, next_expiry_ms))
+            page = self.page(after, PER_TURN) if next_expiry_ms else []
+            outcome.facts.extend(self._expired(page, now_ms))
+            after = page[-1] if len(page) == PER_TURN else None
+            next_expiry_ms = now_ms + (self._options.expiry_interval_ms if after is None else 0)
+        outcome.facts.append(TimePassed(now_ms, next_expiry_ms, after))
         return outcome
 
-    def _expired(self, now_ms: int) -> Iterator[Fact]:
-        for group_id in sorted(self._groups.keys() | self._offsets.group_ids()):
-            facts = self._offsets.expires(group_id, self._unused_since(group_id), now_ms)
+    def _expired(self, page: Iterable[str], now_ms: int) -> Iterator[Fact]:
+        for group_id in page:
             group = self._groups.get(group_id)
+            facts = self._offsets.expires(group_id, unused_since(group), now_ms)
             is_kept = self._has_members(group_id) or (group is not None and group.keeps_progress())
             is_idle = not is_kept and self._group_deadline_ms(group_id) is None
             if is_idle and len(facts) == self._offsets.count(group_id):
                 yield from self._retired(group_id)
             else:
                 yield from facts
-
-    def _unused_since(self, group_id: str) -> Callable[[str], int | None]:
-        """Since when the offsets of a topic serve nobody in this group; None: they do."""
-        group = self._groups.get(group_id)
-        if group is None:
-            return lambda topic: 0
-        empty_since_ms = group.empty_since_ms()
-        if empty_since_ms is not None:
-            return lambda topic: empty_since_ms
-        subscribed = group.subscribed_topics()
-        return lambda topic: None if subscribed is None or topic in subscribed else 0
-
-
-def _is_wanted(group: ListedGroup, states: set[str], types: set[str]) -> bool:
-    return (not states or group.state.lower() in states) and (not types or group.type.lower() in types)

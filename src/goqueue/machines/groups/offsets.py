@@ -19,6 +19,7 @@ from goqueue.machines.groups.commands import (
     ledger_key,
 )
 from goqueue.machines.machine import Fact
+from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
@@ -83,8 +84,8 @@ class GroupOffsets:
 
     def __init__(self, options: GroupOptions) -> None:
         self._options = options
-        self._committed: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
-        self._pending: dict[str, dict[TopicPartition, dict[int, OffsetPending]]] = {}
+        self._committed: NameTable[dict[TopicPartition, OffsetCommitted]] = NameTable()
+        self._pending: NameTable[dict[TopicPartition, dict[int, OffsetPending]]] = NameTable()
         self._pending_of: dict[int, dict[bytes, OffsetPending]] = {}
         self._by_topic: dict[str, dict[tuple[str, TopicPartition], None]] = {}
         """Where something is committed, by topic: groups and partitions."""
@@ -137,8 +138,9 @@ class GroupOffsets:
     def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
         return self._committed.get(group_id, {})
 
-    def group_ids(self) -> set[str]:
-        return self._committed.keys() | self._pending.keys()
+    def tables(self) -> tuple[NameTable[Any], ...]:
+        """In which groups have something."""
+        return self._committed, self._pending
 
     def groups_in(self, topic: str) -> set[str]:
         """That have committed something there."""

@@ -12,6 +12,7 @@ import msgspec
 
 from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.machines.name_table import NameTable, page_of_all
 from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
@@ -67,6 +68,7 @@ class TransactionMachine:
         self._transactions: dict[str, TransactionChanged] = {}
         # The rest follows from the transactions, but for which markers are already written.
         self._names: dict[int, str] = {}
+        self._by_state: dict[State, NameTable[None]] = {state: NameTable() for state in State}
         self._enlisted: dict[str, frozenset[Partition | str]] = {}
         self._due: dict[str, dict[Partition | str, None]] = {}
         """Partitions and groups of prepared transactions that still wait for their marker."""
@@ -130,25 +132,12 @@ class TransactionMachine:
         partitions, groups = _sorted_out(self._due[transactional_id])
         return msgspec.structs.replace(found, partitions=partitions, groups=groups)
 
-    def listing(
-        self,
-        now_ms: int,
-        *,
-        states: Collection[str] = (),
-        producer_ids: Collection[int] = (),
-        longer_than_ms: int = -1,
-    ) -> list[TransactionChanged]:
-        """Those that pass every filter given, as ListTransactions asks for them."""
-        return [
-            each
-            for each in self._transactions.values()
-            if (not states or each.state in states)
-            and (not producer_ids or each.producer_id in producer_ids)
-            and (longer_than_ms < 0 or (each.partitions + each.groups and now_ms - each.start_ms > longer_than_ms))
-        ]
+    def page(self, states: Iterable[State], after: str | None, count: int) -> list[str]:
+        """The next transactional ids, sorted, of those in one of these states."""
+        return page_of_all((self._by_state[state] for state in states), after, count)
 
-    def count(self, states: Collection[str]) -> int:
-        return sum(each.state in states for each in self._transactions.values())
+    def count(self, state: State) -> int:
+        return len(self._by_state[state])
 
     def mark(self, key: str) -> int:
         """How far this writer has come with transactions that end together; -1: it is not known."""
@@ -312,6 +301,10 @@ class TransactionMachine:
         known = self._transactions.pop(name, None)
         if known is not None and known.producer_id != fact.producer_id:
             del self._names[known.producer_id]
+        if known is None or known.state is not fact.state:
+            if known is not None:
+                del self._by_state[known.state][name]
+            self._by_state[fact.state][name] = None
         self._transactions[name] = fact
         self._names[fact.producer_id] = name
         self._enlisted.pop(name, None)
@@ -329,7 +322,7 @@ class TransactionMachine:
         """Only an id without a transaction expires, so nothing is enlisted or due. A ledger may tell of it twice."""
         known = self._transactions.pop(name, None)
         if known is not None:
-            del self._names[known.producer_id]
+            del self._names[known.producer_id], self._by_state[known.state][name]
             self._deadlines.clear(name)
 
 

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from goqueue.wire.grpc import common_pb2 as goqueue_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16goqueue/v1/group.proto\x12\ngoqueue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17goqueue/v1/common.proto\"\x13\n\x11ListGroupsRequest\">\n\x12ListGroupsResponse\x12(\n\x06groups\x18\x01 \x03(\x0b\x32\x18.goqueue.v1.GroupSummary\"^\n\x0cGroupSummary\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0f\n\x07members\x18\x04 \x01(\x05\x12\x0e\n\x06topics\x18\x05 \x03(\t\"(\n\x14\x44\x65scribeGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"\x85\x02\n\x15\x44\x65scribeGroupResponse\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x0e\n\x06topics\x18\x05 \x03(\t\x12(\n\x07members\x18\x06 \x03(\x0b\x32\x17.goqueue.v1.GroupMember\x12?\n\x07options\x18\x07 \x03(\x0b\x32..goqueue.v1.DescribeGroupResponse.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xbb\x01\n\x0bGroupMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63onsumer_id\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12.\n\npartitions\x18\x05 \x03(\x0b\x32\x1a.goqueue.v1.TopicPartition\x12\x32\n\x0elast_heartbeat\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa9\x01\n\x15\x43onfigureGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12?\n\x07options\x18\x02 \x03(\x0b\x32..goqueue.v1.ConfigureGroupRequest.OptionsEntry\x12\r\n\x05unset\x18\x03 \x03(\t\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x8a\x01\n\x16\x43onfigureGroupResponse\x12@\n\x07options\x18\x01 \x03(\x0b\x32/.goqueue.v1.ConfigureGroupResponse.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"5\n\x12\x44\x65leteGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"\x15\n\x13\x44\x65leteGroupResponse2\xda\x02\n\x0cGroupService\x12K\n\nListGroups\x12\x1d.goqueue.v1.ListGroupsRequest\x1a\x1e.goqueue.v1.ListGroupsResponse\x12T\n\rDescribeGroup\x12 .goqueue.v1.DescribeGroupRequest\x1a!.goqueue.v1.DescribeGroupResponse\x12W\n\x0e\x43onfigureGroup\x12!.goqueue.v1.ConfigureGroupRequest\x1a\".goqueue.v1.ConfigureGroupResponse\x12N\n\x0b\x44\x65leteGroup\x12\x1e.goqueue.v1.DeleteGroupRequest\x1a\x1f.goqueue.v1.DeleteGroupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16goqueue/v1/group.proto\x12\ngoqueue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17goqueue/v1/common.proto\":\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"W\n\x12ListGroupsResponse\x12(\n\x06groups\x18\x01 \x03(\x0b\x32\x18.goqueue.v1.GroupSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"^\n\x0cGroupSummary\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0f\n\x07members\x18\x04 \x01(\x05\x12\x0e\n\x06topics\x18\x05 \x03(\t\"(\n\x14\x44\x65scribeGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"\x85\x02\n\x15\x44\x65scribeGroupResponse\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x0e\n\x06topics\x18\x05 \x03(\t\x12(\n\x07members\x18\x06 \x03(\x0b\x32\x17.goqueue.v1.GroupMember\x12?\n\x07options\x18\x07 \x03(\x0b\x32..goqueue.v1.DescribeGroupResponse.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xbb\x01\n\x0bGroupMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63onsumer_id\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12.\n\npartitions\x18\x05 \x03(\x0b\x32\x1a.goqueue.v1.TopicPartition\x12\x32\n\x0elast_heartbeat\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa9\x01\n\x15\x43onfigureGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12?\n\x07options\x18\x02 \x03(\x0b\x32..goqueue.v1.ConfigureGroupRequest.OptionsEntry\x12\r\n\x05unset\x18\x03 \x03(\t\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x8a\x01\n\x16\x43onfigureGroupResponse\x12@\n\x07options\x18\x01 \x03(\x0b\x32/.goqueue.v1.ConfigureGroupResponse.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"5\n\x12\x44\x65leteGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"\x15\n\x13\x44\x65leteGroupResponse2\xda\x02\n\x0cGroupService\x12K\n\nListGroups\x12\x1d.goqueue.v1.ListGroupsRequest\x1a\x1e.goqueue.v1.ListGroupsResponse\x12T\n\rDescribeGroup\x12 .goqueue.v1.DescribeGroupRequest\x1a!.goqueue.v1.DescribeGroupResponse\x12W\n\x0e\x43onfigureGroup\x12!.goqueue.v1.ConfigureGroupRequest\x1a\".goqueue.v1.ConfigureGroupResponse\x12N\n\x0b\x44\x65leteGroup\x12\x1e.goqueue.v1.DeleteGroupRequest\x1a\x1f.goqueue.v1.DeleteGroupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,31 +40,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._loaded_options = None
   _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_LISTGROUPSREQUEST']._serialized_start=96
-  _globals['_LISTGROUPSREQUEST']._serialized_end=115
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=117
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=179
-  _globals['_GROUPSUMMARY']._serialized_start=181
-  _globals['_GROUPSUMMARY']._serialized_end=275
-  _globals['_DESCRIBEGROUPREQUEST']._serialized_start=277
-  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=317
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=320
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=581
-  _globals['_DESCRIBEGROUPRESPONSE_OPTIONSENTRY']._serialized_start=535
-  _globals['_DESCRIBEGROUPRESPONSE_OPTIONSENTRY']._serialized_end=581
-  _globals['_GROUPMEMBER']._serialized_start=584
-  _globals['_GROUPMEMBER']._serialized_end=771
-  _globals['_CONFIGUREGROUPREQUEST']._serialized_start=774
-  _globals['_CONFIGUREGROUPREQUEST']._serialized_end=943
-  _globals['_CONFIGUREGROUPREQUEST_OPTIONSENTRY']._serialized_start=535
-  _globals['_CONFIGUREGROUPREQUEST_OPTIONSENTRY']._serialized_end=581
-  _globals['_CONFIGUREGROUPRESPONSE']._serialized_start=946
-  _globals['_CONFIGUREGROUPRESPONSE']._serialized_end=1084
-  _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._serialized_start=535
-  _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._serialized_end=581
-  _globals['_DELETEGROUPREQUEST']._serialized_start=1086
-  _globals['_DELETEGROUPREQUEST']._serialized_end=1139
-  _globals['_DELETEGROUPRESPONSE']._serialized_start=1141
-  _globals['_DELETEGROUPRESPONSE']._serialized_end=1162
-  _globals['_GROUPSERVICE']._serialized_start=1165
-  _globals['_GROUPSERVICE']._serialized_end=1511
+  _globals['_LISTGROUPSREQUEST']._serialized_end=154
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=156
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=243
+  _globals['_GROUPSUMMARY']._serialized_start=245
+  _globals['_GROUPSUMMARY']._serialized_end=339
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_start=341
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=381
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=384
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=645
+  _globals['_DESCRIBEGROUPRESPONSE_OPTIONSENTRY']._serialized_start=599
+  _globals['_DESCRIBEGROUPRESPONSE_OPTIONSENTRY']._serialized_end=645
+  _globals['_GROUPMEMBER']._serialized_start=648
+  _globals['_GROUPMEMBER']._serialized_end=835
+  _globals['_CONFIGUREGROUPREQUEST']._serialized_start=838
+  _globals['_CONFIGUREGROUPREQUEST']._serialized_end=1007
+  _globals['_CONFIGUREGROUPREQUEST_OPTIONSENTRY']._serialized_start=599
+  _globals['_CONFIGUREGROUPREQUEST_OPTIONSENTRY']._serialized_end=645
+  _globals['_CONFIGUREGROUPRESPONSE']._serialized_start=1010
+  _globals['_CONFIGUREGROUPRESPONSE']._serialized_end=1148
+  _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._serialized_start=599
+  _globals['_CONFIGUREGROUPRESPONSE_OPTIONSENTRY']._serialized_end=645
+  _globals['_DELETEGROUPREQUEST']._serialized_start=1150
+  _globals['_DELETEGROUPREQUEST']._serialized_end=1203
+  _globals['_DELETEGROUPRESPONSE']._serialized_start=1205
+  _globals['_DELETEGROUPRESPONSE']._serialized_end=1226
+  _globals['_GROUPSERVICE']._serialized_start=1229
+  _globals['_GROUPSERVICE']._serialized_end=1575
 # @@protoc_insertion_point(module_scope)

@@ -99,6 +99,7 @@ class TransactionsQuery(PageQuery):
         ]
         | None
     ) = None
+    cursor: Annotated[str, Meta(description="`next` of the page before: the last transactional id on it")] | None = None
 
 
 class TransactionPartition(Reply):
@@ -119,8 +120,9 @@ class Transaction(Reply):
 
 class Transactions(Reply):
     transactions: list[Transaction]
-    count: Count
-    total: Count
+    count: Annotated[int, Meta(ge=0, description="On this page")]
+    total: Annotated[int, Meta(ge=0, description="On all pages, as it was when this one was read")]
+    next: Annotated[str | None, Meta(description="`cursor` of the next page; null: this was the last")]
 
 
 class TransactionStats(Reply):

@@ -1,6 +1,8 @@
 """Topics, groups, offsets and transactions over gRPC."""
 
 import errno
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 from structlog.testing import capture_logs
@@ -176,3 +178,29 @@ async def test_transactions_that_could_not_be_stored_are_not_told_of(door: Door)
         assert fault.hits
         await door.refused(door.ask(transaction_pb2.ListTransactionsRequest()), *unavailable)
     assert not (await door.ask(group_pb2.ListGroupsRequest())).groups, "others are none the worse for it"
+
+
+@served
+async def test_groups_and_transactions_are_listed_in_pages(door: Door) -> None:
+    for number in range(7):
+        await door.ask(group_pb2.ConfigureGroupRequest(group_id=f"g{number}", options={"lease.ms": "700"}))
+        await door.ask(transaction_pb2.InitProducerRequest(transactional_id=f"t{number}"))
+    listed: list[tuple[Callable[..., Any], Callable[[Any], list[str]]]] = [
+        (group_pb2.ListGroupsRequest, lambda page: [each.group_id for each in page.groups]),
+        (transaction_pb2.ListTransactionsRequest, lambda page: [each.transactional_id for each in page.transactions]),
+    ]
+    for request, found_in in listed:
+        whole = await door.ask(request())
+        assert not whole.next_page_token
+        found, sizes, token = [], [], ""
+        while True:
+            page = await door.ask(request(page_size=3, page_token=token))
+            found += found_in(page)
+            sizes.append(len(found_in(page)))
+            token = page.next_page_token
+            if not token:
+                break
+        assert found == found_in(whole) == sorted(found)
+        assert sizes == [3, 3, 1]
+        for size in (-1, 1001):
+            await door.refused(door.ask(request(page_size=size)), INVALID, "INVALID_ARGUMENT")

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
+from goqueue.broker.queues import reliability
 from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.testing import broker
@@ -27,8 +30,8 @@ LISTS = {
     "priority_stats",  # in turns
     "all_rebalance_stats",  # in turns
     "metrics",  # in turns
-    "reliability_stats",  # some sums for each place of a group
-    "transaction_stats",  # some sums for each transactional id
+    "reliability_stats",  # in turns
+    "list_coordinators",  # in turns
 }
 
 
@@ -110,6 +113,48 @@ def test_a_page_of_groups_costs_the_same_among_few_and_among_many() -> None:
         for path in ("/groups", "/lag")
     }
     assert walks(pages) == {}  # type: ignore[arg-type]
+
+
+def test_a_page_of_transactions_costs_the_same_among_few_and_among_many() -> None:
+    pages = {
+        path: lambda bare, path=path: bare.ask(Asked("GET", path))
+        for path in ("/transactions?state=Empty&limit=3&cursor=id-1", "/transactions?limit=3", "/transactions/stats")
+    }
+    assert walks(pages) == {}  # type: ignore[arg-type]
+
+
+def test_sums_over_all_groups_take_turns_with_others() -> None:
+    async def run() -> int:
+        bare = await world(MANY)
+        turns = sum(1 for _ in bare.b.broker.reliabilities.summing())
+        await bare.b.__aexit__(None, None, None)
+        return turns
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reliability, "PER_TURN", 10)
+        assert asyncio.run(run()) == MANY // 10
+
+
+def test_pages_of_transactions_give_each_once_that_stays_while_others_come_and_go() -> None:
+    async def run() -> None:
+        bare = await world(20)
+        found: list[str] = []
+        cursor: str | None = ""
+        pages = 0
+        while cursor is not None:
+            query = f"state=all&limit=3&cursor={cursor}"
+            page = (await bare.ask(Asked("GET", f"/transactions?{query}"))).json
+            found += [each["transactional_id"] for each in page["transactions"]]
+            assert page["total"] == 20 + pages
+            cursor, pages = page["next"], pages + 1
+            new = {"transactional_id": f"a-{pages}"}  # before all others
+            assert (await bare.ask(Asked("POST", "/producers/init", new))).status < 300
+        assert found == sorted(f"id-{number}" for number in range(20))
+        skipped = (await bare.ask(Asked("GET", f"/transactions?state=all&skip={pages + 2}&limit=2"))).json
+        assert [each["transactional_id"] for each in skipped["transactions"]] == found[2:4]
+        await bare.b.__aexit__(None, None, None)
+
+    asyncio.run(run())
 
 
 def test_pages_of_groups_give_each_of_them_once() -> None:

@@ -202,7 +202,7 @@ def _result(entry: Settlement, outcome: Verdict | GoQueueError) -> SettleResult:
 @acks.get("/reliability/stats")
 async def reliability_stats(call: Call) -> ReliabilityStats:
     """What became of messages since this node started: acknowledged, tried again, given up."""
-    now = call.broker.reliabilities.now()
+    now = await call.in_turns(call.broker.reliabilities.summing())
     return ReliabilityStats(
         ack_manager=AckStats(
             total_acks=now.acked,

@@ -1,11 +1,13 @@
 """Work on a node: more partitions, and who looks after what."""
 
+import asyncio
 from collections import Counter
 
 from msgspec import UNSET, UnsetType
 
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.groups import group_hash
+from goqueue.broker.groups.listing import pages
 from goqueue.broker.topics.compact import CompactResult
 from goqueue.broker.topics.topics import AddPartitions
 from goqueue.doors.http.call import Call
@@ -111,10 +113,11 @@ async def list_coordinators(call: Call) -> Coordinators:
     `@groups` keeps stream groups and members, `@deliveries` what queue groups have settled.
     """
     groups, queues = call.broker.groups, call.broker.queues
-    counts = {
-        GROUPS: Counter(map(groups.partition_of, groups.names())),
-        QUEUE_GROUPS: Counter(map(queues.partition_of, queues.groups())),
-    }
+    counts: dict[str, Counter[int]] = {GROUPS: Counter(), QUEUE_GROUPS: Counter()}
+    for kind, of in ((GROUPS, groups), (QUEUE_GROUPS, queues)):
+        for names in pages(of.page):
+            counts[kind].update(map(of.partition_of, names))
+            await asyncio.sleep(0)  # others want their turn
     sizes = ((GROUPS, groups.partitions), (QUEUE_GROUPS, queues.partitions))
     return Coordinators(
         internal_topic=GROUPS,

@@ -6,13 +6,13 @@ from typing import Any
 
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.groups import commands, consumer_commands
+from goqueue.broker.groups.listing import pages
 from goqueue.broker.groups.members import Membership, TopicPartition, Who
 from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
 from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
-from goqueue.model.errors import GoQueueError
 from goqueue.wire.rest.groups import (
     AssignmentQuery,
     CooperativeDetails,
@@ -124,20 +124,15 @@ async def rebalance_stats(call: Call, path: GroupPath) -> RebalanceStats:
 @cooperative.get("/rebalance/stats")
 async def all_rebalance_stats(call: Call) -> RebalanceStats:
     """How the rebalances of all consumer groups went."""
-    command = commands.ListGroups(types=(commands.CONSUMER,))
-    replies: list[Any] = await call.ask(lambda done: call.broker.groups.submit_to_all(command, done))
+    groups = call.broker.groups
     counts: list[Counts] = []
-    for reply in replies:
-        if isinstance(reply, GoQueueError):
-            raise reply
-        for number, each in enumerate(reply.groups, 1):
-            question = consumer_commands.DescribeConsumerGroup(each.group_id)
-            described: Any = await call.ask(
-                lambda done, question=question: call.broker.groups.submit(question, done)  # type: ignore[misc]
-            )
-            counts.append(described.counts)
-            if number % GROUPS_PER_TURN == 0:
-                await asyncio.sleep(0)
+    for names in pages(groups.page):
+        for name in names:
+            if groups.kind_of(name) == commands.CONSUMER:
+                question = consumer_commands.DescribeConsumerGroup(name)
+                described: Any = await call.ask(lambda done, question=question: groups.submit(question, done))  # type: ignore[misc]
+                counts.append(described.counts)
+        await asyncio.sleep(0)  # others want their turn
     return _stats(counts)
 
 

@@ -1,17 +1,16 @@
 """Groups: looked at, configured, deleted."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from typing import Any
 
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.listing import GroupSummary as FoundGroup
+from goqueue.broker.groups.listing import page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Operations
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.groups import (
@@ -29,7 +28,6 @@ from goqueue.wire.rest.groups import (
 )
 
 EMPTY, STABLE, REBALANCING, DEAD = "Empty", "Stable", "Rebalancing", "Dead"
-SHARE = "share"
 
 groups = Operations("Groups", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
@@ -47,40 +45,23 @@ async def group_view(call: Call, group_id: str) -> GroupView:
     return view
 
 
-def page_of(names: Sequence[str], query: GroupsQuery) -> tuple[list[str], str | None]:
-    """Of sorted names; and the cursor of the next page, if there is one."""
-    first = 0 if query.cursor is None else bisect_right(names, query.cursor)
-    page = list(names[first : first + query.limit])
-    return page, page[-1] if first + len(page) < len(names) else None
-
-
 @groups.get("/groups")
 async def list_groups(call: Call, query: GroupsQuery) -> Groups:
     """The names of groups, a page at a time, and in `details` what they are."""
-    broker = call.broker
-    page, following = page_of(sorted(broker.groups.names().union(broker.queues.groups())), query)
-    command = commands.ListGroups(with_topics=True, names=frozenset(page))
-    replies: list[Any] = await call.ask(lambda done: broker.groups.submit_to_all(command, done))
-    found: dict[str, GroupSummary] = {}
-    for reply in replies:
-        if isinstance(reply, GoQueueError):
-            raise reply
-        for each in reply.groups:
-            found[each.group_id] = GroupSummary(
-                id=each.group_id,
-                type=each.type,
-                state=state_of(each.state),
-                members=each.members,
-                generation=each.generation,
-                topics=list(each.topics or ()),
-            )
-    for group_id in page:
-        topics = sorted({place.topic for place in broker.queues.places(group_id)})
-        if group_id in found:
-            found[group_id].topics = sorted({*found[group_id].topics, *topics})
-        else:
-            found[group_id] = GroupSummary(id=group_id, type=SHARE, state=EMPTY, members=0, generation=0, topics=topics)
-    return Groups(groups=page, details=[found[name] for name in page], next=following)
+    names, following = page_of_names(call.broker, query.cursor, query.limit)
+    found: list[FoundGroup] = await call.ask(lambda done: summarize(call.broker, names, done))
+    details = [
+        GroupSummary(
+            id=each.group_id,
+            type=each.type,
+            state=state_of(each.state),
+            members=each.members,
+            generation=each.generation,
+            topics=list(each.topics),
+        )
+        for each in found
+    ]
+    return Groups(groups=[each.id for each in details], details=details, next=following)
 
 
 @groups.get("/groups/{group}", errors=(404,))

@@ -1,6 +1,5 @@
 """Is it alive, is it ready, which version, how much is in it."""
 
-import asyncio
 import platform
 
 from goqueue.broker.health import Check as HealthCheck
@@ -111,13 +110,7 @@ async def metrics(call: Call, query: MetricsQuery) -> Text:
     """Metrics for Prometheus, as text or, if asked for, as OpenMetrics with exemplars."""
     if not call.broker.metrics.is_on:
         raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
-    steps = call.broker.metrics.exposing(query.accept)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return Text(*end.value)
-        await asyncio.sleep(0)  # others want their turn
+    return Text(*await call.in_turns(call.broker.metrics.exposing(query.accept)))
 
 
 @infrastructure.get("/stats")

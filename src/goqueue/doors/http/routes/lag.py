@@ -3,10 +3,11 @@
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.lag import GroupLag as Found
 from goqueue.broker.groups.lag import PartitionLag as FoundPartition
+from goqueue.broker.groups.listing import page_of_names
 from goqueue.broker.queues.queues import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Operations
-from goqueue.doors.http.routes.groups import page_of, state_of
+from goqueue.doors.http.routes.groups import state_of
 from goqueue.model.lanes import Lane
 from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, GroupsQuery, LagOwner, PartitionLag, QueueLag
 
@@ -26,7 +27,7 @@ async def group_lag(call: Call, path: GroupPath) -> GroupLag:
 @lag.get("/lag")
 async def all_lags(call: Call, query: GroupsQuery) -> AllLags:
     """How far groups are behind, by name, a page at a time."""
-    names, following = page_of(call.broker.lag.names(), query)
+    names, following = page_of_names(call.broker, query.cursor, query.limit)
     found: list[Found] = await call.ask(lambda done: call.broker.lag.of_some(names, done))
     groups = [_group(each) for each in found]
     return AllLags(groups=groups, total_lag=sum(each.total_lag for each in groups), next=following)

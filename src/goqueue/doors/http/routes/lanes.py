@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from goqueue.broker.dead_letters.redrive import GROUP
 from goqueue.broker.durable import LedgerKind
+from goqueue.broker.groups.listing import pages
 from goqueue.broker.queues.lane_rates import LaneStats
 from goqueue.broker.queues.queues import Place
 from goqueue.doors.http.call import Call
@@ -89,13 +90,14 @@ async def priority_stats(call: Call) -> PriorityStats:
     queues = call.broker.queues
     partitions: dict[tuple[str, int], PartitionPriority] = {}
     ready, rates = [0] * LANES, [0.0] * LANES
-    for group_id in [each for each in list(queues.groups()) if each != GROUP]:
-        for place in queues.places(group_id):
+    for names in pages(queues.page):
+        for place in (place for name in names if name != GROUP for place in queues.places(name)):
             stats = _measured(call, place, partitions)
             if stats is not None:
                 ready = _sum(ready, stats.ready)
                 rates = [mine + other for mine, other in zip(rates, stats.dequeue_rate)]
             await asyncio.sleep(0)  # others want their turn
+        await asyncio.sleep(0)
     topics: dict[str, TopicPriority] = {}
     for (name, number), found in sorted(partitions.items()):
         topic = topics.setdefault(name, TopicPriority(total_by_priority=[0] * LANES, partitions={}))

@@ -1,10 +1,9 @@
 """Producers and transactions: several messages, in several topics, all or none of them."""
 
-from collections import Counter
-
 from goqueue.broker.durable import LedgerKind
+from goqueue.broker.transactions.listing import ALL, OPEN
 from goqueue.broker.transactions.steps import Placed, Producer
-from goqueue.broker.transactions.transactions import State, TransactionChanged
+from goqueue.broker.transactions.transactions import TransactionChanged
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
@@ -15,8 +14,6 @@ from goqueue.model.moments import format_moment
 from goqueue.wire.rest import transactions as rest
 
 TIMEOUT_MS = 60_000
-BEGUN, ALL = "Begun", "all"
-OPEN = frozenset({BEGUN, State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT})
 
 transactions = Operations("Transactions", rests_on=(LedgerKind.TRANSACTIONS,))
 
@@ -50,21 +47,20 @@ async def producer_heartbeat(
 
 @transactions.get("/transactions")
 async def list_transactions(call: Call, query: rest.TransactionsQuery) -> rest.Transactions:
-    """Transactions that are open, or all that the node remembers in some state."""
-    found = [
-        (state, each)
-        for each in call.broker.transactions.listing("")
-        if (state := _state(call, each)) == query.state or query.state == ALL or (query.state is None and state in OPEN)
-    ]
-    page = found[query.skip : query.skip + query.limit]
+    """Transactions that are open, or all that the node remembers in some state: by transactional id, a page at a time.
+
+    Go on with `cursor`: then each is listed once that stays in its state all the while.
+    """
+    listed = call.broker.transaction_list
+    page = await call.in_turns(listed.paging(query.state, query.cursor, query.limit, query.skip))
+    counts = await call.in_turns(listed.counting())
+    wanted = OPEN if query.state is None else counts if query.state == ALL else (query.state,)
     return rest.Transactions(
-        transactions=[_shown(call, state, each) for state, each in page], count=len(page), total=len(found)
+        transactions=[_shown(call, *each) for each in page.transactions],
+        count=len(page.transactions),
+        total=sum(counts[state] for state in wanted),
+        next=page.following,
     )
-
-
-def _state(call: Call, each: TransactionChanged) -> str:
-    is_begun = each.state is not State.ONGOING and call.broker.transaction_steps.is_begun(each)
-    return BEGUN if is_begun else str(each.state)
 
 
 def _shown(call: Call, state: str, each: TransactionChanged) -> rest.Transaction:
@@ -85,8 +81,7 @@ def _shown(call: Call, state: str, each: TransactionChanged) -> rest.Transaction
 @transactions.get("/transactions/stats")
 async def transaction_stats(call: Call) -> rest.TransactionStats:
     """How many transactions are open, and how those ended that were."""
-    known = call.broker.transactions.listing("")
-    states = Counter(_state(call, each) for each in known)
+    states = await call.in_turns(call.broker.transaction_list.counting())
     active = sum(count for state, count in states.items() if state in OPEN)
     by_state = dict(sorted(states.items()))
     committed, aborted = call.broker.transactions.committed, call.broker.transactions.aborted
@@ -94,7 +89,7 @@ async def transaction_stats(call: Call) -> rest.TransactionStats:
         active_transactions=active,
         committed_total=committed,
         aborted_total=aborted,
-        transactional_producers=len(known),
+        transactional_producers=states.total(),
         transactions_by_state=by_state,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from goqueue.broker.groups.listing import pages
 from goqueue.doors.kafka.config_entries import GROUP_RESOURCE
 from goqueue.doors.kafka.operations import TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
@@ -97,17 +98,24 @@ def handle_list_config_resources(request: Request) -> None:
         TOPIC: lambda: [topic.name for topic in broker.topics.image.topics.values()],
         BROKER: lambda: [str(broker.identity.node_id)],
         CLIENT_METRICS: list,
-        GROUP_RESOURCE: lambda: [name for name in broker.queues.groups() if broker.queues.options(name)],
+        GROUP_RESOURCE: list,  # below, in turns
     }
     wanted = set(message.resource_types) if request.version >= TYPES_FROM_VERSION else {CLIENT_METRICS}
     response = wire.ListConfigResourcesResponse()
     if wanted - names.keys():
         response.error_code = Code.UNSUPPORTED_VERSION
-    else:
-        response.config_resources = [
-            wire.ListedConfigResource(name, kind) for kind in sorted(wanted or names) for name in names[kind]()
-        ]
-    request.answer(response)
+        request.answer(response)
+        return
+    response.config_resources = [
+        wire.ListedConfigResource(name, kind) for kind in sorted(wanted or names) for name in names[kind]()
+    ]
+
+    def take(page: list[str], then: Callable[[], object]) -> None:
+        response.config_resources += [wire.ListedConfigResource(name, GROUP_RESOURCE) for name in page]
+        then()
+
+    groups = pages(broker.queues.page_with_options) if GROUP_RESOURCE in (wanted or names) else iter(())
+    request.walk(groups, take, lambda: request.answer(response))
 
 
 def handle_describe_topic_partitions(request: Request) -> None:

@@ -1,8 +1,11 @@
 """Classic groups: join, sync, heartbeat, leave; describe, list, delete."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.groups import commands
+from goqueue.broker.groups.listing import group_page, pages
 from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -159,21 +162,28 @@ def handle_list_groups(request: Request) -> None:
     def is_wanted(group: wire_describe.ListedGroup) -> bool:
         return (not states or group.group_state.lower() in states) and (not types or group.group_type.lower() in types)
 
-    def answer(replies: list[Any]) -> None:
-        response = wire_describe.ListGroupsResponse()
-        for reply in replies:
+    response = wire_describe.ListGroupsResponse()
+    broker = request.broker
+
+    def take(names: list[str], then: Callable[[], object]) -> None:
+        def listed(reply: Any) -> None:
             code = failure_code(reply)
             if code is not None:
                 response.error_code = code
-                continue
-            response.groups += [
-                wire_describe.ListedGroup(one.group_id, one.protocol_type, one.state, one.type) for one in reply.groups
-            ]
-        response.groups += listed_without_members(request, {one.group_id for one in response.groups})
-        response.groups = [group for group in response.groups if is_wanted(group)]
-        request.answer(response)
+                reply = []
+            found = {
+                one.group_id: wire_describe.ListedGroup(one.group_id, one.protocol_type, one.state, one.type)
+                for one in reply
+            }
+            for name in names:
+                group = found.get(name) or listed_without_members(request, name)
+                if group is not None and is_wanted(group):
+                    response.groups.append(group)
+            then()
 
-    request.broker.groups.submit_to_all(commands.ListGroups(), answer)
+        broker.groups.listed(names, listed)
+
+    request.walk(pages(partial(group_page, broker)), take, lambda: request.answer(response))
 
 
 def handle_delete_groups(request: Request) -> None:

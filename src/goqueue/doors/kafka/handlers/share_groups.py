@@ -130,7 +130,6 @@ def has_deliveries(request: Request, group_id: str) -> bool:
     return bool(queues.options(group_id)) or bool(queues.places(group_id))
 
 
-def listed_without_members(request: Request, known: set[str]) -> list[ListedGroup]:
-    """Groups that are kept and are not among the `known` ones."""
-    found = {name for name in set(request.broker.queues.groups()) - known if is_kept(request, name)}
-    return [ListedGroup(name, commands.SHARE, EMPTY, commands.SHARE) for name in sorted(found)]
+def listed_without_members(request: Request, group_id: str) -> ListedGroup | None:
+    """A group that is kept and has no members; None: there is none."""
+    return ListedGroup(group_id, commands.SHARE, EMPTY, commands.SHARE) if is_kept(request, group_id) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from goqueue.broker.durable import confirm_appended
 from goqueue.broker.topics.topics import Replica, code_of
+from goqueue.broker.transactions.listing import Wanted
 from goqueue.broker.transactions.transactions import (
     AddGroup,
     AddPartitions,
@@ -16,6 +17,7 @@ from goqueue.broker.transactions.transactions import (
     Hanging,
     InitProducer,
     State,
+    TransactionChanged,
     Writer,
 )
 from goqueue.doors.kafka.request import Request, failure_code
@@ -266,7 +268,8 @@ def _described_producers(request: Request) -> tuple[wire_describe.DescribeProduc
 
 def handle_describe_transactions(request: Request) -> None:
     response = wire_describe.DescribeTransactionsResponse()
-    for name in request.message.transactional_ids:
+
+    def describe(name: str) -> None:
         found = request.broker.transactions.machine.describe(name)
         if found is None:
             described = wire_describe.DescribedTransaction(Code.TRANSACTIONAL_ID_NOT_FOUND, name)
@@ -285,25 +288,31 @@ def handle_describe_transactions(request: Request) -> None:
                 list(by_topic.values()),
             )
         response.transaction_states.append(described)
-    request.answer(response)
+
+    request.each(request.message.transactional_ids, describe, lambda: request.answer(response))
 
 
 def handle_list_transactions(request: Request) -> None:
     message: wire_describe.ListTransactionsRequest = request.message
     response = wire_describe.ListTransactionsResponse()
+    wanted = Wanted(
+        frozenset(message.state_filters),
+        frozenset(message.producer_id_filters),
+        message.duration_filter,
+        message.transactional_id_pattern or "",
+    )
     try:
-        found = request.broker.transactions.listing(
-            message.transactional_id_pattern or "",
-            states=message.state_filters,
-            producer_ids=message.producer_id_filters,
-            longer_than_ms=message.duration_filter,
-        )
+        pages = request.broker.transaction_list.walking(wanted)
     except Refused as refused:
         request.answer(wire_describe.ListTransactionsResponse(error_code=refused.code))
         return
     known = {state.value for state in State}
     response.unknown_state_filters = [state for state in message.state_filters if state not in known]
-    response.transaction_states = [
-        wire_describe.ListedTransaction(one.transactional_id, one.producer_id, one.state.value) for one in found
-    ]
-    request.answer(response)
+
+    def take(page: list[TransactionChanged], then: Callable[[], object]) -> None:
+        response.transaction_states += [
+            wire_describe.ListedTransaction(one.transactional_id, one.producer_id, one.state.value) for one in page
+        ]
+        then()
+
+    request.walk(pages, take, lambda: request.answer(response))
