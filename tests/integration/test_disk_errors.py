@@ -1,13 +1,14 @@
-"""A real node whose disk fails in the middle of a load (strace makes the calls fail): an idempotent producer that tries
-again until it is acknowledged finds each message there once, after the node was killed and started again.
+"""A real node whose disk fails in the middle of a load (strace makes calls fail, or the kernel does): an idempotent
+producer that tries again until it is acknowledged finds each message there once, after the node was killed and started
+again.
 """
 
 import os
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import pytest
 from tests.integration.confluent_client import QUIET, Confluent
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Node, wait_until
-from tests.integration.topics import end_offsets
+from tests.integration.read_only import is_read_only, leave_no_room, on_own_filesystem
+from tests.integration.topics import create_topic, end_offsets
 
 STRACE = shutil.which("strace")
 PARTITIONS = 2
@@ -30,7 +32,8 @@ REFUSED = 6 * IN_FLIGHT
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 MAY_ATTACH = os.geteuid() == 0 or not SCOPE.exists() or SCOPE.read_text("utf-8").strip() == "0"
 
-pytestmark = pytest.mark.skipif(STRACE is None or not MAY_ATTACH, reason="strace is not installed or not allowed")
+MAY_TRACE = STRACE is not None and MAY_ATTACH
+by_strace = pytest.mark.skipif(not MAY_TRACE, reason="strace is not installed or not allowed")
 
 
 @contextmanager
@@ -118,8 +121,9 @@ READ_ONLY = f"{WRITES},pwrite64,fdatasync,fsync,fallocate,ftruncate"
         ("fdatasync", "EIO", "5", True),
         (READ_ONLY, "EROFS", "15+", False),
     ],
-    ids=["a write fails", "a write finds no room", "a sync fails", "the filesystem turns read-only"],
+    ids=["a write fails", "a write finds no room", "a sync fails", "everything fails"],
 )
+@by_strace
 def test_what_a_producer_was_told_is_there_holds_after_a_disk_error(
     own_node: Node,
     make_topic: CreateTopic,
@@ -141,6 +145,46 @@ def test_what_a_producer_was_told_is_there_holds_after_a_disk_error(
     assert load.found(own_node) == load.values
 
 
+@contextmanager
+def turning_read_only(directory: Path) -> Iterator[tuple[Node, Callable[[], None]]]:
+    """A node, and what shuts its filesystem."""
+    found = on_own_filesystem(directory)
+    node = found[0] if found else Node(directory)
+    with ExitStack() as stack:
+        stack.callback(node.clean_up)
+
+        def shut() -> None:
+            if found:
+                found[1]()
+                assert is_read_only(node)
+            elif MAY_TRACE:
+                stack.enter_context(failing(node, directory, READ_ONLY, "EROFS", "1+"))
+            else:
+                leave_no_room(node)
+
+        yield node.start(), shut
+
+
+def test_what_a_producer_was_told_is_there_holds_when_the_filesystem_turns_read_only(tmp_path: Path) -> None:
+    with turning_read_only(tmp_path) as (node, shut):
+        topic = "orders"
+        create_topic(node.address, topic, PARTITIONS, {})
+        first = Load(node, topic)
+        first.finish()
+        shut()
+        second = Load(node, topic)
+        wait_until(lambda: refused(node, topic) >= PARTITIONS, "a refusal")
+        node.kill()
+        node.start()
+        second.finish()
+        both = [before + after for before, after in zip(first.values, second.values)]
+        assert second.found(node) == both
+        node.kill()
+        node.start()
+        assert second.found(node) == both
+
+
+@by_strace
 def test_a_disk_without_room_refuses_and_goes_on_when_there_is_room(
     own_node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
