@@ -10,7 +10,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-spark check format bench demo protos
+.PHONY: help install run test test-rest test-all test-spark check format bench demo protos
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,8 +21,17 @@ run: .venv/.ready-run  ## start a node on ./data
 	@exec $(BIN)/goqueue serve --data-dir $(DATA_DIR)
 
 # One worker more than there are cores: many tests wait for a process or a disk.
-test: .venv/.ready-dev  ## run the tests; choose some with ARGS=
-	@$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8 $(ARGS)
+PYTEST := $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8
+
+# With ARGS the choice is yours: no layer is left out.
+test: .venv/.ready-dev  ## run unit tests, simulations and one test of each API; choose others with ARGS=
+	@$(PYTEST) $(if $(ARGS),$(ARGS),-m "not second_layer")
+
+test-rest: .venv/.ready-dev  ## run the tests that make test leaves out: whole nodes, real clients, Spark
+	@$(PYTEST) -m second_layer
+
+test-all: .venv/.ready-dev  ## run all tests
+	@$(PYTEST)
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@$(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)

@@ -16,6 +16,13 @@ settings.register_profile("goqueue", deadline=None, print_blob=True)
 settings.load_profile("goqueue")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of whole nodes belong to the second layer (`make test-rest`), but for one of each kind."""
+    for item in items:
+        if {"integration", "acceptance"} & set(item.path.parts) and not item.get_closest_marker("smoke"):
+            item.add_marker(pytest.mark.second_layer)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed here, before the workers start, so that one number repeats the whole run."""

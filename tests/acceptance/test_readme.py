@@ -10,6 +10,8 @@ import pytest
 
 from tests.acceptance.conftest import GOQUEUE, Serve
 
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = [

@@ -71,6 +71,7 @@ def read_back(data_dir: Path) -> list[tuple[int, bytes | None]]:
     return found
 
 
+@pytest.mark.smoke
 def test_a_stopped_node_leaves_everything_as_it_was_and_clean(serve: Serve, data_dir: Path, tmp_path: Path) -> None:
     server = serve("--data-dir", data_dir, "--ready-file", "ready.json").wait_ready()
     ready_file = tmp_path / "ready.json"
@@ -87,6 +88,7 @@ def test_a_stopped_node_leaves_everything_as_it_was_and_clean(serve: Serve, data
     assert read_back(data_dir) == numbered(MESSAGES)
 
 
+@pytest.mark.smoke
 def test_a_start_after_a_crash_recovers_and_its_stop_is_clean(serve: Serve, data_dir: Path) -> None:
     """A process that ends without closing anything, as a crashed one does."""
     code = (

@@ -5,10 +5,13 @@ from collections import Counter
 
 import confluent_kafka as ck
 import httpx
+import pytest
 
 from goqueue.client import Consumer, Job, Producer, Worker
 from tests.integration.process import Node
 from tests.integration.sqs_door import client_of
+
+pytestmark = pytest.mark.smoke
 
 EACH = 100
 WRITERS = ("boto3", "confluent-kafka", "http", "goqueue")

@@ -3,6 +3,8 @@
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.integration.goqueue_command import Command
 from tests.integration.process import Node
 
@@ -35,6 +37,7 @@ topic delete orders --force
 """
 
 
+@pytest.mark.smoke
 def test_the_examples_of_the_brief_work_as_written(own_node: Node, tmp_path: Path) -> None:
     goqueue = Command(tmp_path, own_node.url)
     said = {line: goqueue.run(*shlex.split(line)) for line in LINES.split("\n") if line}

@@ -11,6 +11,8 @@ from tests.integration.history import History, Sent
 from tests.integration.process import Node
 from tests.integration.topics import end_offsets
 
+pytestmark = pytest.mark.smoke
+
 PARTITIONS = 3
 KILLS = 3
 BETWEEN_KILLS = 400

@@ -29,12 +29,14 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
+@pytest.mark.smoke
 def test_a_probe_of_health_is_answered(node: Node) -> None:
     with grpc.insecure_channel(node.grpc) as channel:
         answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE_S)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.smoke
 def test_what_is_streamed_in_is_worked_off_by_two_members(node: Node, make_topic: CreateTopic, group: str) -> None:
     topic = make_topic(4)
     values = {b"%d" % number for number in range(COUNT)}

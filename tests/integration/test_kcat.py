@@ -31,6 +31,7 @@ def test_what_kcat_produces_it_consumes(node: Node, make_topic: CreateTopic, cod
     assert kcat(node, "-C", "-t", topic, "-p", "1", "-o", "-1", "-e", "-q", "-f", "%o %s\n") == "199 value 199\n"
 
 
+@pytest.mark.smoke
 def test_kcat_lists_the_topics(node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(3)
     metadata = json.loads(kcat(node, "-L", "-J"))

@@ -6,7 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.process import DEADLINE_S, Node
+
+pytestmark = pytest.mark.smoke
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 KAFKA, URL = "127.0.0.1:9092", "http://127.0.0.1:8080"
