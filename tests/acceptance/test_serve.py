@@ -112,7 +112,7 @@ def test_ctrl_c_stops_cleanly_too(serve: Serve, data_dir: Path) -> None:
     assert serve("--data-dir", data_dir).wait_ready().send(signal.SIGINT) == 0
 
 
-def test_after_kill_9_the_next_start_succeeds_at_once_c14(serve: Serve, data_dir: Path) -> None:
+def test_after_kill_9_the_next_start_succeeds_at_once(serve: Serve, data_dir: Path) -> None:
     assert serve("--data-dir", data_dir).wait_ready().send(signal.SIGKILL) == -signal.SIGKILL
     second = serve("--data-dir", data_dir).wait_ready()
     assert second.event("ready")["topics"] == 1
@@ -120,7 +120,7 @@ def test_after_kill_9_the_next_start_succeeds_at_once_c14(serve: Serve, data_dir
     assert read_back(data_dir) == numbered(MESSAGES)
 
 
-def test_a_lock_file_that_names_a_living_process_is_no_lock_c14(serve: Serve, data_dir: Path) -> None:
+def test_a_lock_file_that_names_a_living_process_is_no_lock(serve: Serve, data_dir: Path) -> None:
     """In a container every node has pid 1: the number left by the dead one is that of the living one."""
     (data_dir / "lock").write_text(f"{os.getpid()}\n")
     assert serve("--data-dir", data_dir).wait_ready().send(signal.SIGTERM) == 0

@@ -98,7 +98,6 @@ def test_a_dry_run_makes_nothing_and_says_what_would_be_refused(admin: AdminClie
 
 
 def test_what_cannot_be_is_refused_with_its_reason(admin: AdminClient, group: str) -> None:
-    """B26."""
     assert create(admin, group) is Code.NONE
     before = set(admin.list_topics(timeout=DEADLINE_S).topics)
     assert create(admin, group) is Code.TOPIC_ALREADY_EXISTS

@@ -1,4 +1,4 @@
-"""B33: the examples of the brief, line by line, as they stand there."""
+"""The examples of the brief, line by line, as they stand there."""
 
 import shlex
 from pathlib import Path

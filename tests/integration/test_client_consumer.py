@@ -64,7 +64,7 @@ def places_of(topic: str) -> set[Place]:
 
 
 def test_three_members_share_and_every_message_comes_once(node: Node, make_topic: CreateTopic, group: str) -> None:
-    """A24: on a join, members whose partitions do not move keep receiving."""
+    """On a join, members whose partitions do not move keep receiving."""
     topic = make_topic(PARTITIONS)
 
     @in_loop

@@ -1,4 +1,4 @@
-"""B33: the examples of docs/client.md, run as they stand there, in order, on one node."""
+"""The examples of docs/client.md, run as they stand there, in order, on one node."""
 
 import asyncio
 import re

@@ -111,7 +111,6 @@ def test_a_cancelled_send_tears_no_batch(node: Node, make_topic: CreateTopic) ->
 
 
 def test_close_completes_all_that_was_accepted(node: Node, make_topic: CreateTopic) -> None:
-    """A13, A14."""
     topic = make_topic(PARTITIONS)
     values = [b"%d" % number for number in range(5000)]
 

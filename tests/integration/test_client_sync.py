@@ -36,7 +36,6 @@ def test_send_and_read(node: Node, make_topic: CreateTopic, group: str) -> None:
 
 
 def test_many_threads_send_through_one_producer(node: Node, make_topic: CreateTopic) -> None:
-    """F087."""
     topic = make_topic(3)
     sent: list[tuple[int, int, bytes]] = []
 

@@ -53,7 +53,7 @@ class Load:
 def test_after_kill_9_under_load_every_acknowledged_message_is_there_once_and_in_order(
     own_node: Node, make_topic: CreateTopic, durability: str
 ) -> None:
-    """A1, A2, B17: all three libraries at once; see history.py for the rules."""
+    """All three libraries at once; see history.py for the rules."""
     topic = make_topic(PARTITIONS, durability=durability)
     history = History()
     kinds: list[type[Client]] = [*ALL_CLIENTS, Confluent]

@@ -24,7 +24,7 @@ WAYS = [(client, assignor) for client in ALL_CLIENTS for assignor in client.assi
 def test_members_join_and_leave_without_a_gap_or_a_loss(
     node: Node, make_topic: CreateTopic, group: str, client: type[Client], assignor: str
 ) -> None:
-    """A2, A24: at least once, and the exact set; nobody skips what nobody has had. `consumer` is KIP-848."""
+    """At least once, and the exact set; nobody skips what nobody has had. `consumer` is KIP-848."""
     topic = make_topic(PARTITIONS)
     producer = Confluent.producer(node.address, idempotent=True)
     with Crowd() as crowd, Stream(producer, topic, PARTITIONS) as stream:

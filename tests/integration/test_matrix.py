@@ -35,7 +35,7 @@ def expected(topic: str) -> set[Record]:
 def test_what_is_sent_is_read_back_exactly_by_every_client(
     node: Node, make_topic: CreateTopic, client: type[Client], codec: str
 ) -> None:
-    """A1, A2, A13, A14: key, value, headers and timestamp, with acks 0, 1 and all."""
+    """Key, value, headers and timestamp, with acks 0, 1 and all."""
     topics = {acks: make_topic(PARTITIONS) for acks in ("0", "1", "all")}
     for acks, topic in topics.items():
         producer = client.producer(node.address, codec=codec, acks=acks)

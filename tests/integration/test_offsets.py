@@ -133,7 +133,7 @@ def join_and_sync(wire: Wire, group: str, member_id: str = "") -> groups.JoinGro
 
 
 def test_a_commit_of_an_old_generation_or_a_stranger_never_moves_an_offset(node: Node, filled: str, group: str) -> None:
-    """A22: also after the member has joined again, and on heartbeats."""
+    """Also after the member has joined again, and on heartbeats."""
     with Wire(node) as wire:
         old = join_and_sync(wire, group)
         assert raw_commit(wire, group, filled, 3, old.generation_id, old.member_id) is Code.NONE

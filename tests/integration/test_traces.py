@@ -86,7 +86,7 @@ def test_a_collector_gets_a_produce_and_a_consume_with_the_right_parents(traced:
     assert collected(collector, "orders", 1, "consume.fetched").parent_span_id == alone.span_id
     assert collector.services == {"goqueue node-1"}
 
-    # C17: an exporter that is shut down after its first batch.
+    # An exporter that is shut down after its first batch.
     produce(node, "orders", TRACEPARENT)
     assert collected(collector, "orders", 2, "publish.persisted").trace_id == TRACE
     assert collector.requests >= 2

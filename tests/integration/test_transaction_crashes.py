@@ -26,7 +26,7 @@ def wait_decided(node: Node, topic: str) -> None:
 def test_a_crash_in_the_middle_and_one_after_the_end_change_nothing(
     own_node: Node, make_topic: CreateTopic, group: str, client: type[Client]
 ) -> None:
-    """A40, B13: open stays invisible and can be committed later; aborted and committed stay what they are."""
+    """Open stays invisible and can be committed later; aborted and committed stay what they are."""
     source, topic = make_topic(), make_topic()
     Confluent.producer(own_node.address).send(source, [Message(0, b"%d" % number) for number in range(10)])
     producer = client.producer(own_node.address, transactional_id="producer")
@@ -55,7 +55,7 @@ def test_a_crash_in_the_middle_and_one_after_the_end_change_nothing(
 def test_an_orphan_of_a_crash_is_aborted_by_its_heir(
     own_node: Node, make_topic: CreateTopic, client: type[Client]
 ) -> None:
-    """B13, C11: both producer and broker have gone; the next producer of that name clears up."""
+    """Both producer and broker have gone; the next producer of that name clears up."""
     topic = make_topic()
     with Wire(own_node) as wire:
         orphan = BareProducer(wire, "producer")
@@ -77,7 +77,7 @@ def test_an_orphan_of_a_crash_is_aborted_by_its_heir(
 def test_a_crash_at_the_end_leaves_all_or_nothing(
     own_node: Node, make_topic: CreateTopic, group: str, waits: bool
 ) -> None:
-    """A39: commit is asked for and the node is killed, at once or when it has answered (prepared, no marker yet)."""
+    """Commit is asked for and the node is killed, at once or when it has answered (prepared, no marker yet)."""
     source, topic = make_topic(), make_topic()
     Confluent.producer(own_node.address).send(source, [Message(0, b"%d" % number) for number in range(10)])
     committed: set[bytes] = set()
@@ -116,7 +116,7 @@ def test_a_crash_at_the_end_leaves_all_or_nothing(
 def test_a_commit_under_way_when_the_node_dies_tells_the_truth(
     own_node: Node, make_topic: CreateTopic, client: type[Client]
 ) -> None:
-    """A39: a client that hears of success finds everything, one that hears of failure finds all or nothing."""
+    """A client that hears of success finds everything, one that hears of failure finds all or nothing."""
     topic = make_topic()
     producer = client.producer(own_node.address, transactional_id="producer")
     producer.begin()

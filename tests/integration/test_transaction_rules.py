@@ -31,7 +31,7 @@ def transactional(wire: Wire, topic: str) -> BareProducer:
 
 
 def test_a_repeated_batch_is_answered_with_its_first_offset_and_stored_once(node: Node, wire: Wire, topic: str) -> None:
-    """B17: for each of the last five batches."""
+    """For each of the last five batches."""
     producer = BareProducer(wire)
     producer.init()
     batches = [(b"%d a" % number, b"%d b" % number) for number in range(5)]
@@ -56,7 +56,7 @@ def test_a_gap_in_the_sequence_and_an_old_epoch_are_refused(node: Node, wire: Wi
 
 
 def test_a_transactional_batch_without_an_open_transaction_is_refused(node: Node, wire: Wire, topic: str) -> None:
-    """B16, B18: also into a partition that is not part of the open one."""
+    """Also into a partition that is not part of the open one."""
     producer = transactional(wire, topic)
     assert producer.send(topic, b"nothing open")[0] is Code.INVALID_TXN_STATE
     assert producer.enlist(topic, 0) is Code.NONE
@@ -69,7 +69,7 @@ def test_a_transactional_batch_without_an_open_transaction_is_refused(node: Node
 
 
 def test_a_second_commit_changes_nothing_and_the_other_end_is_refused(node: Node, wire: Wire, topic: str) -> None:
-    """B19: what is decided stands, and asking again is no error."""
+    """What is decided stands, and asking again is no error."""
     producer = transactional(wire, topic)
     for commit in (True, False):
         assert producer.enlist(topic, 0) is Code.NONE
@@ -88,7 +88,6 @@ def test_a_second_commit_changes_nothing_and_the_other_end_is_refused(node: Node
 
 
 def test_a_fenced_producer_is_refused_in_all_it_does(node: Node, wire: Wire, topic: str, group: str) -> None:
-    """B14."""
     old = transactional(wire, topic)
     assert old.enlist(topic, 0) is Code.NONE
     new = transactional(wire, topic)

@@ -38,7 +38,7 @@ def at(offset: int, value: bytes, partitions: int = 3) -> Places:
 def test_read_committed_shows_neither_aborted_nor_open_records(
     node: Node, make_topic: CreateTopic, client: type[Client]
 ) -> None:
-    """A40, A41, B13, B18: one marker per partition takes one offset, and no reader ever gets one."""
+    """One marker per partition takes one offset, and no reader ever gets one."""
     topic = make_topic()
     producer = client.producer(node.address, transactional_id=f"{topic}-producer")
     producer.begin()
@@ -85,7 +85,7 @@ def test_offsets_in_a_transaction_count_only_if_it_commits(
 
 
 def test_a_zombie_can_neither_write_nor_commit(node: Node, make_topic: CreateTopic, client: type[Client]) -> None:
-    """B14, B15: its open transaction is aborted, and the heir's first message is not taken for a duplicate."""
+    """Its open transaction is aborted, and the heir's first message is not taken for a duplicate."""
     topic = make_topic()
     zombie = client.producer(node.address, transactional_id=f"{topic}-producer")
     zombie.begin()
@@ -108,7 +108,7 @@ def test_a_zombie_can_neither_write_nor_commit(node: Node, make_topic: CreateTop
 def test_a_transaction_that_takes_too_long_is_aborted(
     node: Node, make_topic: CreateTopic, client: type[Client]
 ) -> None:
-    """C11, A39: by the broker alone; what stands behind it becomes readable, and its late commit fails."""
+    """By the broker alone; what stands behind it becomes readable, and its late commit fails."""
     topic = make_topic()
     producer = client.producer(node.address, transactional_id=f"{topic}-producer", transaction_timeout_ms=1000)
     producer.begin()
@@ -123,7 +123,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
 
 
 def test_many_transactions_of_all_clients_interleave_and_none_leaks(node: Node, make_topic: CreateTopic) -> None:
-    """A39-A41: every second one aborts; the rest is read exactly."""
+    """Every second one aborts; the rest is read exactly."""
     topic = make_topic()
     producers = [kind.producer(node.address, transactional_id=f"{topic}-{kind.name}") for kind in ALL_CLIENTS]
     expected: Places = set()

@@ -108,7 +108,6 @@ def test_a_bad_record_becomes_a_dead_letter_and_the_others_go_on(
 
 
 def test_http_validates_too(node: Node, make_topic: CreateTopic) -> None:
-    """Trap B20."""
     topic = make_topic(1, **{"schema.validation": "reject"})
     with httpx.Client(base_url=node.url) as http:
         registered = http.post(f"/schemas/subjects/{topic}/versions", json={"schema": JSON, "schemaType": "JSON"})

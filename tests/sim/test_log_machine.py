@@ -166,7 +166,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def lose_an_index(self, data: st.DataObject) -> None:
-        """A7, A8: an index that is missing, short or damaged changes no answer."""
+        """An index that is missing, short or damaged changes no answer."""
         self.log.close()
         self.synced = self.end
         paths = [f"{DIRECTORY}/{name}" for name in self.disk.list(DIRECTORY) if name.endswith("index")]

@@ -241,7 +241,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class AddressKind:
-    """host:port, with an IPv6 host in brackets (A56)."""
+    """host:port, with an IPv6 host in brackets."""
 
     metavar: str = "HOST:PORT"
 

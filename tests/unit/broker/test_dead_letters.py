@@ -37,7 +37,7 @@ def dead(node: QueueNode) -> list[tuple[bytes | None, str]]:
 # -- what makes one
 
 
-def test_a_rejected_record_is_a_dead_letter_at_once_and_settled_b4() -> None:
+def test_a_rejected_record_is_a_dead_letter_at_once_and_settled() -> None:
     node = queue_node()
     node.put("orders", b"bad", b"good")
     bad, good = node.receive()
@@ -51,7 +51,7 @@ def test_a_rejected_record_is_a_dead_letter_at_once_and_settled_b4() -> None:
 
 
 @pytest.mark.parametrize("how", ["lease ends", "nack"])
-def test_after_as_many_deliveries_as_allowed_it_is_a_dead_letter_and_never_comes_again_b5_b6_c3(how: str) -> None:
+def test_after_as_many_deliveries_as_allowed_it_is_a_dead_letter_and_never_comes_again(how: str) -> None:
     node = queue_node(attempts_max="3")
     node.put("orders", b"a")
     times = []
@@ -74,7 +74,7 @@ def test_after_as_many_deliveries_as_allowed_it_is_a_dead_letter_and_never_comes
     assert dead(node) == [(b"a", "attempts")]
 
 
-def test_nothing_dies_of_attempts_that_reached_nobody_b5() -> None:
+def test_nothing_dies_of_attempts_that_reached_nobody() -> None:
     """Time alone kills nothing that has no time to live, and neither does a group that nobody reads."""
     node = queue_node(attempts_max="1")
     node.put("orders", b"a")

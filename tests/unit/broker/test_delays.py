@@ -67,7 +67,7 @@ def test_no_delay_or_a_time_that_has_passed_means_at_once(delay_ms: int | None, 
 
 
 @pytest.mark.parametrize("delay_ms", range(1, 2 * TICK_MS))
-def test_a_delay_under_a_tick_is_not_a_revolution_late_a33(delay_ms: int) -> None:
+def test_a_delay_under_a_tick_is_not_a_revolution_late(delay_ms: int) -> None:
     node = queue_node()
     node.pass_ms(3)
     node.put("orders", later(b"soon", delay_ms))
@@ -133,7 +133,7 @@ def test_a_kafka_fetch_over_free_places_ends_where_the_log_ends() -> None:
     assert sum(batch.record_count for batch in batches if not batch.is_control) == 1
 
 
-def test_a_delayed_offset_hides_nothing_in_another_partition_b10() -> None:
+def test_a_delayed_offset_hides_nothing_in_another_partition() -> None:
     node = queue_node(partitions=2)
     sent = node.send("orders", later(b"late", partition=0), NewMessage(b"now", partition=1))
     assert sent == [Sent(0, 0), Sent(1, 0)]
@@ -162,7 +162,7 @@ def test_what_becomes_visible_is_what_was_sent_and_says_when_that_was() -> None:
     ]
 
 
-def test_a_delayed_record_keeps_its_priority_a37() -> None:
+def test_a_delayed_record_keeps_its_priority() -> None:
     node = queue_node()
     node.put("orders", b"n", NewMessage(b"C", lane=Lane.CRITICAL, delay_ms=1000), NewMessage(b"h", lane=Lane.HIGH))
     node.pass_ms(1000 + TICK_MS)

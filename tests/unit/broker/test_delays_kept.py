@@ -206,7 +206,7 @@ def test_a_transaction_that_outlives_a_restart_still_decides_over_its_delays(how
 
 
 @pytest.mark.parametrize("how", STARTS)
-def test_a_restart_changes_no_delivery_time_b11(how: str) -> None:
+def test_a_restart_changes_no_delivery_time(how: str) -> None:
     node = queue_node()
     node.put("orders", *(NewMessage(b"%d" % ms, delay_ms=ms) for ms in (1000, 5000, 10_000_000)))
     node.pass_ms(3000)
@@ -225,7 +225,7 @@ def test_a_restart_changes_no_delivery_time_b11(how: str) -> None:
     assert node.values("orders") == [b"1000", b"5000", b"10000000"]
 
 
-def test_what_became_due_while_the_node_was_down_comes_at_once_a33() -> None:
+def test_what_became_due_while_the_node_was_down_comes_at_once() -> None:
     node = queue_node()
     node.put("orders", NewMessage(b"late", delay_ms=5000), NewMessage(b"later", delay_ms=6000))
     node = node.restarted("kill", after_ms=3_600_000)

@@ -1,4 +1,4 @@
-"""Lanes: the more urgent a record, the larger its share; nothing waits for ever, nothing is hidden (B2)."""
+"""Lanes: the more urgent a record, the larger its share; nothing waits for ever, nothing is hidden."""
 
 from collections import Counter
 
@@ -90,7 +90,7 @@ def test_with_one_lane_only_there_is_nothing_to_boost_and_order_is_that_of_the_l
     assert [node.received(most=1) for _ in range(5)] == [[b"%d" % number] for number in range(5)]
 
 
-def test_lanes_never_hide_a_record_b2() -> None:
+def test_lanes_never_hide_a_record() -> None:
     node = queue_node(unacked_max="100000")
     lanes = [Lane(number * number % 5) for number in range(200)]
     node.put("orders", *(NewMessage(b"%d" % number, lane=lane) for number, lane in enumerate(lanes)))
@@ -100,7 +100,7 @@ def test_lanes_never_hide_a_record_b2() -> None:
     assert sorted(got, key=lambda value: int(value or 0)) == [b"%d" % number for number in range(200)]
 
 
-def test_a_stream_read_is_in_the_order_of_offsets_whatever_the_lanes_b2() -> None:
+def test_a_stream_read_is_in_the_order_of_offsets_whatever_the_lanes() -> None:
     node = queue_node()
     node.put("orders", b"normal 0", b"normal 1", NewMessage(b"critical 2", lane=Lane.CRITICAL))
     node.receive(most=1)

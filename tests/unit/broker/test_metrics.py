@@ -236,7 +236,7 @@ async def test_what_was_never_acknowledged_is_not_published_but_failed(b: Memory
 
 @in_memory
 async def test_lag_is_the_end_minus_what_is_committed(b: MemoryBroker) -> None:
-    """As PromQL would have it too, where a group has been in all partitions (F336)."""
+    """As PromQL would have it too, where a group has been in all partitions."""
     await b.create_topic("orders", partitions=3)
     await b.publish_many("orders", [b"x"] * 30)
     for message in await b.receive("orders", "g", max_messages=12):

@@ -27,7 +27,7 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 # -- leases
 
 
-def test_a_leased_record_is_invisible_to_its_group_until_the_lease_ends_a23_b5() -> None:
+def test_a_leased_record_is_invisible_to_its_group_until_the_lease_ends() -> None:
     node = queue_node()
     node.put("orders", b"a")
     (first,) = node.receive()
@@ -63,7 +63,7 @@ def test_options_of_a_group_go_before_those_of_its_topic_and_hold_at_once() -> N
     assert [each.deadline_ms - node.clock.now_ms() for each in node.receive()] == [10_000]
 
 
-def test_unacked_records_are_delivered_again_after_a_restart_a29() -> None:
+def test_unacked_records_are_delivered_again_after_a_restart() -> None:
     node = queue_node()
     node.put("orders", *numbered(4))
     node.ack(*node.receive(most=4)[1:3])
@@ -90,7 +90,7 @@ def test_more_consumers_than_partitions_all_get_work() -> None:
     assert sorted(value or b"" for each in by_consumer.values() for value in each) == sorted(numbered(20))
 
 
-def test_two_groups_know_nothing_of_each_other_b7() -> None:
+def test_two_groups_know_nothing_of_each_other() -> None:
     node = queue_node()
     node.put("orders", b"a", b"b")
     held = node.receive(group="g")
@@ -207,7 +207,7 @@ def test_only_committed_records_are_delivered_and_aborted_ones_are_passed_over()
         assert node.received() == expected
 
 
-def test_gaps_in_the_log_are_passed_over_b12() -> None:
+def test_gaps_in_the_log_are_passed_over() -> None:
     node = queue_node()
     node.put("orders", *(NewMessage(b"later", delay_ms=10_000_000) for _ in range(12)), b"visible")
     assert node.received(most=1) == [b"visible"]
@@ -215,7 +215,7 @@ def test_gaps_in_the_log_are_passed_over_b12() -> None:
     assert node.received(most=1) == [b"next"]
 
 
-def test_a_record_that_the_disk_does_not_give_back_was_not_delivered_b5() -> None:
+def test_a_record_that_the_disk_does_not_give_back_was_not_delivered() -> None:
     node = queue_node()
     node.put("orders", b"a")
     assert node.received() == [b"a"]  # lets the group observe it

@@ -22,7 +22,7 @@ def test_without_a_wait_an_empty_answer_comes_at_once() -> None:
     assert node.park().replies == [[]]
 
 
-def test_an_empty_answer_comes_when_the_wait_is_over_and_not_before_b24() -> None:
+def test_an_empty_answer_comes_when_the_wait_is_over_and_not_before() -> None:
     node = queue_node(partitions=2)
     parked = node.park(wait_ms=WAIT_MS)
     timers = node.clock.timers
@@ -54,7 +54,7 @@ def test_the_end_of_another_consumers_lease_wakes_who_waits() -> None:
 
 
 @pytest.mark.parametrize("delay_ms", [0, 1, 1999])
-def test_the_end_of_a_chosen_delay_wakes_who_waits_b6(delay_ms: int) -> None:
+def test_the_end_of_a_chosen_delay_wakes_who_waits(delay_ms: int) -> None:
     node = queue_node()
     node.put("orders", b"a")
     held = node.receive()
@@ -66,7 +66,7 @@ def test_the_end_of_a_chosen_delay_wakes_who_waits_b6(delay_ms: int) -> None:
     assert parked.values == [b"a"]
 
 
-def test_a_long_backoff_does_not_hold_up_a_short_one_c2() -> None:
+def test_a_long_backoff_does_not_hold_up_a_short_one() -> None:
     node = queue_node()
     node.put("orders", b"long", b"short")
     first, second = node.receive()

@@ -67,7 +67,7 @@ def test_a_recurring_schedule_publishes_where_the_topic_puts_its_key(kind: Parti
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("batch", [1, 2, 5])
-def test_messages_without_a_key_are_spread_within_one_b23(partitions: int, batch: int) -> None:
+def test_messages_without_a_key_are_spread_within_one(partitions: int, batch: int) -> None:
     node = queue_node(partitions=partitions)
     node.create("prices", partitions)
     counted: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))

@@ -32,7 +32,7 @@ def verdict(node: QueueNode, got: Got, how: How = How.ACK, delay_ms: int = -1) -
 
 
 @pytest.mark.parametrize("how", STARTS)
-def test_an_acked_record_never_comes_back_b3(how: str) -> None:
+def test_an_acked_record_never_comes_back(how: str) -> None:
     node, (_, second) = leased(b"a", b"b")
     node.ack(second)
     node.pass_ms(10 * LEASE_MS)
@@ -72,7 +72,7 @@ def test_an_ack_after_the_record_was_given_to_another_is_too_late() -> None:
 # -- nack
 
 
-def test_a_nacked_record_comes_back_after_the_delay_that_was_chosen_b6() -> None:
+def test_a_nacked_record_comes_back_after_the_delay_that_was_chosen() -> None:
     node, (got,) = leased(b"a")
     node.settle([got], How.RETRY, delay_ms=2000)
     node.pass_ms(1999)
@@ -141,7 +141,7 @@ def test_an_extension_may_shorten_a_lease_down_to_nothing() -> None:
 # -- what cannot be settled
 
 
-def test_malformed_unknown_repeated_and_expired_are_told_apart_b8() -> None:
+def test_malformed_unknown_repeated_and_expired_are_told_apart() -> None:
     node, (acked, late) = leased(b"a", b"b")
     node.put("orders", b"never delivered")
     place = Place("workers", "orders", 0)

@@ -121,7 +121,7 @@ def test_without_an_id_only_json_can_be_checked() -> None:
     assert errors(node, GOOD) == ["names no schema: AVRO values need the header schema-id or an id before the value"]
     node = queue_node(schema_validation="reject")
     assert errors(node, GOOD) == ["names no schema, and subject orders-value or orders has none"]
-    register(node, "orders", NUMBER)  # F195: the subject may be called as the topic
+    register(node, "orders", NUMBER)  # The subject may be called as the topic
     assert errors(node, GOOD, BAD) == [None, WHY]
 
 

@@ -1,4 +1,4 @@
-"""A56: an address parser has a table test."""
+"""An address parser has a table test."""
 
 import pytest
 

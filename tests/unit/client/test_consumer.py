@@ -68,7 +68,6 @@ async def test_a_message_has_all_it_was_sent_with() -> None:
 
 @in_loop
 async def test_poll_gives_what_there_is_and_nothing_in_time() -> None:
-    """B24."""
     async with filled(30) as b, Consumer(b.kafka, "orders") as consumer:
         messages: list[Message] = []
         while len(messages) < 30:

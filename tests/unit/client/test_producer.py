@@ -46,7 +46,6 @@ async def test_a_sent_message_is_there_with_all_it_has() -> None:
 
 @in_loop
 async def test_a_hundred_messages_are_a_batch() -> None:
-    """F075, F084."""
     async with broker(kafka=True) as b, Producer(b.kafka, linger_ms=60_000) as producer:
         await b.create_topic("orders")
         before = batches(b)
@@ -71,7 +70,7 @@ async def test_64_kb_are_a_batch() -> None:
 
 @in_loop
 async def test_a_batch_goes_out_after_the_linger() -> None:
-    """F085: no other message comes, and none is needed."""
+    """No other message comes, and none is needed."""
     async with broker(kafka=True) as b, Producer(b.kafka, linger_ms=50) as producer:
         await b.create_topic("orders", partitions=2)
         await producer.send("orders", b"the topic is known from now on")
@@ -82,7 +81,6 @@ async def test_a_batch_goes_out_after_the_linger() -> None:
 
 @in_loop
 async def test_without_linger_a_message_goes_out_at_once() -> None:
-    """F076."""
     async with broker(kafka=True) as b, Producer(b.kafka, linger_ms=0) as producer:
         await b.create_topic("orders")
         before = batches(b)
@@ -93,7 +91,7 @@ async def test_without_linger_a_message_goes_out_at_once() -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 7])
 def test_messages_without_a_key_spread_evenly(partitions: int) -> None:
-    """B23: two topics in turns."""
+    """Two topics in turns."""
 
     @in_loop
     async def scenario() -> None:

@@ -89,7 +89,6 @@ async def test_cancelled_is_aborted() -> None:
 
 @in_loop
 async def test_a_second_producer_takes_over() -> None:
-    """B14."""
     async with broker(kafka=True) as b, Producer(b.kafka, transactional_id="t") as old:
         await b.create_topic("orders")
 
@@ -135,7 +134,6 @@ async def test_offsets_are_part_of_it() -> None:
 
 @in_loop
 async def test_misuse_is_refused() -> None:
-    """B16."""
     async with broker(kafka=True) as b:
         await b.create_topic("orders")
         async with Producer(b.kafka) as plain:

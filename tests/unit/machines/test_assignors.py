@@ -1,4 +1,4 @@
-"""Assignors against brute force and against their promises. Features F257, F258, F264, F266-F268."""
+"""Assignors against brute force and against their promises."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -81,7 +81,7 @@ def small_groups(draw: st.DrawFn, same: bool) -> tuple[Members, dict[str, int]]:
 @given(small_groups(same=True))
 @settings(max_examples=80, deadline=None)
 def test_uniform_is_as_even_and_as_sticky_as_any_assignment_can_be(group: tuple[Members, dict[str, int]]) -> None:
-    """F257: balance first, then the exact least number of moves, by brute force."""
+    """Balance first, then the exact least number of moves, by brute force."""
     members, topics = group
     assert score(members, uniform(members, topics)) == best_score(members, topics)
 

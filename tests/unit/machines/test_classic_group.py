@@ -16,7 +16,7 @@ def driver() -> Driver:
 
 
 def test_a_new_member_is_told_its_id_and_joins_with_it(driver: Driver) -> None:
-    """F104, C15: the id comes with the command, where the dice are."""
+    """The id comes with the command, where the dice are."""
     told = driver.ask(join(new_id="app-5eed"))
     assert (told.code, told.member_id) == (Code.MEMBER_ID_REQUIRED, "app-5eed")
     reply = driver.ask(join("app-5eed"))
@@ -117,7 +117,6 @@ def test_a_sync_that_names_another_protocol_is_refused(driver: Driver) -> None:
 
 
 def test_each_rebalance_begins_a_generation(driver: Driver) -> None:
-    """F096, F097, F272"""
     assert driver.stable("a") == 1
     second = driver.join_new("b")
     assert driver.heartbeat("a", 1) is Code.REBALANCE_IN_PROGRESS
@@ -238,7 +237,6 @@ def test_an_id_given_out_may_be_given_back(driver: Driver) -> None:
 
 
 def test_what_is_described_is_a_copy(driver: Driver) -> None:
-    """A25, A26"""
     driver.stable("a", "b")
     described = driver.describe()
     assert [(each.member_id, each.assignment) for each in described.members] == [("a", b"a"), ("b", b"b")]

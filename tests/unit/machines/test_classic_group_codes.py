@@ -1,4 +1,4 @@
-"""What each state of a classic group answers to whom: the table that clients act on (F096, A22, B25)."""
+"""What each state of a classic group answers to whom: the table that clients act on."""
 
 from collections.abc import Callable
 
@@ -114,7 +114,7 @@ def test_codes_of_sync(state: State) -> None:
 
 
 def test_codes_of_commit(state: State) -> None:
-    """A22, B25: a commit from an old generation never moves an offset."""
+    """A commit from an old generation never moves an offset."""
     driver = Driver()
     generation = state(driver)
     asked = [("b", generation), ("b", generation - 1), ("x", generation)]

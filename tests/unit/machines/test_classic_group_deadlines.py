@@ -1,4 +1,4 @@
-"""Nothing lasts for ever: sessions, joins, syncs and ids that were given out (F101)."""
+"""Nothing lasts for ever: sessions, joins, syncs and ids that were given out."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""KIP-848 groups: how members come, go and move to their targets. F256, F259-F261, F265, F269-F272, traps A24, A25."""
+"""KIP-848 groups: how members come, go and move to their targets."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Who is let in: epochs, static members, subscriptions by expression, refusals. Traps A22 and B25."""
+"""Who is let in: epochs, static members, subscriptions by expression, refusals."""
 
 from typing import Any
 

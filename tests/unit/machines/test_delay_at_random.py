@@ -234,7 +234,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(RESTARTS))
     def restart(self, how: Restart) -> None:
-        """Restart changes nothing (B11)."""
+        """Restart changes nothing."""
         before = described(self.driver.machine)
         self.driver.restart(how)
         assert described(self.driver.machine) == before

@@ -42,7 +42,6 @@ def ready(driver: Driver) -> int:
 
 
 def test_a_leased_record_is_invisible_until_its_deadline_and_then_delivered_again(driver: Driver) -> None:
-    """A23, B5"""
     driver.see(1)
     leased = driver.lease()
     assert leased.runs == (LeasedRun(0, 0, 1, START_MS),)
@@ -61,7 +60,6 @@ def test_a_lease_may_be_shorter_than_the_policy_says(driver: Driver) -> None:
 
 
 def test_an_acked_record_is_not_delivered_again(driver: Driver) -> None:
-    """B3"""
     driver.see(3)
     leased = driver.lease(2)
     assert driver.settle(leased.lease, 0) is Verdict.DONE
@@ -73,7 +71,6 @@ def test_an_acked_record_is_not_delivered_again(driver: Driver) -> None:
 
 
 def test_groups_do_not_see_each_others_leases(driver: Driver) -> None:
-    """B7"""
     other = Place("h", "orders", 0)
     driver.ask(OpenDelivery(other, TOPIC_ID, 0))
     driver.see(1)
@@ -96,7 +93,6 @@ def test_a_consumer_holds_no_more_than_it_may() -> None:
 
 
 def test_hidden_records_do_not_hide_others(driver: Driver) -> None:
-    """B12"""
     driver.observe(Span(0, 11, is_visible=False), Span(12, 12))
     assert driver.take(1) == [12]
     assert driver.measure().start_offset == 12
@@ -173,7 +169,6 @@ def test_what_did_not_reach_its_consumer_was_not_delivered(driver: Driver) -> No
 
 
 def test_a_nacked_record_is_delivered_again_when_its_delay_is_over(driver: Driver) -> None:
-    """B6"""
     driver.see(2)
     leased = driver.lease()
     assert driver.settle(leased.lease, 0, 0, How.RETRY, 2000) is Verdict.DONE
@@ -187,7 +182,6 @@ def test_a_nacked_record_is_delivered_again_when_its_delay_is_over(driver: Drive
 
 
 def test_a_long_delay_does_not_keep_up_a_short_one(driver: Driver) -> None:
-    """C2"""
     driver.see(2)
     leased = driver.lease()
     driver.settle(leased.lease, 0, 0, How.RETRY, 60_000)
@@ -210,7 +204,6 @@ def test_backoff_doubles_up_to_its_limit() -> None:
 
 
 def test_a_record_dies_after_as_many_deliveries_as_allowed_and_never_comes_back() -> None:
-    """B5, C3"""
     driver = Driver(Policy(attempts_max=3))
     driver.see(2)
     attempts = []
@@ -242,7 +235,6 @@ def test_the_last_nack_makes_a_dead_letter() -> None:
 
 
 def test_a_rejected_record_is_dead_at_once_and_settled_when_it_is_written(driver: Driver) -> None:
-    """B4"""
     driver.see(2)
     leased = driver.lease(1)
     assert driver.settle(leased.lease, 0, 0, How.REJECT, reason="x" * 5000) is Verdict.DONE
@@ -256,7 +248,6 @@ def test_a_rejected_record_is_dead_at_once_and_settled_when_it_is_written(driver
 
 
 def test_dead_letters_that_cannot_be_written_stop_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A27"""
     monkeypatch.setattr("goqueue.machines.deliveries.pick.DEAD_MAX", 2)
     driver = Driver()
     driver.see(5)

@@ -31,7 +31,6 @@ def test_a_settlement_is_all_or_nothing(driver: Driver) -> None:
 
 
 def test_receipts_are_judged_one_by_one(driver: Driver) -> None:
-    """B8"""
     driver.see(4)
     leased = driver.lease(3)
     driver.settle(leased.lease, 1)

@@ -40,7 +40,6 @@ def driver() -> Driver:
 
 
 def test_what_is_committed_is_fetched_with_epoch_metadata_and_topic_id(driver: Driver) -> None:
-    """F098, F099"""
     driver.commit(at("t", 0, 42, leader_epoch=3, metadata="where I was", topic_id=b"\x01" * 16))
     assert driver.fetch() == {
         ("t", 0): FetchedOffset("t", 0, 42, 3, "where I was", b"\x01" * 16, committed_at_ms=driver.now_ms)
@@ -69,7 +68,6 @@ def test_what_was_never_committed_is_minus_one_without_error(driver: Driver) -> 
     ],
 )
 def test_any_offset_of_a_partition_is_taken_as_it_is(driver: Driver, wanted: OffsetToCommit, code: Code) -> None:
-    """B25"""
     good = at("t", 1, 5)
     assert driver.commit(good, wanted) == [Code.NONE, code]
     assert driver.ask(ResetOffsets("g", (wanted,))).codes == (code,)

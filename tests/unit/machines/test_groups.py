@@ -304,7 +304,7 @@ def test_a_group_that_somebody_is_about_to_join_is_not_cleared_away(driver: Driv
 
 
 def test_each_group_keeps_its_own_time(driver: Driver) -> None:
-    """F271: rebalances of groups do not touch each other."""
+    """Rebalances of groups do not touch each other."""
     for index in range(5):
         driver.stable("a", group_id=f"g{index}")
         driver.advance(1_000)

@@ -173,7 +173,6 @@ class GroupsAtRandom(RuleBasedStateMachine):
 
     @rule(number=clients, age=ages, partition=st.integers(0, 2), offset=st.integers(-1, 12))
     def commits(self, number: int, age: int, partition: int, offset: int) -> None:
-        """A22, B25"""
         client = self.clients[number]
         generation = client.generation - age
         group, before = self.driver.describe(), self.driver.offsets()

@@ -38,7 +38,6 @@ def test_the_most_urgent_lane_comes_first() -> None:
 
 
 def test_priority_hides_nothing() -> None:
-    """B2"""
     driver = Driver()
     driver.observe(Span(0, 1, Lane.NORMAL), Span(2, 2, Lane.CRITICAL))
     assert driver.take(1) == [2]
@@ -47,7 +46,7 @@ def test_priority_hides_nothing() -> None:
 
 @pytest.mark.parametrize("lane", Lane)
 def test_a_lane_alone_gets_everything(lane: Lane) -> None:
-    """A36: loops over lanes end in both directions."""
+    """Loops over lanes end in both directions."""
     driver = Driver(Policy(unacked_max=10**6))
     driver.see(1000, lane=lane)
     assert driver.take(1000) == list(range(1000))

@@ -206,7 +206,7 @@ def test_after_the_clock_was_set_back_a_slot_may_serve_another_time_too() -> Non
 
 
 def test_what_was_dropped_does_not_pile_up() -> None:
-    """A38: a million timers that are set and dropped leave a few."""
+    """A million timers that are set and dropped leave a few."""
     clock = Clock()
     clock.set(DAY_MS)
     for delay_ms in (20, 3000, HOUR_MS, YEAR_MS):

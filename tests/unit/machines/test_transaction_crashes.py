@@ -155,7 +155,7 @@ class World(RuleBasedStateMachine):
 
     @initialize(epoch=st.sampled_from(EPOCHS))
     def start_all(self, epoch: int) -> None:
-        """B31: some are near the end of their epochs."""
+        """Some are near the end of their epochs."""
         for client in self.clients:
             self.start(client, False, "fine")
         for client in self.clients[1::2] if epoch else []:
@@ -195,7 +195,7 @@ class World(RuleBasedStateMachine):
             return
         known = self.machine.get(client.name)
         assert known is not None
-        assert (known.identity, known.state) == (who, State.ONGOING), "B14, B16"
+        assert (known.identity, known.state) == (who, State.ONGOING)
         sequence = client.sequences[who, partition]
         batch = data_batch(who[0], sequence, count=count, epoch=who[1], transactional=True)
         states = self.states[partition]
@@ -327,7 +327,7 @@ class World(RuleBasedStateMachine):
             record
             for transaction, written in self.records.items()
             for record in written
-            if self.outcomes[transaction]  # A39: it has one; what could not commit was aborted
+            if self.outcomes[transaction]  # It has one; what could not commit was aborted
         }
         assert self.visible() == committed
         written_in = {(partition, key) for key, written in self.records.items() for partition, _ in written}

@@ -122,7 +122,7 @@ def test_records_without_key_spread_within_one(partitions: int, records: int) ->
 
 @pytest.mark.parametrize("topics", [1, 2, 3, 4])
 @pytest.mark.parametrize("partitions", [2, 3, 4, 6])
-def test_topics_published_in_turns_use_all_their_partitions_b23(topics: int, partitions: int) -> None:
+def test_topics_published_in_turns_use_all_their_partitions(topics: int, partitions: int) -> None:
     turns = RoundRobin()
     counts = Counter((turn % topics, turns.choose(f"topic-{turn % topics}", partitions)) for turn in range(1200))
     assert set(counts) == {(topic, partition) for topic in range(topics) for partition in range(partitions)}

@@ -32,7 +32,7 @@ def test_a_sound_log_is_walked_to_its_end() -> None:
 
 
 def test_every_flipped_bit_costs_exactly_its_batch() -> None:
-    """B27, B28, B29: also in the bytes that the checksum does not cover."""
+    """Also in the bytes that the checksum does not cover."""
     data = log_bytes(b"a" * 20, b"b" * 20, b"c" * 20)
     size = len(data) // 3
     for bit in range(len(data) * 8):

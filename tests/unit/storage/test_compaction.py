@@ -66,7 +66,6 @@ def markers(log: Log) -> list[int]:
 
 
 def test_the_last_value_of_each_key_stays_at_its_offset() -> None:
-    """F285."""
     log = open_log(MemoryDisk(), OPTIONS)
     append(log, keyed((b"a", b"1"), (b"b", b"2")), keyed((b"a", b"3")), keyed((b"c", b"4"), (b"b", b"5")))
     assert run(log)
@@ -91,7 +90,6 @@ def test_records_without_a_key_stay() -> None:
 
 
 def test_a_deletion_is_readable_for_a_day_and_then_gone() -> None:
-    """F287."""
     log = open_log(MemoryDisk(), OPTIONS)
     append(log, keyed((b"a", b"1")), keyed((b"a", None)), keyed((b"b", b"2")))
     assert run(log)
@@ -105,7 +103,6 @@ def test_a_deletion_is_readable_for_a_day_and_then_gone() -> None:
 
 
 def test_a_compaction_is_made_when_half_the_log_is_dirty() -> None:
-    """F286."""
     log = open_log(MemoryDisk(), replace(OPTIONS, dirty_ratio_min=LogOptions().dirty_ratio_min))
     append(log, *(keyed((b"%d" % n, b"x" * 50)) for n in range(20)))
     assert run(log)

@@ -28,7 +28,6 @@ def closed_log(*, cleanly: bool) -> MemoryDisk:
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_single_bit_flip_is_detected_and_costs_one_batch(part: int) -> None:
-    """F065, B27, B28, B29, A6."""
     disk = closed_log(cleanly=True)
     size = disk.open(FIRST).size()
     batch_bytes = size // 20
@@ -44,7 +43,7 @@ def test_every_single_bit_flip_is_detected_and_costs_one_batch(part: int) -> Non
 
 
 def test_a_bit_flip_after_a_crash_costs_one_batch_too() -> None:
-    """B27: recovery truncates only a torn tail. Nothing vouches for this segment: it is scanned from its start."""
+    """Recovery truncates only a torn tail. Nothing vouches for this segment: it is scanned from its start."""
     disk = closed_log(cleanly=False)
     batch_bytes = batch(*VALUES[:PER_BATCH]).size
     for bit in range(0, batch_bytes * 19 * 8, 7):
@@ -57,7 +56,6 @@ def test_a_bit_flip_after_a_crash_costs_one_batch_too() -> None:
 
 
 def test_damage_is_reported_with_its_offset(capfd: pytest.CaptureFixture[str]) -> None:
-    """A6."""
     disk = closed_log(cleanly=True)
     disk.flip_bit(FIRST, 8 * 300)
     log = open_log(disk)
@@ -157,7 +155,6 @@ def test_an_unreadable_sector_costs_only_its_readers() -> None:
 
 @pytest.mark.parametrize("kind", ["open", "stat", "read", "view", "truncate", "sync", "list"])
 def test_an_error_while_opening_is_an_answer_or_changes_nothing(kind: str) -> None:
-    """A5."""
     for nth in range(1, 30):
         disk = closed_log(cleanly=False)
         fault = disk.faults.add(kind, errno.EIO, nth=nth)  # type: ignore[arg-type]

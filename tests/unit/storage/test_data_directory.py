@@ -33,7 +33,6 @@ def make(directory: DataDirectory, topic: str, partition: int) -> Log:
 
 
 def test_what_is_created_is_what_is_reloaded() -> None:
-    """B26."""
     disk = MemoryDisk()
     directory = opened(disk)
     names = [("orders", 0), ("orders", 1), ("Orders", 0), ("a.b-c_d", 12)]
@@ -77,7 +76,6 @@ def test_a_topic_called_like_an_old_ledger_keeps_its_name() -> None:
     "topic", ["../escape", "a b/../c", "", ".", "..", "a/b", "x" * 250, "nul\0", "/etc", "@", "@@a", "a@"]
 )
 def test_a_bad_name_never_reaches_the_disk(topic: str) -> None:
-    """B26."""
     disk = MemoryDisk()
     directory = opened(disk)
     before = disk.op_count
@@ -92,7 +90,6 @@ def test_a_negative_partition_is_refused() -> None:
 
 
 def test_a_second_owner_is_refused_before_anything_is_looked_at() -> None:
-    """C14."""
     disk = MemoryDisk()
     directory = opened(disk)
     before = disk.op_count
@@ -105,7 +102,7 @@ def test_a_second_owner_is_refused_before_anything_is_looked_at() -> None:
 
 
 def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
-    """C14: the kernel keeps the lock, not a pid in a file, so a container whose pid is always 1 starts again."""
+    """The kernel keeps the lock, not a pid in a file, so a container whose pid is always 1 starts again."""
     program = (
         "import sys, pathlib\n"
         "from goqueue.storage.real_disk import RealDisk\n"
@@ -155,7 +152,6 @@ def test_one_log_that_cannot_be_opened_costs_the_others_nothing() -> None:
 
 
 def test_what_is_not_one_of_our_logs_is_left_alone() -> None:
-    """C5."""
     disk = MemoryDisk()
     disk.make_directory("logs/backups/yesterday")
     disk.make_directory("logs/not a topic/0")

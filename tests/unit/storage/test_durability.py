@@ -114,7 +114,6 @@ def test_a_new_segment_is_durable_before_anything_in_it_is_acknowledged() -> Non
 
 
 def test_durability_os_acknowledges_at_once_and_syncs_an_idle_tail_after_its_interval() -> None:
-    """C1, F053."""
     disk = MemoryDisk()
     hand, log = Hand(), open_log(disk, OS)
     hand.committer.add(log)
@@ -189,7 +188,6 @@ def test_a_sync_that_fails_in_the_commit_thread_acknowledges_nothing() -> None:
 
 
 def test_a_full_disk_refuses_appends_before_the_log_is_damaged_and_goes_on_when_room_returns() -> None:
-    """A12."""
     disk = MemoryDisk()
     log = open_log(disk)
     disk.capacity_bytes = 6000
@@ -244,7 +242,7 @@ def test_a_disk_that_is_full_at_any_moment_damages_nothing(capacity: int) -> Non
 
 
 def test_the_commit_thread_syncs_for_many_producers_and_loses_nothing(tmp_path: Path) -> None:
-    """A1, A2, A3: exact sets, and readers and writers both get on."""
+    """Exact sets, and readers and writers both get on."""
     queue: list[Callable[[], None]] = []
     arrived = threading.Semaphore(0)
 
@@ -277,7 +275,7 @@ def test_the_commit_thread_syncs_for_many_producers_and_loses_nothing(tmp_path: 
 
 
 def test_a_stopped_commit_thread_is_gone() -> None:
-    """A55: after stop there is no task."""
+    """After stop there is no task."""
     before = threading.active_count()
     thread = CommitThreads(lambda call: call())
     thread.stop()

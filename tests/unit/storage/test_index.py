@@ -58,7 +58,6 @@ def test_a_time_index_has_sixteen_bytes_an_entry_and_reads_back_as_written(entri
 
 
 def test_an_index_of_the_wrong_length_is_refused() -> None:
-    """A8."""
     body = offset_index([(1000, 0), (1010, 4200)]).encode()
     for damaged in (body[:-1], body + b"\0", body[:4]):
         with pytest.raises(DamagedFile):

@@ -114,7 +114,6 @@ def test_an_offset_outside_the_log_is_refused(offset: int) -> None:
 
 
 def test_a_segment_is_sealed_and_another_begun_before_the_limit_is_passed() -> None:
-    """F044, F045, F056, F061."""
     disk = MemoryDisk()
     log = filled(disk)
     size = batch(values(1)[0]).size
@@ -151,7 +150,6 @@ def test_the_disk_is_allocated_ahead_and_given_back_when_sealed() -> None:
 
 
 def test_a_log_survives_a_restart() -> None:
-    """F064."""
     disk = MemoryDisk()
     filled(disk).close()
     log = open_log(disk)
@@ -252,7 +250,7 @@ def test_epochs_are_stored_and_survive_a_crash() -> None:
 
 
 def test_a_log_whose_state_is_lost_is_read_from_its_batches() -> None:
-    """C13: one damaged side file does not keep a log from being opened."""
+    """One damaged side file does not keep a log from being opened."""
     for damage in ("remove", "flip"):
         disk = MemoryDisk()
         log = open_log(disk)
@@ -289,7 +287,6 @@ def test_files_that_are_not_ours_are_left_alone() -> None:
 
 
 def test_a_million_messages_are_read_back_exactly(tmp_path: Path) -> None:
-    """F060."""
     per_batch, batches = 500, 2000
     log = Log.open(RealDisk(tmp_path), DIRECTORY, LogOptions(segment_bytes=16 * MIB, disk_reserve_bytes=0), 0)
     for number in range(batches):

@@ -25,7 +25,6 @@ def offsets(log: Log) -> list[int]:
 
 
 def test_segments_whose_newest_record_is_too_old_go() -> None:
-    """F049, F066, A12."""
     disk = MemoryDisk()
     log = three_segments(disk, replace(SMALL, retention_ms=10_000))
     assert expire(log, now_ms=11_000) == 0

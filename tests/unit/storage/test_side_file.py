@@ -42,7 +42,7 @@ def test_a_file_of_another_kind_is_not_taken_for_it() -> None:
 
 
 def test_a_crash_while_saving_leaves_the_old_or_the_new_file() -> None:
-    """C13: the rename is not durable before the content is."""
+    """The rename is not durable before the content is."""
     disk = saved(b"old")
     before = disk.op_count
     side_file.save_durably(disk, "d/state", Kind.LOG_STATE, b"new")

@@ -18,7 +18,6 @@ def log_with(times: list[int], codec: Codec = Codec.NONE) -> Log:
 
 
 def test_a_time_leads_to_the_first_record_at_or_after_it() -> None:
-    """F047, F063."""
     for codec in (Codec.NONE, Codec.ZSTD):
         log = log_with(TIMES, codec)
         assert first_at_or_after(log, 0) == (0, 100)
@@ -36,7 +35,6 @@ def test_the_record_is_found_inside_its_batch() -> None:
 
 
 def test_a_range_holds_its_start_and_not_its_end() -> None:
-    """F279."""
     log = log_with(TIMES)
     assert [record.offset for record in records_between(log, 105, 110)] == [1]
     assert [record.offset for record in records_between(log, 110, 131)] == [3, 4, 6, 7, 8]

@@ -1,6 +1,6 @@
 """Delays: records that wait for their time in a ledger of their own and are published, once, when it has come.
 
-A delayed record never touches its log before it is due (D4): its batch is stored without it, and the offset that it
+A delayed record never touches its log before it is due: its batch is stored without it, and the offset that it
 would have had stays free. That place is its name. When its time comes it is published like any other record, at the
 end of the same partition, under a producer of our own, so that a publish repeated after a crash is known as such.
 """

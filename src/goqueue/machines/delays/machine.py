@@ -1,4 +1,4 @@
-"""Delays: records that wait for their time. They wait in the ledger and not in the log of their topic (D4), and when
+"""Delays: records that wait for their time. They wait in the ledger and not in the log of their topic, and when
 they are due they are published there, once.
 
 Firing has two steps. A job, that is which records go into which partition as one batch and under which sequence, is

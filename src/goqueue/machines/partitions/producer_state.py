@@ -75,7 +75,7 @@ class _Producer:
         self.epoch = epoch
         """Invariant: it never falls."""
         self.batches: list[_Kept] = []
-        """The last ones. Invariant: all are of `epoch`: a new epoch counts its sequences from 0 again (B15)."""
+        """The last ones. Invariant: all are of `epoch`: a new epoch counts its sequences from 0 again."""
         self.is_epoch_new = False
         """True: a marker raised the epoch, so no batch of it can have come before."""
         self.coordinator_epoch = NO_EPOCH
@@ -116,7 +116,7 @@ class ProducerStates:
         """May a client's batch be appended? ACCEPT, where it already is, or why not.
 
         A producer that nothing is known of may begin with any sequence: its state may have expired, or its batches
-        were deleted by age, and refusing would stop it for good (C12). `from_zero`: it is a producer of transactions
+        were deleted by age, and refusing would stop it for good. `from_zero`: it is a producer of transactions
         version 2, where every transaction is a new epoch that begins at 0 and cannot expire; so a later sequence
         means that the batch before it was turned away.
         """
@@ -163,7 +163,7 @@ class ProducerStates:
         """May the coordinator end the transaction of a producer here?
 
         INVALID_TXN_STATE: it is over already. After a crash a coordinator asks again for markers that were written, and
-        counts this as written, so that every transaction has one marker (B18). The same is said where the producer
+        counts this as written, so that every transaction has one marker. The same is said where the producer
         wrote nothing in this transaction and the marker would not fence it either.
         """
         producer = self._producers.get(producer_id)
@@ -291,7 +291,7 @@ class ProducerStates:
         if producer is None:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
         elif batch.producer_epoch > producer.epoch:
-            # Whoever still writes with the epoch before is fenced from here on (B14).
+            # Whoever still writes with the epoch before is fenced from here on.
             producer.epoch = batch.producer_epoch
             producer.batches = []
             producer.is_epoch_new = True

@@ -19,7 +19,7 @@ NOBODY: Identity = (NO_PRODUCER, NO_EPOCH)
 NOT_STARTED = -1
 
 EPOCH_GIVEN_MAX = 32766
-"""The highest epoch that a producer is given. Its field holds one more: that one is left for fencing it (B31)."""
+"""The highest epoch that a producer is given. Its field holds one more: that one is left for fencing it."""
 
 _KEY_PREFIX = b"transaction/"
 _MARK_PREFIX = b"mark/"

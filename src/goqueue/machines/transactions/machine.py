@@ -90,7 +90,7 @@ class TransactionMachine:
         return None if name is None else self._transactions[name]
 
     def verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
-        """May a transactional batch go into this partition, or offsets into the group of this name (B14, B16)?"""
+        """May a transactional batch go into this partition, or offsets into the group of this name?"""
         name = self._names.get(producer_id)
         if name is None:
             return Code.INVALID_PRODUCER_ID_MAPPING
@@ -189,7 +189,7 @@ class TransactionMachine:
             new = TransactionChanged(name, producer_id, 0, command.timeout_ms, State.EMPTY, now_ms)
             return [new], ProducerReply(Code.NONE, producer_id, 0)
         if known.state is State.ONGOING:
-            # C11: it is really aborted, by the markers; the producer asks again until they are written.
+            # It is really aborted, by the markers; the producer asks again until they are written.
             return [fenced(known, claimed, now_ms)], ProducerReply(Code.CONCURRENT_TRANSACTIONS)
         identity = _next_identity(known, claimed, producer_id)
         if identity == NOBODY:
@@ -345,7 +345,7 @@ def _is_repeated_end(known: TransactionChanged, claimed: Identity) -> bool:
 
 
 def _answer_again(known: TransactionChanged, commit: bool) -> ProducerReply:
-    """B19: to end a transaction as it ended is a success."""
+    """To end a transaction as it ended is a success."""
     if known.state is not (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
         return ProducerReply(Code.INVALID_TXN_STATE)
     return ProducerReply(Code.NONE, *known.identity)

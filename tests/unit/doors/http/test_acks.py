@@ -19,7 +19,6 @@ async def settle(client: Client, how: str, message: dict[str, Any], *, status: i
 
 @served
 async def test_an_acknowledged_message_never_comes_back(client: Client) -> None:
-    """B3"""
     await topic(client)
     await publish(client, "a", "b", "c")
     first, second, _ = await receive(client)
@@ -84,7 +83,6 @@ async def test_each_wrong_receipt_has_its_own_answer(client: Client) -> None:
 
 @served
 async def test_a_nacked_message_comes_when_it_was_promised(client: Client) -> None:
-    """B6"""
     await topic(client)
     await publish(client, "a")
     (message,) = await receive(client)
@@ -116,7 +114,6 @@ async def test_a_nacked_message_comes_when_it_was_promised(client: Client) -> No
 
 @served
 async def test_the_last_attempt_ends_as_a_dead_letter(client: Client) -> None:
-    """B5"""
     await topic(client, attempts_max="2")
     await publish(client, "poison")
     (message,) = await receive(client)
@@ -145,7 +142,6 @@ async def test_a_nacked_message_whose_time_is_over_is_dropped_where_the_topic_sa
 
 @served
 async def test_a_rejected_message_is_a_dead_letter_at_once(client: Client) -> None:
-    """B4"""
     await topic(client)
     await publish(client, "a", "b")
     first, second = await receive(client)
@@ -207,7 +203,6 @@ async def test_a_late_acknowledgement_counts_while_nobody_else_has_the_message(c
 
 @served
 async def test_receipts_of_before_a_restart_still_count(client: Client) -> None:
-    """A29"""
     await topic(client)
     await publish(client, "a", "b", "c")
     first, second, third = await receive(client)

@@ -141,7 +141,6 @@ async def test_a_long_poll_waits_and_keeps_its_member_alive(client: Client) -> N
 
 @served
 async def test_an_empty_poll_answers_with_no_messages(client: Client) -> None:
-    """B24"""
     await topic(client)
     member = await join(client)
     waiting = await started(client, client.get(f"{GROUP}/poll", member_id=member.id))
@@ -228,7 +227,6 @@ async def test_a_lease_that_ends_is_delivered_again_to_the_same_member(client: C
 
 @served
 async def test_an_old_generation_is_refused(client: Client) -> None:
-    """A22"""
     await topic(client, 4)
     first = await join(client)
     old = first.generation

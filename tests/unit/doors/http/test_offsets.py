@@ -69,7 +69,6 @@ async def test_a_commit_beyond_the_end_is_taken_and_members_begin_like_new_ones(
 
 @served
 async def test_a_commit_that_is_wrong_moves_nothing(client: Client) -> None:
-    """A22, B25"""
     await topic(client, 2)
     await numbered(client, 3, 2)
     member = await join(client)

@@ -205,7 +205,7 @@ async def test_stats_say_what_is_remembered(client: Client) -> None:
 
 
 @served
-async def test_http_publishes_are_traced_too_b21(client: Client) -> None:
+async def test_http_publishes_are_traced_too(client: Client) -> None:
     await client.b.create_topic("orders")
     for _ in range(3):
         await client.post("/topics/orders/messages", messages=[{"value": "v"}])

@@ -251,7 +251,7 @@ class ClassicGroup:
         return self._state
 
     def admit_commit(self, command: CommitOffsets | CommitTransactionOffsets, now_ms: int) -> tuple[Code, list[Fact]]:
-        """Whether these offsets may be committed now, and what that means for the member's session (A22)."""
+        """Whether these offsets may be committed now, and what that means for the member's session."""
         state = self._state
         is_transactional = isinstance(command, CommitTransactionOffsets)
         if command.generation < 0 and state.phase is Phase.EMPTY:
