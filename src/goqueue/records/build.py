@@ -1,6 +1,6 @@
 """New batches from records, for every door but Kafka's: encoded in bulk by the compiled builder, sealed by us."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from goqueue.records.batch import (
@@ -64,6 +64,14 @@ def build_batch(  # noqa: PLR0913  these are the fields of the header
         base_sequence=base_sequence,
     )
     return assemble(head, memoryview(plain)[HEADER_BYTES:])
+
+
+def build_fitting(records: Sequence[NewRecord], bytes_max: int) -> bytearray:
+    """One batch of records that were stored before, compressed if they need not fit in any other way: then they came
+    so. It may be too large still.
+    """
+    made = build_batch(records)
+    return made if len(made) <= bytes_max else build_batch(records, codec=Codec.ZSTD)
 
 
 def _encode(records: Iterable[NewRecord]) -> bytearray:

@@ -1,5 +1,6 @@
 """Dead letters sent back to work: once, in order, as they were, and not for ever."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.lanes import Lane
+from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
@@ -52,6 +54,17 @@ def listed(node: QueueNode, **fields: Any) -> list[bytes | None]:
     return found
 
 
+def with_large_dead(value: bytes, *others: bytes) -> QueueNode:
+    """A node whose group has rejected `value`, which came compressed and is larger than its topic takes otherwise."""
+    node = queue_node(max_message_bytes="2000")
+    compressed = build_batch([(1000, b"k", value, [])], codec=Codec.GZIP)
+    assert len(compressed) <= 2000 < len(value)
+    node.broker.publisher.publish("orders", 0, memoryview(compressed))
+    node.put("orders", *others)
+    reject_all(node)
+    return node
+
+
 # -- back to where they came from
 
 
@@ -63,6 +76,32 @@ def test_redriven_records_are_delivered_again_and_their_letters_are_dealt_with()
     assert listed(node) == []
     assert redrive(node) == RedriveReport()
     assert node.values("orders") == [b"a", b"b", b"a", b"b"]
+
+
+def test_what_fits_only_compressed_is_redriven_compressed() -> None:
+    large = bytes(Random(1).choices(b"ab", k=8_000))
+    node = with_large_dead(large, b"small")
+    report = redrive(node)
+    assert (report.redriven, report.failed, report.errors) == (2, 0, [])
+    assert node.received() == [large, b"small"]
+    assert listed(node) == []
+
+
+def test_what_does_not_fit_any_more_is_kept_and_the_reason_is_told() -> None:
+    large = bytes(Random(1).choices(b"ab", k=8_000))
+    node = with_large_dead(large, b"small")
+    node.create("tiny", 1, max_message_bytes="200")
+    before = node.values("orders.dlq")
+    report = redrive(node, to="tiny")
+    assert (report.redriven, report.failed) == (1, 1)
+    (error,) = report.errors
+    assert "bytes" in error
+    assert "at most" in error
+    assert node.values("tiny") == [b"small"]
+    assert listed(node) == [large]
+    assert node.values("orders.dlq") == before
+    assert redrive(node).redriven == 1
+    assert node.received() == [large]
 
 
 def test_dead_letters_can_be_chosen_by_their_places() -> None:

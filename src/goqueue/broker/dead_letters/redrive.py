@@ -218,7 +218,7 @@ class DeadLetters:
         partition: int | None = number_in(about, dead_letters.PARTITION)
         if known is None or partition is None or partition >= known.partitions or not is_from(topic, about):
             partition = None
-        return NewMessage(letter.value, letter.key, headers, partition)
+        return NewMessage(letter.value, letter.key, headers, partition, may_be_compressed=True)
 
     def settle(self, place: Place, offsets: Sequence[int], on_done: Callable[[GoQueueError | None], None]) -> None:
         settlements = tuple(

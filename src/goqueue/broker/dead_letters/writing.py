@@ -20,8 +20,8 @@ from goqueue.machines.deliveries.commands import DeadLetter, DeadLettersWritten,
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
-from goqueue.records.batch import HEADER_BYTES, Codec
-from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.batch import HEADER_BYTES
+from goqueue.records.build import NewRecord, build_fitting
 from goqueue.records.dead_letters import (
     ATTEMPTS,
     DIED_AT,
@@ -138,9 +138,7 @@ class DeadLetterWriter:
         if not records:  # retention was faster
             self._settle(place, letters)
             return
-        made = build_batch(records)
-        if len(made) > bytes_max:  # it came compressed, and need not fit in any other way
-            made = build_batch(records, codec=Codec.ZSTD)
+        made = build_fitting(records, bytes_max)
         if len(made) > bytes_max:
             self.publish_errors += 1
             where = {"topic": place.topic, "partition": place.partition, "offset": written[0].offset}

@@ -12,7 +12,7 @@ from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.model.topics import Topic, TopicsChange
-from goqueue.records.build import build_batch
+from goqueue.records.build import NewRecord, build_batch, build_fitting
 from goqueue.records.native import Headers
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
@@ -38,6 +38,8 @@ class NewMessage(NamedTuple):
     deliver_at_ms: int | None = None
     expires_at_ms: int | None = None
     dedup_id: bytes | None = None
+    may_be_compressed: bool = False
+    """If it does not fit otherwise: it came so, perhaps, and more fits into a compressed batch."""
 
     def all_headers(self) -> Headers:
         wishes: Headers = []
@@ -189,17 +191,11 @@ class Sender:
     ) -> None:
         now_ms = self._clock.now_ms()
         try:
-            data = build_batch(
-                (
-                    (
-                        now_ms if each.timestamp_ms is None else each.timestamp_ms,
-                        each.key,
-                        each.value,
-                        each.all_headers(),
-                    )
-                    for each in (messages[number] for number in numbers)
-                ),
-            )
+            records = [_record(messages[number], now_ms) for number in numbers]
+            if len(numbers) == 1 and messages[numbers[0]].may_be_compressed:
+                data = build_fitting(records, self._topics.replica(topic, partition).log.options.batch_bytes_max)
+            else:
+                data = build_batch(records)
             keeper, appended = self._publisher.try_publish(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
             if len(numbers) > 1 and _is_of_one(mistake):
@@ -224,6 +220,11 @@ class Sender:
             done()
 
         keeper.when_reached(appended.next_offset, reached)
+
+
+def _record(message: NewMessage, now_ms: int) -> NewRecord:
+    timestamp_ms = now_ms if message.timestamp_ms is None else message.timestamp_ms
+    return timestamp_ms, message.key, message.value, message.all_headers()
 
 
 class _Both:

@@ -20,7 +20,7 @@ from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.model.schemas import InvalidSchema, SchemaKind
 from goqueue.model.topics import DEFAULTS, TopicOptions
 from goqueue.records.batch import HEADER_BYTES, check_batch
-from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.build import NewRecord, build_fitting
 from goqueue.records.control import build_kept_free
 from goqueue.records.dead_letters import misfit_headers
 from goqueue.records.decode import DecodedRecord
@@ -162,7 +162,8 @@ class Validation:
             keeper.when_reached(appended.next_offset, reached)
 
     def _batches(self, name: str, letters: Sequence[NewRecord]) -> list[bytearray]:
-        bytes_max = min(LETTERS_BYTES, self._topics.replica(name, 0).log.options.batch_bytes_max) - HEADER_BYTES
+        limit = self._topics.replica(name, 0).log.options.batch_bytes_max
+        bytes_max = min(LETTERS_BYTES, limit) - HEADER_BYTES
         batches: list[list[NewRecord]] = []
         size = bytes_max + 1
         for letter in letters:
@@ -171,7 +172,7 @@ class Validation:
                 batches.append([])
                 size = record_bytes(letter)
             batches[-1].append(letter)
-        return [build_batch(each) for each in batches]
+        return [build_fitting(each, limit) for each in batches]
 
 
 class _Judge:
