@@ -8,9 +8,10 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.compaction import compact, install, plan
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
+from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.testing.memory_disk import MemoryDisk
 from tests.directories import open_directory
-from tests.logs import SMALL, append, batch, numbered, open_log, stored
+from tests.logs import SMALL, append, batch, numbered, open_log, stored, stored_batches
 from tests.sim.crashes import Trace, images
 from tests.unit.storage.test_compaction import NOW_MS, OPTIONS, contents, keyed
 
@@ -18,6 +19,8 @@ VALUES = [b"%d" % number * 200 for number in range(12)]
 
 
 Contents = dict[tuple[str, int], list[tuple[int, bytes | None]]]
+Looks = tuple[int, int, list[tuple[int, bytes | None]], bool]
+"""Start, end, what is stored, whether it is doubtful."""
 EMPTY: Contents = {("made", 3): []}
 MADE: Contents = {("made", 3): [(0, b"made")]}
 
@@ -178,3 +181,74 @@ def test_a_crash_while_many_logs_are_made_or_deleted_leaves_each_whole_or_gone()
 
 def reopened(disk: MemoryDisk) -> Contents:
     return {name: stored(log) for name, log in open_directory(disk, 0, SMALL).logs.items()}
+
+
+def test_a_crash_while_a_log_begins_anew_leaves_the_old_log_or_an_empty_one_that_is_doubtful() -> None:
+    for start in (0, 5, 40):
+        trace = Trace()
+        log = written(trace.disk)
+        SnapshotFiles(trace.disk, log.directory, "producers").save(log.end_offset, 0, [(b"k", b"v")])
+        since = trace.disk.op_count
+        log.restart(start)
+        trace.promise("done")
+
+        def check(image: MemoryDisk, is_done: bool, start: int = start) -> None:
+            log = open_log(image)
+            new: Looks = (start, start, [], True)
+            found: Looks = (log.start_offset, log.end_offset, stored(log), log.state.is_doubtful)
+            old: Looks = (0, len(VALUES), numbered(VALUES), False)
+            assert found in ([new] if is_done else [new, old])
+            assert not log.report.damage
+            assert not log.report.missing
+            other = open_log(image.crashed())
+            append(other, batch(b"next"), epoch=9)
+            assert stored(other)[-1] == (found[1], b"next")
+
+        check_all(trace, since, check)
+
+
+def test_a_crash_while_a_log_is_copied_leaves_a_prefix_with_all_that_was_synced() -> None:
+    source = open_log(MemoryDisk())
+    for number, value in enumerate(VALUES):
+        append(source, batch(value), epoch=1 + number // 5)
+    batches = list(stored_batches(source))
+    trace = Trace()
+    target = open_log(trace.disk)
+    target.sync()
+    for first in range(0, len(batches), 4):
+        target.append_as_is(batches[first : first + 4], 0)
+        target.sync()
+        trace.promise(target.end_offset)
+    for upto in range(trace.disk.op_count + 1):
+        for label, image in images(trace.disk, upto):
+            log = open_log(image)
+            found = stored(log)
+            assert found == numbered(VALUES)[: len(found)], label
+            assert len(found) >= (trace.last_promise(upto) or 0), label
+            assert not log.report.damage, label
+            log.append_as_is([one for one in batches if one.base_offset >= log.end_offset], 0)
+            assert stored(log) == numbered(VALUES), label
+
+
+def test_a_crash_while_a_log_with_snapshots_is_truncated_leaves_none_that_knows_more() -> None:
+    trace = Trace()
+    log = written(trace.disk)
+    files = SnapshotFiles(trace.disk, log.directory, "producers")
+    for offset in (4, 8, 12):
+        files.save(offset, 0, [(b"k", b"v")])
+    since = trace.disk.op_count
+    log.truncate(6)
+    trace.promise("done")
+
+    def check(image: MemoryDisk, is_done: bool) -> None:
+        log = open_log(image)
+        found = stored(log)
+        assert found == numbered(VALUES)[: len(found)]
+        assert not log.report.missing
+        latest = SnapshotFiles(image, log.directory, "producers").latest(up_to=1 << 60)
+        assert latest is not None
+        assert latest.offset <= log.end_offset
+        if is_done:
+            assert (log.end_offset, latest.offset) == (6, 4)
+
+    check_all(trace, since, check)

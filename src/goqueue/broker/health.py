@@ -88,7 +88,9 @@ class Health:
                 found.append(f"offsets {first} to {last} of {replica.name} are missing")
             if log.damaged_batches:
                 found.append(f"{replica.name} has {log.damaged_batches} damaged batches")
-        return found + [f"the files of {name} were gone, it was made anew" for name in self._replicas.made_anew]
+        found += [f"the files of {name} were gone, it was made anew" for name in self._replicas.made_anew]
+        aside = self._replicas.directory.put_aside()
+        return found + [f"{path} holds a log of another topic that had this name" for path in aside]
 
     def _damage(self) -> Check:
         logs = self.damaged_logs()

@@ -10,6 +10,7 @@ from goqueue.node.metadata_check import metadata_fault
 from goqueue.node.repair import Repair, repair
 from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME
+from goqueue.storage.data_directory import ASIDE_NAME
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
 
@@ -42,6 +43,9 @@ def look_at_logs(directory: Path) -> Looked:
             continue
         if not found.is_whole:
             faults.append(Fault(name, found.words()))
+    for name in disk.list(ASIDE_NAME):
+        words = "put aside, since it belongs to another topic that had this name; delete it if nobody needs it"
+        faults.append(Fault(f"{ASIDE_NAME}/{name}", words))
     try:
         metadata = metadata_fault(disk)
     except (OSError, GoQueueError) as error:

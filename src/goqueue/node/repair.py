@@ -24,6 +24,7 @@ from goqueue.storage.inspection import Inspection, batches, inspect
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
 from goqueue.storage.snapshots import SnapshotFiles
+from goqueue.storage.state import LogState
 from goqueue.telemetry.logs import get_logger
 
 ASIDE = "damaged"
@@ -44,7 +45,8 @@ class Repair:
     restored: list[str] = field(default_factory=list)
     """Topics with the options and the id that they had."""
     guessed: list[str] = field(default_factory=list)
-    """Topics of which only logs are left: they get default options and a new id, so groups begin anew in them."""
+    """Topics of which only logs are left: they get default options. Logs that do not know their topic's id get a new
+    one, and groups begin anew in them."""
     left_out: list[str] = field(default_factory=list)
     """Topics that the metadata knows and that have no logs: deleted since, or lost with their logs."""
     kept_as: str = ""
@@ -59,7 +61,7 @@ def repair(disk: Disk, now_ms: int, dice: Dice, *, is_dry_run: bool) -> Repair:
         if not done.fault:
             return done
         found = inspect(disk, METADATA_PATH)
-        facts = list(_facts(_remembered(disk), _topics_on_disk(disk), dice, done))
+        facts = list(_facts(_remembered(disk), _topics_on_disk(disk), lambda name: _id_of(disk, name, dice), done))
         if not is_dry_run:
             done.kept_as = _copy_aside(disk, now_ms)
             _write(disk, facts, found, now_ms)
@@ -102,7 +104,9 @@ def _topics_on_disk(disk: Disk) -> dict[str, int]:
     return found
 
 
-def _facts(controller: Controller, on_disk: dict[str, int], dice: Dice, done: Repair) -> Iterator[Fact]:
+def _facts(
+    controller: Controller, on_disk: dict[str, int], id_of: Callable[[str], bytes], done: Repair
+) -> Iterator[Fact]:
     known = {fact.name: fact for fact in controller.facts() if isinstance(fact, TopicStored)}
     done.knows_cluster = bool(controller.secret)
     if done.knows_cluster:
@@ -114,8 +118,20 @@ def _facts(controller: Controller, on_disk: dict[str, int], dice: Dice, done: Re
         fact = known.get(name)
         (done.guessed if fact is None else done.restored).append(name)
         if fact is None:
-            fact = TopicStored(name, random_id(dice), partitions, {})
+            fact = TopicStored(name, id_of(name), partitions, {})
         yield msgspec.structs.replace(fact, partitions=max(fact.partitions, partitions))
+
+
+def _id_of(disk: Disk, topic: str, dice: Dice) -> bytes:
+    """As its logs know it: one of another id would be put aside."""
+    for number in disk.list(f"{LOGS_NAME}/{topic}"):
+        try:
+            topic_id = LogState.load(disk, f"{LOGS_NAME}/{topic}/{number}").topic_id
+        except (OSError, GoQueueError):
+            continue
+        if topic_id:
+            return topic_id
+    return random_id(dice)
 
 
 def _copy_aside(disk: Disk, now_ms: int) -> str:

@@ -17,6 +17,11 @@ class EpochHistory:
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self.replace(entries)
+
+    def replace(self, entries: Iterable[tuple[int, int]]) -> None:
+        self._epochs.clear()
+        self._starts.clear()
         for epoch, start in entries:
             self.begin(epoch, start)
 

@@ -31,6 +31,10 @@ FRAME = Struct("<2sBBII")
 SUMMARY = Struct("<qqqqq")
 STATE_HEAD = Struct("<qqI")
 EPOCH = Struct("<iq")
+STATE_TAIL = Struct("<B16sqqqB")
+STATE_FORMAT = 2
+ID_BYTES = 16
+NO_OFFSET = -1
 
 
 class Kind(IntEnum):
@@ -99,17 +103,47 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """What a log remembers besides its batches, in the file `state`."""
+    """What a log remembers besides its batches, in the file `state`.
+
+    Format 1 ends with the epochs. Format 2 goes on behind them with its number and what was added; later ones may only
+    go on behind that, so that each reader finds what it knows.
+    """
 
     start_offset: int = 0
     compacted_to: int = 0
     """Below it each key stands once and offsets have gaps. Always a segment boundary."""
     epochs: EpochHistory = field(default_factory=EpochHistory)
+    topic_id: bytes = b""
+    """Of the topic whose partition this is: a topic made again under the same name has another. Empty: not known, or a
+    log that belongs to no topic."""
+    gaps_to: int = 0
+    """Below it offsets may have gaps, because they had gaps in the leader's log when they were copied."""
+    tombstones_to: int = 0
+    """Below it compaction has dropped tombstones: who copied less than this before may hold what they deleted."""
+    is_doubtful: bool = False
+    """It may lack what an in-sync replica must hold: it never stands for election until a leader says that it is
+    whole."""
+    restart_at: int = NO_OFFSET
+    """It is being emptied, and begins anew at this offset. Whoever opens it finishes that."""
+    format: int = STATE_FORMAT
+    """In which it was stored."""
+
+    def has_gaps(self, base_offset: int) -> bool:
+        """May the segment that begins there?"""
+        return base_offset < max(self.compacted_to, self.gaps_to)
 
     def encode(self) -> bytes:
         entries = self.epochs.entries()
         head = STATE_HEAD.pack(self.start_offset, self.compacted_to, len(entries))
-        return head + b"".join(EPOCH.pack(*entry) for entry in entries)
+        tail = STATE_TAIL.pack(
+            STATE_FORMAT,
+            self.topic_id,
+            self.gaps_to,
+            self.tombstones_to,
+            self.restart_at,
+            self.is_doubtful,
+        )
+        return head + b"".join(EPOCH.pack(*entry) for entry in entries) + tail
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
@@ -118,6 +152,13 @@ class LogFacts:
             entries: Iterable[tuple[int, int]] = [
                 EPOCH.unpack_from(body, STATE_HEAD.size + number * EPOCH.size) for number in range(count)
             ]
+            facts = cls(start_offset, compacted_to, EpochHistory(entries), format=1)
+            tail_at = STATE_HEAD.size + count * EPOCH.size
+            if tail_at < len(body):
+                facts.format, topic_id, *bounds, is_doubtful = STATE_TAIL.unpack_from(body, tail_at)
+                facts.topic_id = topic_id if any(topic_id) else b""
+                facts.gaps_to, facts.tombstones_to, facts.restart_at = bounds
+                facts.is_doubtful = bool(is_doubtful)
         except StructError as error:
             raise DamagedFile(f"log state of {len(body)} bytes cannot be read") from error
-        return cls(start_offset, compacted_to, EpochHistory(entries))
+        return facts

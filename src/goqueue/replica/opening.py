@@ -31,6 +31,7 @@ class Opening:
     ) -> None:
         """`is_lazy`: nothing is synced here, new logs become durable with their first append."""
         self.topic = topic.name
+        self._topic_id = topic.id
         self.partitions = partitions
         self.opened: dict[int, Replica] = {}
         self.failed: dict[int, GoQueueError] = {}
@@ -64,6 +65,7 @@ class Opening:
             first_epoch=FIRST_EPOCH,
             has_directory=has_directory,
             is_lazy=self._is_lazy,
+            topic_id=self._topic_id,
         )
         replica = Replica(
             log,

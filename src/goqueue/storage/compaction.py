@@ -163,7 +163,14 @@ def _compact(disk: Disk, plan: Plan) -> Manifest | None:
         else:
             replacements.append(_rewrite(disk, plan, group, keep, counted))
     disk.sync_directory(f"{plan.directory}/{CLEANED_NAME}")
-    return Manifest(replacements, segments[-1].next_offset, plan.truncations, counted.before, counted.after)
+    return Manifest(
+        replacements,
+        segments[-1].next_offset,
+        plan.truncations,
+        counted.before,
+        counted.after,
+        keep.tombstones_to,
+    )
 
 
 def install(log: Log, manifest: Manifest) -> bool:

@@ -62,6 +62,8 @@ class Keep:
         self._now_ms = now_ms
         self._tombstone_ms = tombstone_ms
         self._remembered_from = FOR_EVER if remembered_from is None else remembered_from
+        self.tombstones_to = 0
+        """Behind the last tombstone that went."""
         self._has_records: set[int] = set()
         """Producers whose transaction at this point of the log still has records."""
         self._has_header: set[int] = set()
@@ -116,7 +118,10 @@ class Keep:
             return True
         if self._latest.get(record.key, -1) > record.offset:
             return False
-        return record.value is not None or not self._may_go(batch, record.offset)
+        if record.value is not None or not self._may_go(batch, record.offset):
+            return True
+        self.tombstones_to = max(self.tombstones_to, record.offset + 1)
+        return False
 
     def _may_go(self, batch: Batch, offset: int) -> bool:
         """A tombstone or a marker that has been compacted before."""

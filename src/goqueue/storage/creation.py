@@ -4,43 +4,63 @@ A crash on the way leaves nothing or a log that is empty: the state comes whole 
 that has no segment yet is made anew by whoever opens it.
 """
 
+from typing import NamedTuple
+
 from goqueue.records.batch import NO_EPOCH
 from goqueue.records.walk import Expected
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import LogOptions
-from goqueue.storage.recovery import Recovered
+from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.segment import Segment
 from goqueue.storage.state import LogState
 
 
-def create(
-    disk: Disk,
-    directory: str,
-    options: LogOptions,
-    recovered: Recovered,
-    now_ms: int,
-    *,
-    first_epoch: int,
-    has_directory: bool,
-    is_lazy: bool = False,
-) -> bool:
-    """Give a log that has no segment its first one; True if it is new. Durable when the directory is synced; a lazy one
-    when its creation is finished, until which a crash may leave any of its files, or none."""
-    if recovered.segments:
-        return False
-    state, is_new = recovered.state, recovered.state_changed
-    if not has_directory:
-        disk.make_directory(directory, is_durable=not is_lazy)
-    if is_new:
-        if first_epoch != NO_EPOCH:
-            state.epochs.begin(first_epoch, state.start_offset)
-        state.save_first(disk, directory, is_synced=not is_lazy)
+class Making(NamedTuple):
+    """How a log is made that is not there yet."""
+
+    first_epoch: int
+    """It has begun, unless there is none."""
+    has_directory: bool
+    """It is there, and its name is durable."""
+    is_lazy: bool
+    """Nothing is synced: that is left to `finish_creation`."""
+    topic_id: bytes
+    """Also given to a log that was made before logs knew theirs."""
+
+
+def open_files(disk: Disk, directory: str, options: LogOptions, now_ms: int, making: Making) -> tuple[Recovered, bool]:
+    """Recover the log in `directory`, or make it; and whether it is new."""
+    recovered = recover(disk, directory, options, now_ms)
+    if making.topic_id and not recovered.state.topic_id:
+        recovered.state.topic_id = making.topic_id
+        recovered.state_changed = True
+    is_new = not recovered.segments and not recovered.has_state
+    is_unsynced = making.is_lazy and not recovered.segments
+    if not recovered.segments:
+        _create(disk, directory, options, recovered, now_ms, making)
+    if not is_unsynced:
+        disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
+        recovered.segments[-1].name_is_durable = True
+    if recovered.state_changed:
+        recovered.state.save(disk, directory)
+    return recovered, is_new
+
+
+def _create(disk: Disk, directory: str, options: LogOptions, recovered: Recovered, now_ms: int, making: Making) -> None:
+    """Give a log that has no segment its first one. Durable when the directory is synced; a lazy one when its creation
+    is finished, until which a crash may leave any of its files, or none."""
+    state = recovered.state
+    if not making.has_directory:
+        disk.make_directory(directory, is_durable=not making.is_lazy)
+    if not recovered.has_state:
+        if making.first_epoch != NO_EPOCH:
+            state.epochs.begin(making.first_epoch, state.start_offset)
+        state.save_first(disk, directory, is_synced=not making.is_lazy)
         recovered.state_changed = False
     expected = Expected(state.epochs)
     recovered.segments.append(
         Segment.create(disk, directory, state.start_offset, expected, options.index_interval_bytes, now_ms)
     )
-    return is_new
 
 
 def finish_creation(disk: Disk, directory: str) -> None:

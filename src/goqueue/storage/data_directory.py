@@ -5,7 +5,7 @@ process at a time.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
+from goqueue.model.errors import DamagedFile, GoQueueError, InvalidName, LogPoisoned
 from goqueue.model.names import LEDGER_PREFIX, check_log_name
 from goqueue.records.batch import NO_EPOCH
 from goqueue.records.log_files import LOGS_NAME
@@ -16,10 +16,12 @@ from goqueue.storage.options import LogOptions
 from goqueue.storage.recovery import RecoveryReport
 from goqueue.storage.retention import expire
 from goqueue.storage.room import DiskRoom
+from goqueue.storage.state import LogState
 from goqueue.telemetry.logs import get_logger
 
 LOCK_NAME = "lock"
 DELETED_NAME = "deleted"
+ASIDE_NAME = "aside"
 OLD_PREFIX, OLD_METADATA, METADATA_SNAPSHOT = "__", "__metadata", "snapshot-metadata-"
 
 events = get_logger("storage")
@@ -108,11 +110,15 @@ class DataDirectory:
         first_epoch: int = NO_EPOCH,
         has_directory: bool = False,
         is_lazy: bool = False,
+        topic_id: bytes = b"",
     ) -> Log:
-        """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`."""
+        """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`. A log of
+        another topic is put aside, and a new one made."""
         check_log_name(topic)
         path = _log_path(topic, _checked(partition))
         try:
+            if topic_id:
+                self._put_aside_foreign(path, topic_id)
             return Log.open(
                 self.disk,
                 path,
@@ -121,11 +127,36 @@ class DataDirectory:
                 first_epoch=first_epoch,
                 has_directory=has_directory,
                 is_lazy=is_lazy,
+                topic_id=topic_id,
             )
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
             self._failed(OPEN)
             raise
+
+    def _put_aside_foreign(self, path: str, topic_id: bytes) -> None:
+        """Of a topic that had this name: not to be served, and not ours to delete."""
+        try:
+            stored_id = LogState.load(self.disk, path).topic_id
+        except (OSError, DamagedFile):
+            return  # there is none, or recovery tells
+        if not stored_id or stored_id == topic_id:
+            return
+        target = f"{ASIDE_NAME}/{path.removeprefix(LOGS_NAME + '/').replace('/', '-')}-{stored_id.hex()}"
+        try:
+            self.disk.make_directory(ASIDE_NAME)
+            while self.disk.exists(target):
+                target += "-again"
+            self.disk.rename(path, target)
+            self.disk.sync_directory(path.rpartition("/")[0])
+            self.disk.sync_directory(ASIDE_NAME)
+        except OSError as error:
+            raise LogPoisoned(f"{path} belongs to another topic and cannot be put aside: {error}") from error
+        events.error("log put aside", log=path, as_=target, reason="it belongs to another topic of that name")
+
+    def put_aside(self) -> list[str]:
+        """Where logs are that belonged to other topics than their names said."""
+        return [f"{ASIDE_NAME}/{name}" for name in self.disk.list(ASIDE_NAME)]
 
     def adopt(self, topic: str, partition: int, log: Log) -> None:
         """It belongs to the owner's thread from now on, and its appends are synced."""

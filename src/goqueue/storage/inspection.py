@@ -84,7 +84,7 @@ def batches(disk: Disk, directory: str, offset: int) -> Iterator[Batch]:
 def _segments(disk: Disk, directory: str, names: list[str], state: LogState | None) -> Iterator[Segment]:
     bases = sorted(base for base in map(base_offset_of, names) if base is not None)
     for base in bases:
-        expected = Expected(state.epochs, base < state.compacted_to) if state else Expected(None, has_gaps=True)
+        expected = Expected(state.epochs, state.has_gaps(base)) if state else Expected(None, has_gaps=True)
         segment = Segment.load(disk, directory, base, expected, INTERVAL_BYTES, 0)
         try:
             if segment.saved_size != segment.allocated:

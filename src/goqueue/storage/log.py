@@ -7,12 +7,12 @@ from threading import Lock
 from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
 from goqueue.records.walk import Damage
-from goqueue.storage import segment_reads, shortening
-from goqueue.storage.creation import create
+from goqueue.storage import copying, segment_reads, shortening
+from goqueue.storage.creation import Making, open_files
 from goqueue.storage.disk import Disk
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.pending_sync import PendingSync
-from goqueue.storage.recovery import Recovered, RecoveryReport, recover, tell_damage
+from goqueue.storage.recovery import Recovered, RecoveryReport, tell_damage
 from goqueue.storage.room import DiskRoom
 from goqueue.storage.segment import Segment
 from goqueue.storage.segment_reads import Slice
@@ -75,31 +75,17 @@ class Log:
         first_epoch: int = NO_EPOCH,
         has_directory: bool = False,
         is_lazy: bool = False,
+        topic_id: bytes = b"",
     ) -> "Log":
         """Open and recover, or create: then `first_epoch` has begun, so that no append need wait for the disk to know
         of it. `has_directory`: it is there, and its name is durable. `is_lazy`: what is created becomes durable with
-        the first sync of the log."""
+        the first sync of the log. `topic_id`: of the topic that it belongs to, stored with it."""
+        making = Making(first_epoch, has_directory, is_lazy, topic_id)
         try:
-            recovered = recover(disk, directory, options, now_ms)
-            is_unsynced = is_lazy and not recovered.segments
-            is_new = create(
-                disk,
-                directory,
-                options,
-                recovered,
-                now_ms,
-                first_epoch=first_epoch,
-                has_directory=has_directory,
-                is_lazy=is_unsynced,
-            )
-            if not is_unsynced:
-                disk.sync_directory(directory)  # also for what a killed process made and did not come to sync
-                recovered.segments[-1].name_is_durable = True
+            recovered, is_new = open_files(disk, directory, options, now_ms, making)
             log = cls(disk, directory, options, recovered)
             log.is_unmade = is_lazy  # also one that is there: the process that made it may have been killed
             log.is_new = is_new
-            if recovered.state_changed:
-                recovered.state.save(disk, directory)
             log.checkpoint(every_bytes=1)
         except OSError as error:
             raise LogPoisoned(f"{directory} cannot be opened: {error}") from error
@@ -174,6 +160,34 @@ class Log:
             self.on_dirty(self)
         return first_offset
 
+    def append_as_is(self, batches: Sequence[Batch], now_ms: int) -> None:
+        """Append what the leader's log holds, with the offsets, epochs and gaps that it has there; all or none.
+        CorruptBatch or StaleEpoch: it does not follow from what is here."""
+        self.check_open()
+        if not batches:
+            return
+        copying.check_order(self, batches)
+        copying.begin_epochs(self, batches)
+        self._epoch = self.state.epochs.latest
+        segment, more_bytes = self._active, sum(batch.size for batch in batches)
+        end_offset = batches[-1].next_offset
+        is_full = segment.size + more_bytes > segment.allocated or end_offset > self._roll_at_offset
+        if is_full or now_ms >= self._roll_at_ms:
+            self._make_room(segment, more_bytes, end_offset, now_ms)
+        try:
+            self._active.append_placed(batches)
+        except OSError as error:
+            raise self.poison("write", error) from error
+        self.end_offset = end_offset
+        if not self._dirty:
+            self._dirty = True
+            self.on_dirty(self)
+
+    def allow_gaps(self, to_offset: int) -> None:
+        """Below `to_offset` the leader's log is compacted: what is copied from there may have gaps. Durable when it
+        returns."""
+        copying.allow_gaps(self, to_offset)
+
     def _make_room(self, segment: Segment, more_bytes: int, end_offset: int, now_ms: int) -> None:
         """Roll if the segment is full or old, and allocate. Raises before anything is written."""
         if end_offset - self.end_offset > OFFSETS_PER_SEGMENT_MAX:
@@ -219,7 +233,9 @@ class Log:
     def _roll(self, now_ms: int) -> Segment:
         old = self.segments.active
         try:
-            segment = self._active = self.segments.add(self.state.epochs, now_ms)
+            segment = self._active = self.segments.add(
+                self.state.epochs, now_ms, has_gaps=self.state.has_gaps(self.end_offset)
+            )
         except OSError as error:
             raise self._no_room_or_poison("create a segment", error) from error
         self._roll_at_offset = segment.base_offset + OFFSETS_PER_SEGMENT_MAX
@@ -331,6 +347,11 @@ class Log:
         """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it
         returns."""
         shortening.truncate(self, end_offset)
+
+    def restart(self, start_offset: int) -> None:
+        """Give up everything, snapshots too, and begin anew and empty at `start_offset`, doubtful. Durable when it
+        returns."""
+        shortening.restart(self, start_offset)
 
     def advance_start(self, start_offset: int) -> None:
         """Nothing below `start_offset` is served any more; segments wholly below it go away. Durable when it

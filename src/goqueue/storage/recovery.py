@@ -12,12 +12,13 @@ from itertools import pairwise
 
 from goqueue.model.errors import DamagedFile
 from goqueue.model.ranges import Range
-from goqueue.records.log_files import STATE_NAME, base_offset_of
+from goqueue.records.log_files import NO_OFFSET, STATE_FORMAT, STATE_NAME, base_offset_of
 from goqueue.records.walk import Damage, Expected, claimed_frame, ends_in_zeros, is_zero, lost_a_sector
 from goqueue.storage import index_files, swap
 from goqueue.storage.disk import Disk
 from goqueue.storage.evidence import known_end
 from goqueue.storage.options import LogOptions
+from goqueue.storage.restarting import finish_restart
 from goqueue.storage.segment import Segment
 from goqueue.storage.state import LogState
 from goqueue.telemetry.logs import get_logger
@@ -56,6 +57,8 @@ class RecoveryReport:
 class Recovered:
     state: LogState
     state_changed: bool
+    has_state: bool
+    """False: it was lost, or the log is new."""
     segments: list[Segment]
     report: RecoveryReport
 
@@ -78,6 +81,9 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
         report.notes.append("finished an interrupted compaction")
     saved = _load_state(disk, directory, report)
     state = saved or LogState()
+    if state.restart_at != NO_OFFSET:
+        finish_restart(disk, directory, state)
+        report.notes.append(f"finished to begin anew at {state.start_offset}")
     segments = _load_segments(disk, directory, options, saved, report, now_ms)
     reached = known_end(disk, directory, disk.list(directory))
     good_to = max([state.compacted_to, reached, *(segment.next_offset for segment in segments if segment.saved_size)])
@@ -100,7 +106,9 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
         _learn_state(state, segments)
     _go_on_behind(disk, directory, options, now_ms, (state, segments), reached, report)
     changed = bool(segments) and state.epochs.truncate(segments[-1].next_offset + 1)
-    return Recovered(state, changed or saved is None, segments, report)
+    return Recovered(
+        state, changed or saved is None or state.format != STATE_FORMAT, saved is not None, segments, report
+    )
 
 
 def _load_state(disk: Disk, directory: str, report: RecoveryReport) -> LogState | None:
@@ -129,7 +137,7 @@ def _load_segments(
     segments = []
     for base in bases:
         # Without the history, whatever epochs and gaps the batches show is believed, once.
-        expected = Expected(state.epochs, base < state.compacted_to) if state else Expected(None, has_gaps=True)
+        expected = Expected(state.epochs, state.has_gaps(base)) if state else Expected(None, has_gaps=True)
         segment = Segment.load(disk, directory, base, expected, options.index_interval_bytes, now_ms)
         segment.on_damage = report.damage.append
         segments.append(segment)

@@ -73,9 +73,11 @@ class SegmentList:
         if len(self._loaded) > LOADED_INDEXES_MAX:
             self._loaded.popitem(last=False)[1].unload_index()
 
-    def add(self, epochs: EpochHistory, now_ms: int) -> Segment:
+    def add(self, epochs: EpochHistory, now_ms: int, *, has_gaps: bool = False) -> Segment:
         """Begin a new active segment behind the last one, which the caller seals."""
         segment = self._create(self.active.next_offset, epochs, now_ms)
+        if has_gaps:
+            segment.expect(Expected(epochs, has_gaps=True))
         self._segments.append(segment)
         self.created += 1
         return segment
@@ -88,12 +90,17 @@ class SegmentList:
 
     def restart(self, start_offset: int, epochs: EpochHistory) -> None:
         """Nothing is left: go on with an empty segment at `start_offset`."""
-        created_ms = self.active.created_ms
         self._forget_indexes(self._segments)
         for segment in reversed(self._segments):
             self._forget(segment)
-        self._segments[:] = [self._create(start_offset, epochs, created_ms)]
+        self.begin_at(start_offset, epochs)
+
+    def begin_at(self, start_offset: int, epochs: EpochHistory) -> None:
+        """The files of all segments are gone: go on with an empty one. Readers in flight keep theirs."""
+        self._loaded.clear()
+        self._segments[:] = [self._create(start_offset, epochs, self.active.created_ms)]
         self._disk.sync_directory(self._directory)
+        self.active.name_is_durable = True
 
     def cut(self, end_offset: int) -> None:
         """Drop everything from `end_offset` on, newest first, so that a crash in between leaves a log all the same."""

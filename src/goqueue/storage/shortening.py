@@ -8,7 +8,9 @@ from typing import Protocol
 
 from goqueue.model.errors import DiskFull, GoQueueError, OffsetOutOfRange
 from goqueue.storage.disk import Disk
+from goqueue.storage.restarting import begin_restart, finish_restart
 from goqueue.storage.segments import SegmentList
+from goqueue.storage.snapshots import remove_behind
 from goqueue.storage.state import LogState
 
 
@@ -44,14 +46,29 @@ def truncate(log: Shortened, end_offset: int) -> None:
         raise OffsetOutOfRange(f"cannot truncate to {end_offset}, the log starts at {log.start_offset}")
     log.sync()
     try:
+        remove_behind(log.disk, log.directory, end_offset)
         log.segments.cut(end_offset)
         if log.segments.active.next_offset < log.start_offset:  # the batch that held the start is gone too
             log.segments.restart(log.start_offset, log.state.epochs)
         log.state.epochs.truncate(log.segments.active.next_offset)
         log.state.compacted_to = min(log.state.compacted_to, log.segments.active.base_offset)
         log.state.save(log.disk, log.directory)
+        remove_behind(log.disk, log.directory, log.segments.active.next_offset)
     except OSError as error:
         raise log.poison("truncate", error) from error
+    log.stand_at_end()
+
+
+def restart(log: Shortened, start_offset: int) -> None:
+    log.check_open()
+    if start_offset < 0:
+        raise OffsetOutOfRange(f"a log cannot begin at {start_offset}")
+    try:
+        begin_restart(log.disk, log.directory, log.state, start_offset)
+        finish_restart(log.disk, log.directory, log.state)
+        log.segments.begin_at(start_offset, log.state.epochs)
+    except OSError as error:
+        raise log.poison("begin anew", error) from error
     log.stand_at_end()
 
 

@@ -94,6 +94,17 @@ class SnapshotFiles:
         return Snapshot(offset, _entries(data, count))
 
 
+def remove_behind(disk: Disk, directory: str, offset: int) -> bool:
+    """Durably remove every snapshot, of whatever kind, that knows more than what is below `offset`; True if any did."""
+    known = ((name, ANY_NAME.fullmatch(name)) for name in disk.list(directory))
+    behind = [name for name, found in known if found is not None and int(found["offset"]) > offset]
+    for name in behind:
+        disk.remove(f"{directory}/{name}")
+    if behind:
+        disk.sync_directory(directory)
+    return bool(behind)
+
+
 def oldest_offset(disk: Disk, directory: str) -> int | None:
     """From where on a restart may read the log in `directory`, should it have to use the oldest snapshot there, sound
     or not; None: there is none.

@@ -37,6 +37,8 @@ class Manifest:
     records_before: int = 0
     records_after: int = 0
     """In the segments that were looked at; to be told, not to be relied on."""
+    tombstones_to: int = 0
+    """Tombstones below it were dropped."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -67,6 +69,7 @@ def install(disk: Disk, directory: str, manifest: Manifest, state: LogState | No
     disk.sync_directory(f"{directory}/{CLEANED_NAME}")
     if state is not None:
         state.compacted_to = max(state.compacted_to, manifest.compacted_to)
+        state.tombstones_to = max(state.tombstones_to, manifest.tombstones_to)
         state.save(disk, directory)
     sweep(disk, directory)
 

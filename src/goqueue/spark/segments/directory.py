@@ -128,7 +128,7 @@ def _look(directory: Path, topic: str, partition: int) -> LogFiles:
     segments = []
     for base in sorted(paths.keys() - replaced):
         # Without the state, whatever epochs and gaps the batches show is believed.
-        expected = Expected(epochs, has_gaps=facts is None or base < compacted_to)
+        expected = Expected(epochs, has_gaps=facts is None or facts.has_gaps(base) or base < compacted_to)
         segments.append(_segment(paths[base], base, expected))
     start_offset = facts.start_offset if facts else (segments[0].base_offset if segments else 0)
     ends = [one.summary.end_offset for one in segments if one.summary is not None]
