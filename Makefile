@@ -10,7 +10,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark check format bench demo protos
+.PHONY: help install run test test-rest test-all test-spark check format bench demo protos api release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic and a lake, 
 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos
+
+api: .venv/.ready-dev  ## write api/*.json anew from the code; RELEASE=1: from now on they must not be broken
+	@$(BIN)/python -m tools.api $(if $(RELEASE),--release)
+
+release: .venv/.ready-dev  ## make a release: VERSION=0.2.0; commits, tags, builds dist/*.whl
+	@$(BIN)/python -m tools.release $(VERSION)
 
 .venv/.ready-run: $(PINS)
 	@PYTHON="$(PYTHON)" tools/setup run

@@ -82,7 +82,7 @@ def kill_archive(node: Node, root: Path, format: str, conf: dict[str, str], patt
     command += ["--kafka", node.address, *(["--batch", "5000"] if IS_KNOWN_TO_SPARK else [])]
     for key, value in conf.items():
         command += ["--conf", f"{key}={value}"]
-    process = subprocess.Popen(command, start_new_session=True)  # noqa: S603  our own command
+    process = subprocess.Popen(command, start_new_session=True)
     pause = threading.Event()
     while len(list((root / "topic=orders").glob(pattern))) < count and process.poll() is None:
         pause.wait(0.02)
