@@ -1,5 +1,7 @@
 """Errors are types with meaning, so that each door needs only one table from error to code."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 
@@ -83,7 +85,10 @@ class InvalidOption(GoQueueError):
 
 
 class InvalidWish(GoQueueError):
-    """A `gq-` header of a record asks for something that cannot be."""
+    """A `gq-` header of a record asks for something that cannot be. `faults`: of which records of a batch, by their
+    places, and why; empty: nobody has looked for them."""
+
+    faults: Mapping[int, str] = MappingProxyType({})
 
 
 class MalformedReceipt(GoQueueError):

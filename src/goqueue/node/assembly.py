@@ -154,5 +154,6 @@ class Assembly:
 
     def stop(self) -> None:
         self.loop_watch.stop()
+        self.broker.publisher.turns.stop()
         self.broker.tracing.journal.stop()
         self._state.stop()

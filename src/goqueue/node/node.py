@@ -179,6 +179,7 @@ class Node:
             group_options=commands.GroupOptions(initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms),
         )
         self._assembly.broker.schemas.work_aside(self._thinking)
+        self._assembly.broker.publisher.turns.work_aside(self._thinking)
         self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
         return self._assembly
 
@@ -207,9 +208,7 @@ class Node:
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
-        for aside in (self._aside, self._thinking):
-            if aside is not None:
-                await asyncio.to_thread(aside.stop)
+        await self._stop_thinking()
         await self._stop_working()
         if self._clock is not None:
             self._clock.stop()
@@ -221,6 +220,13 @@ class Node:
             self._directory.close()
         self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
         self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
+
+    async def _stop_thinking(self) -> None:
+        if self._assembly is not None:
+            self._assembly.broker.publisher.turns.stop()
+        for aside in (self._aside, self._thinking):
+            if aside is not None:
+                await asyncio.to_thread(aside.stop)
 
     async def _stop_working(self) -> None:
         """All but what writes to the disk. What is on its way to a collector gets there, if that can be done soon."""

@@ -25,11 +25,17 @@ def delete_horizon_ms(batch: Batch) -> int | None:
     return batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
 
 
-def rebuild_batch(batch: Batch, records: Sequence[DecodedRecord], *, delete_horizon_ms: int | None = None) -> bytearray:
+def rebuild_batch(
+    batch: Batch,
+    records: Sequence[DecodedRecord],
+    *,
+    delete_horizon_ms: int | None = None,
+    encoded: bytearray | None = None,
+) -> bytearray:
     """`batch` with only these of its records, the offsets it spans unchanged. A horizon once set stays.
 
     Without records it is a bare header, as in Kafka: it keeps what producers and offsets need, and no codec, since
-    some clients would try to decompress the nothing behind it.
+    some clients would try to decompress the nothing behind it. `encoded`: what `encode_part` gave for all of them.
     """
     offsets = [batch.base_offset - 1, *(record.offset for record in records), batch.next_offset]
     if any(offset >= following for offset, following in pairwise(offsets)):
@@ -53,7 +59,12 @@ def rebuild_batch(batch: Batch, records: Sequence[DecodedRecord], *, delete_hori
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,
     )
-    return assemble(head, encode_records(records, batch.base_offset, base_timestamp))
+    return assemble(head, encode_records(records, batch.base_offset, base_timestamp) if encoded is None else encoded)
+
+
+def encode_part(batch: Batch, records: Sequence[DecodedRecord]) -> bytearray:
+    """Some records of `batch`, for who rebuilds it without a delete horizon and takes turns."""
+    return encode_records(records, batch.base_offset, batch.base_timestamp)
 
 
 def stamp_append_time(batch: Batch, now_ms: int) -> Batch:

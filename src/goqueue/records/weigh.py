@@ -11,21 +11,21 @@ RECORD_BYTES_MIN = 7
 OBJECT_BYTES_PER_BYTE_MAX = 40
 """Measured worst case: a 4-byte header with a two-byte key outside latin-1 becomes 145 bytes of objects."""
 
+RECORD_OBJECT_BYTES = 256
+HEADER_OBJECT_BYTES = 192
 _HEADER_BYTES_MIN = 2
-_RECORD_OBJECT_BYTES = 256
-_HEADER_OBJECT_BYTES = 192
 
 
 def object_bytes(records: bytes | memoryview, record_count: int, enough: int) -> int:
     """An upper estimate of the objects that `records` decode to, no finer than it takes to compare it with `enough`."""
     most = len(records) * OBJECT_BYTES_PER_BYTE_MAX
-    least = len(records) + record_count * _RECORD_OBJECT_BYTES
+    least = len(records) + record_count * RECORD_OBJECT_BYTES
     if most <= enough:
         return most
     if least > enough:
         return least
     try:
-        return least + _count_headers(records, record_count) * _HEADER_OBJECT_BYTES
+        return least + _count_headers(records, record_count) * HEADER_OBJECT_BYTES
     except IndexError:
         raise CorruptBatch("a record does not fit its batch") from None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from goqueue.broker.dead_letters.redrive import RedriveRequest
-from goqueue.broker.publishing import dedup
+from goqueue.broker.publishing import dedup_ids
 from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.settle import How
 from goqueue.broker.topics.topics import SetOptions
@@ -341,7 +341,7 @@ def test_a_dead_letter_is_a_record_of_its_own_and_so_is_one_that_is_sent_back() 
 
 
 def test_more_ids_than_can_be_remembered_cost_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dedup, "IDS_MAX", 2)
+    monkeypatch.setattr(dedup_ids, "IDS_MAX", 2)
     node = dedup_node()
     node.put("orders", *(with_id(each) for each in (b"a", b"b", b"c")))
     assert node.put("orders", with_id(b"c"), with_id(b"b"), with_id(b"a")) == [2, 1, 3]

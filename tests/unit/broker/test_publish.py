@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.refusal import InvalidRecords
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
@@ -216,6 +216,5 @@ def test_the_records_whose_wishes_cannot_be_are_named_when_a_batch_is_refused() 
     with pytest.raises(GoQueueError) as refused:
         publisher.publish("orders", 0, memoryview(batch))
     assert code_of(refused.value) is Code.INVALID_RECORD
-    assert set(publisher.faults_of("orders", 0, memoryview(batch), refused.value)) == {1, 3}
-    whole = GoQueueError("of the batch")
-    assert publisher.faults_of("orders", 0, memoryview(batch), whole) == {}
+    assert isinstance(refused.value, InvalidWish)
+    assert set(refused.value.faults) == {1, 3}

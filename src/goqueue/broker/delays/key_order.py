@@ -17,6 +17,13 @@ class HeldKeys:
         self._waiting = waiting
         self._due_ms: dict[tuple[str, int], dict[int, int]] = {}
         """By partition: hash of the key -> when the last record of it is due."""
+        self._held: dict[tuple[str, int], int] = {}
+        """By partition: how often a key was held since `_changes`."""
+        self._changes = 0
+
+    def revision(self, place: tuple[str, int]) -> tuple[int, int]:
+        """Another one: what `due_ms` said may not hold any more."""
+        return self._changes, self._held.get(place, 0)
 
     def of(self, place: tuple[str, int]) -> dict[int, int]:
         held = self._due_ms.get(place)
@@ -38,6 +45,7 @@ class HeldKeys:
             own_due_ms = max(own_due_ms, last_ms, now_ms)
         if last_ms is not None or own_due_ms > now_ms:
             held[hashed] = own_due_ms
+            self._held[place] = self._held.get(place, 0) + 1
         return own_due_ms
 
     def fired(self, place: tuple[str, int], records: Iterable[tuple[bytes | None, int]]) -> None:
@@ -52,6 +60,10 @@ class HeldKeys:
     def forget(self) -> None:
         """Times have changed, anywhere."""
         self._due_ms.clear()
+        self._held.clear()
+        self._changes += 1
 
     def changed(self, place: tuple[str, int]) -> None:
         self._due_ms.pop(place, None)
+        self._held.pop(place, None)
+        self._changes += 1

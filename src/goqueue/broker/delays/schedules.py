@@ -13,7 +13,6 @@ from goqueue.broker.delays.firing import Body, body_of, check_fits, decode_body,
 from goqueue.broker.delays.hosts import follow_hosts
 from goqueue.broker.delays.key_order import HeldKeys
 from goqueue.broker.publishing.joint_acknowledgement import Held
-from goqueue.broker.publishing.opening import open_published
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
@@ -41,10 +40,9 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, TopicOptions, TopicsChange
-from goqueue.records.batch import NO_PRODUCER, Batch, split
+from goqueue.records.batch import NO_PRODUCER, Batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.partitioners import Partitioner, partition_for
-from goqueue.records.portions import portions
 from goqueue.records.wishes import NO_WISHES, NOW, read_wishes, without_delay
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
@@ -54,7 +52,6 @@ from goqueue.telemetry.logs import get_logger
 __all__ = ["Body", "Found", "FoundRecurring", "FoundSchedule", "Held", "Recurring", "ScheduleKey", "Schedules"]
 
 RETRY_MS = 1000
-ONE_BATCH = 1
 HOLD_KEY = "hold_key"
 PENDING_MAX = 1 << 62
 
@@ -123,10 +120,14 @@ class Schedules:
     # -- publishing
 
     def find(
-        self, batch: Batch, place: tuple[str, int], options: TopicOptions, now_ms: int, left_out: Container[int] = ()
+        self,
+        records: Iterable[DecodedRecord],
+        place: tuple[str, int],
+        options: TopicOptions,
+        now_ms: int,
+        left_out: Container[int] = (),
     ) -> list[Delayed]:
-        """Records of `batch` whose time has not come. InvalidWish: a header that says nothing we know."""
-        records = open_published(batch, options)
+        """Those whose time has not come. InvalidWish: a header that says nothing we know."""
         holds = options.delay_order == HOLD_KEY
         self._coordinator.notice_clock()
         found = []
@@ -143,26 +144,13 @@ class Schedules:
                 found.append(Delayed(record, due_ms, is_delay))
         return found
 
-    def find_missing(
-        self, replica: Replica, batch: Batch, appended: Appended, now_ms: int, left_out: Container[int] = ()
-    ) -> list[Delayed]:
-        """Records of a batch that was sent before and stands in the log without them: they were delayed then, and a
-        crash may have come before they were stored. Those that were are known and will not be scheduled again.
-        """
-        piece = replica.read(appended.base_offset, ONE_BATCH, replica.end_offset)
-        if piece is None or piece.first_offset != appended.base_offset:  # retention was faster
-            return []
-        shift = appended.base_offset - batch.base_offset
-        stored = [each for each in split(piece.view()) if not each.is_control]  # a place kept free holds no record
-        there = {record.offset - shift for each in stored for portion in portions(each) for record in portion.records}
-        records = open_published(batch, replica.options)
-        lost = [each for each in records if each.offset not in there and each.offset not in left_out]
-        wishes = [(each, read_wishes(each.headers, now_ms)) for each in lost]
-        return [Delayed(each, max(now_ms, wish.deliver_at_ms), wish.is_delay) for each, wish in wishes]
-
     def not_held(self, place: tuple[str, int]) -> None:
         """What `find` found was not stored after all."""
         self._held_keys.changed(place)
+
+    def revision(self, place: tuple[str, int], options: TopicOptions) -> tuple[int, int] | None:
+        """Another one: what `find` found there may not hold any more."""
+        return self._held_keys.revision(place) if options.delay_order == HOLD_KEY else None
 
     def holds_keys(self, place: tuple[str, int], options: TopicOptions) -> bool:
         """Whether records without any wish may have to wait there too."""

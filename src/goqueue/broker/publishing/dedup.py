@@ -5,98 +5,33 @@ the last `dedup.ms` of the log and what still waits for its time tell all ids. T
 node holds; with `dedup.scope = key` for the records of one key. A record of a transaction counts from its commit.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
 
 from goqueue.broker.delays.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.delays.schedules import Schedules
-from goqueue.broker.publishing.opening import open_published
+from goqueue.broker.publishing.dedup_ids import NOTHING, Ids, Keeper, Known, Looked, Origin, Twinned
+from goqueue.broker.publishing.opening import in_portions
+from goqueue.broker.publishing.turns import Steps, run_at_once
 from goqueue.broker.queues.observe import Aborted
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.errors import GoQueueError
-from goqueue.model.topics import Topic, TopicOptions, TopicsChange
+from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
 from goqueue.records.portions import portions
 from goqueue.records.wishes import DEDUP_ID, dedup_id, mentions_wishes
-from goqueue.replica.replica import Appended, Replica
+from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.telemetry.logs import get_logger
 
-IDS_MAX = 1_000_000
-"""Per topic, about 250 bytes each; beyond that the oldest are forgotten early, and the log says so."""
+__all__ = ["Deduplication", "Known", "Looked", "Twinned"]
+
 READ_BYTES = 1024 * 1024
 ONE_BATCH = 1
-KEY_BYTES = 16
+TURN_IDS = 500
 
 events = get_logger("broker")
-
-
-class Keeper(Protocol):
-    @property
-    def start_offset(self) -> int: ...
-
-    @property
-    def failure(self) -> GoQueueError | None: ...
-
-    @property
-    def high_watermark(self) -> int: ...
-
-    def when_reached(self, offset: int, call: Callable[[], None], /) -> None: ...
-
-
-class Known(NamedTuple):
-    """Where the first record of an id is."""
-
-    partition: int
-    offset: int
-    published_ms: int
-    """By the clock of the deduplication, which is never set."""
-    keeper: Keeper
-    """Whoever says when it is durable: before that, a twin of it must not be acknowledged either."""
-
-
-class Looked(NamedTuple):
-    """What the ids of one batch say; offsets as its producer counts them."""
-
-    fresh: dict[bytes, int]
-    """Ids that did not come before, and the offsets of their records."""
-    twins: dict[int, Known | None]
-    """Offsets of records that must not be published; None: the first of the id stands in the same batch."""
-
-
-NOTHING = Looked({}, {})
-
-
-class _Ids:
-    """Of one topic. Invariant: in the order in which they were published."""
-
-    def __init__(self, topic: Topic, dedup_ms: int, scope: str) -> None:
-        self.topic_id = topic.id
-        self.dedup_ms = dedup_ms
-        self.scope = scope
-        self.known: dict[bytes, Known] = {}
-        self.undecided: dict[int, list[int]] = {}
-        """By partition: batches of transactions that may not have ended, with ids in them."""
-
-    def key(self, given: bytes, record_key: bytes | None) -> bytes:
-        """A digest: ids may be long, and there may be many."""
-        scope = (record_key or b"") if self.scope == "key" else b""
-        return blake2b(given, digest_size=KEY_BYTES, key=blake2b(scope, digest_size=KEY_BYTES).digest()).digest()
-
-    def expire(self, now_ms: int) -> None:
-        while self.known:
-            oldest = next(iter(self.known))
-            if self.known[oldest].published_ms + self.dedup_ms > now_ms:
-                return
-            del self.known[oldest]
-
-    def add(self, key: bytes, known: Known) -> None:
-        self.known.setdefault(key, known)
-        if len(self.known) > IDS_MAX:
-            del self.known[next(iter(self.known))]
 
 
 class Deduplication:
@@ -105,7 +40,7 @@ class Deduplication:
         self._schedules = schedules
         self._clock = SteadyClock(clock, 0)
         """An id counts for so long after its first record, whatever becomes of the wall clock meanwhile."""
-        self._ids: dict[str, _Ids] = {}
+        self._ids: dict[str, Ids] = {}
 
     # -- publishing
 
@@ -115,50 +50,76 @@ class Deduplication:
     def find(self, topic: str, given: bytes, record_key: bytes | None) -> tuple[bytes, Known | None]:
         """What stands for an id of this topic, and where it came before if it did."""
         ids = self._ids[topic]
-        self._refresh(topic, ids)
+        run_at_once(self._refresh(topic, ids))
         key = ids.key(given, record_key)
-        return key, ids.known.get(key)
+        return key, ids.find(key, self._clock.now_ms())
 
     def look(
-        self, topic: str, partition: int, batch: Batch, options: TopicOptions, stands_at: Appended | None
-    ) -> Looked:
-        """`stands_at`: this very batch was sent before and is there. InvalidWish: an id that is none."""
+        self,
+        place: tuple[str, int],
+        batch: Batch,
+        records: Sequence[DecodedRecord],
+        replica: Replica,
+    ) -> Steps[Looked]:
+        """InvalidWish: an id that is none."""
+        topic, partition = place
         ids = self._ids.get(topic)
         if ids is None:
             return NOTHING
-        self._refresh(topic, ids)
-        looked = Looked({}, {})
-        records = open_published(batch, options)
-        shift = None if stands_at is None else stands_at.base_offset - batch.base_offset
+        yield from self._refresh(topic, ids)
+        looked = Looked(ids, Origin(partition, 0, self._clock.now_ms(), replica), replica.find_sent(batch))
+        for number, portion in enumerate(in_portions(records)):
+            if number:
+                yield None
+            self._look_at(looked, ids, batch, portion)
+        return looked
+
+    def _look_at(self, looked: Looked, ids: Ids, batch: Batch, records: Sequence[DecodedRecord]) -> None:
+        assert looked.origin is not None
+        partition, now_ms = looked.origin.partition, self._clock.now_ms()
+        shift = None if looked.stands_at is None else looked.stands_at.base_offset - batch.base_offset
         for record in records:
             given = dedup_id(record.headers) if record.headers else None
             if given is None:
                 continue
             key = ids.key(given, record.key)
-            known = ids.known.get(key)
-            if known is not None and (shift is None or known[:2] != (partition, record.offset + shift)):
-                looked.twins[record.offset] = known
+            known = ids.find(key, now_ms)
+            if known is not None and shift is not None and known.is_at(partition, record.offset + shift):
+                continue  # itself
+            if known is not None:
+                looked.twins[record.offset] = looked.again[key] = known
             elif key in looked.fresh:
                 looked.twins[record.offset] = None
             else:
-                looked.fresh[key] = record.offset
-        return looked
+                looked.fresh[key] = Known(looked.origin, record.offset - batch.base_offset)
 
-    def remember(
-        self, topic: str, partition: int, batch: Batch, base_offset: int, fresh: dict[bytes, int], keeper: Keeper
-    ) -> None:
-        """They are in the log now, or will be. What is never kept after all is forgotten again."""
+    def still_holds(self, topic: str, looked: Looked, batch: Batch, replica: Replica) -> bool:
+        """Whether nobody has published any of these ids since they were looked at. Cheap for many too: it is asked in
+        the turn in which they are published."""
         ids = self._ids.get(topic)
-        if ids is None or not fresh:
+        if ids is None or ids is not looked.ids:
+            return ids is looked.ids
+        if looked.stands_at != replica.find_sent(batch):
+            return False
+        known = ids.known
+        is_decided = not any(self._ended(topic, partition, offsets) for partition, offsets in ids.undecided.items())
+        are_fresh = known.keys().isdisjoint(looked.fresh)
+        return is_decided and are_fresh and list(map(known.get, looked.again)) == list(looked.again.values())
+
+    def remember(self, place: tuple[str, int], batch: Batch, base_offset: int, looked: Looked, keeper: Keeper) -> None:
+        """They are in the log now, or will be. What is never kept after all is forgotten again."""
+        topic, partition = place
+        ids, fresh, origin = self._ids.get(topic), looked.fresh, looked.origin
+        if ids is None or origin is None or not fresh:
             return
         if batch.is_transactional:
             ids.undecided.setdefault(partition, []).append(base_offset)
             return
-        now_ms, shift = self._clock.now_ms(), base_offset - batch.base_offset
-        for key, offset in fresh.items():
-            ids.add(key, Known(partition, offset + shift, now_ms, keeper))
-        if len(ids.known) >= IDS_MAX:
-            events.warning("more ids than can be remembered: the oldest are forgotten", topic=topic, ids=IDS_MAX)
+        origin.base_offset, origin.published_ms, origin.keeper = base_offset, self._clock.now_ms(), keeper
+        ids.known.update(fresh)
+        if ids.make_room():
+            known = len(ids.known)
+            events.warning("more ids than can be remembered: the oldest are forgotten", topic=topic, ids=known)
 
         def kept() -> None:
             if keeper.failure is not None:
@@ -167,25 +128,38 @@ class Deduplication:
 
         keeper.when_reached(base_offset + batch.last_offset_delta + 1, kept)
 
-    def _refresh(self, topic: str, ids: _Ids) -> None:
+    def _refresh(self, topic: str, ids: Ids) -> Steps[None]:
+        """What was decided of transactions since somebody looked. Done by two at a time it is done twice, and by none
+        in part."""
         ids.expire(self._clock.now_ms())
-        for partition, offsets in ids.undecided.items():
-            try:
-                replica = self._topics.replica(topic, partition)
-            except GoQueueError:
-                continue  # out of service: nothing of it can be read
-            while offsets and offsets[0] < replica.last_stable_offset:
-                self._decided(ids, replica, partition, offsets.pop(0))
+        for partition, offsets in list(ids.undecided.items()):
+            while (replica := self._ended(topic, partition, offsets)) is not None:
+                offset = offsets[0]
+                yield from self._decided(ids, replica, partition, offset)
+                if offsets and offsets[0] == offset:
+                    del offsets[0]
 
-    def _decided(self, ids: _Ids, replica: Replica, partition: int, offset: int) -> None:
+    def _ended(self, topic: str, partition: int, offsets: list[int]) -> Replica | None:
+        """The log in which the first of these batches is decided. None: it is not, or is out of service, so that
+        nothing of it can be read."""
+        if not offsets:
+            return None
+        replica = self._topics.find_replica(topic, partition)
+        is_there = replica is not None and replica.failure is None
+        return replica if is_there and offsets[0] < replica.last_stable_offset else None  # type: ignore[union-attr]
+
+    def _decided(self, ids: Ids, replica: Replica, partition: int, offset: int) -> Steps[None]:
         piece = replica.read(offset, ONE_BATCH, replica.last_stable_offset)
-        if piece is not None:
-            aborted = Aborted(replica.producers.open_transactions.aborted_in(offset, piece.next_offset - 1))
-            for batch in split(piece.view()):
-                if batch.base_offset == offset and not aborted.holds(batch):
-                    now_ms = self._clock.now_ms()
-                    for key, known in _known(ids, batch, replica, partition, now_ms):
-                        ids.add(key, known._replace(published_ms=now_ms))
+        if piece is None:
+            return
+        aborted = Aborted(replica.producers.open_transactions.aborted_in(offset, piece.next_offset - 1))
+        for batch in split(memoryview(piece.read())):  # the log's memory is not ours beyond this turn
+            if batch.base_offset == offset and not aborted.holds(batch):
+                now_ms = self._clock.now_ms()
+                for number, (key, known) in enumerate(_known(ids, batch, replica, partition, now_ms)):
+                    if number and not number % TURN_IDS:
+                        yield None
+                    ids.add(key, known.published(now_ms))
 
     # -- topics
 
@@ -195,7 +169,7 @@ class Deduplication:
             ids = self._ids_of(topic)
             if ids is not None:
                 self._ids[topic.name] = ids
-                found = sorted(self._stored(topic, ids), key=lambda one: one[1].published_ms)
+                found = sorted(self._stored(topic, ids), key=lambda one: one[1].origin.published_ms)
                 for key, known in found:
                     ids.add(key, known)
                 ids.expire(self._clock.now_ms())
@@ -213,13 +187,13 @@ class Deduplication:
             else:
                 before.dedup_ms = ids.dedup_ms
 
-    def _ids_of(self, topic: Topic) -> _Ids | None:
+    def _ids_of(self, topic: Topic) -> Ids | None:
         if "dedup.ms" not in topic.overrides:  # parsing all options of every topic would cost more
             return None
         options = topic.options(self._topics.defaults)
-        return _Ids(topic, options.dedup_ms, options.dedup_scope) if options.dedup_ms else None
+        return Ids(topic, options.dedup_ms, options.dedup_scope) if options.dedup_ms else None
 
-    def _stored(self, topic: Topic, ids: _Ids) -> Iterator[tuple[bytes, Known]]:
+    def _stored(self, topic: Topic, ids: Ids) -> Iterator[tuple[bytes, Known]]:
         for partition in range(topic.partitions):
             try:
                 replica = self._topics.replica(topic.name, partition)
@@ -229,9 +203,9 @@ class Deduplication:
             for offset, body in self._schedules.unpublished(topic.name, partition):
                 given = _id_of(body.headers)
                 if given is not None and offset >= 0:  # no place was kept free for what comes by itself
-                    yield ids.key(given, body.key), Known(partition, offset, body.published_ms, replica)
+                    yield ids.key(given, body.key), Known(Origin(partition, offset, body.published_ms, replica), 0)
 
-    def _in_log(self, ids: _Ids, replica: Replica, partition: int) -> Iterator[tuple[bytes, Known]]:
+    def _in_log(self, ids: Ids, replica: Replica, partition: int) -> Iterator[tuple[bytes, Known]]:
         """The records of transactions that have not ended are looked at when they have."""
         now_ms = self._clock.now_ms()
         first = replica.first_at_or_after(now_ms - ids.dedup_ms)
@@ -252,7 +226,7 @@ class Deduplication:
             offset = piece.next_offset
 
 
-def _known(ids: _Ids, batch: Batch, replica: Replica, partition: int, now_ms: int) -> Iterator[tuple[bytes, Known]]:
+def _known(ids: Ids, batch: Batch, replica: Replica, partition: int, now_ms: int) -> Iterator[tuple[bytes, Known]]:
     try:
         for portion in portions(batch):
             for record in portion.records:
@@ -269,7 +243,7 @@ def _known_as(record: DecodedRecord, replica: Replica, partition: int, now_ms: i
     if SCHEDULED_AS in about:  # under this name its producer knows it
         place = _place(about[SCHEDULED_AS]) or place
         published_ms = min(_number(about.get(PUBLISHED_AT)) or published_ms, now_ms)
-    return Known(*place, published_ms, replica)
+    return Known(Origin(*place, published_ms, replica), 0)
 
 
 def _id_of(headers: Headers) -> bytes | None:
@@ -284,40 +258,3 @@ def _place(text: bytes | None) -> tuple[int, int] | None:
 
 def _number(text: bytes | None) -> int | None:
     return int(text) if text and text.isdigit() else None
-
-
-class Twinned:
-    """A keeper to whoever waits for a batch of which some records came before: it also waits for these."""
-
-    def __init__(self, keeper: Keeper, base_offset: int, twins: Iterable[Known | None]) -> None:
-        self._keeper = keeper
-        self._base_offset = base_offset
-        self._twins = [each for each in twins if each is not None]
-
-    @property
-    def start_offset(self) -> int:
-        return self._keeper.start_offset
-
-    @property
-    def high_watermark(self) -> int:
-        own = self._keeper.high_watermark
-        is_there = all(each.offset < each.keeper.high_watermark for each in self._twins)
-        return own if is_there else min(own, self._base_offset)
-
-    @property
-    def failure(self) -> GoQueueError | None:
-        failures = (each.keeper.failure for each in self._twins)
-        return self._keeper.failure or next((failure for failure in failures if failure is not None), None)
-
-    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
-        waiting = len(self._twins) + 1
-
-        def reached() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if not waiting:
-                call()
-
-        for each in self._twins:
-            each.keeper.when_reached(each.offset + 1, reached)
-        self._keeper.when_reached(offset, reached)

@@ -1,21 +1,22 @@
 """Publishing: one batch into one partition, checked the same way whichever door it came through."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from goqueue.broker.delays.firing import body_of, check_fits
-from goqueue.broker.delays.schedules import Delayed, Schedules
+from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.publishing.acknowledgements import Acknowledgements
 from goqueue.broker.publishing.dedup import Deduplication, Known, Looked, Twinned
+from goqueue.broker.publishing.inspection import OFF, Findings, Inspector, has_rules, missing
 from goqueue.broker.publishing.joint_acknowledgement import Held
-from goqueue.broker.publishing.opening import open_published
-from goqueue.broker.publishing.record_rules import check_records, wish_faults
+from goqueue.broker.publishing.opening import TURN_RECORDS
+from goqueue.broker.publishing.record_rules import check_small, wish_faults
+from goqueue.broker.publishing.turns import Steps, Turns, run_at_once
 from goqueue.broker.topics.topics import Topics, code_of
 from goqueue.broker.tracing.noting import Journeys, Step, note_refused
 from goqueue.model.codes import Code
-from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
+from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.ranges import merge, subtract
-from goqueue.model.refusal import InvalidRecords, Refused
+from goqueue.model.refusal import Refused
 from goqueue.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -25,8 +26,7 @@ from goqueue.records.batch import (
     Batch,
     check_batch,
 )
-from goqueue.records.control import build_kept_free
-from goqueue.records.rewrite import rebuild_batch
+from goqueue.records.weigh import RECORD_BYTES_MIN
 from goqueue.records.wishes import mentioned_in, mentions_wishes
 from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
 from goqueue.runtime.clock import Clock
@@ -44,22 +44,19 @@ _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 VerifyTransaction = Callable[[Batch, str, int], Code]
 Keeper: TypeAlias = Replica | Held | Twinned
 """Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
+Publishing: TypeAlias = Steps[tuple[Keeper, Appended]]
 
 
-NONE = Looked({}, {})
-OFF = "off"
+TRIES = 3
+"""What was found out in turns, and others made void meanwhile, is found out anew so often before it is done at once."""
 
 
 class Gate(Protocol):
-    """What looks at every record, on topics that ask for it."""
-
-    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Any]]:
-        """The part of a batch that may be appended, and what is wrong with the rest."""
+    """What keeps records elsewhere that do not fit their schemas, on topics that ask for it."""
 
     def bury(
         self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Any], place: tuple[str, int]
-    ) -> Held:
-        """Keep the rest elsewhere."""
+    ) -> Held: ...
 
 
 class Publisher:
@@ -86,44 +83,23 @@ class Publisher:
         """What was received and is not noted yet: from where, to where, since when."""
         self._meters = meters
         self.acknowledgements = Acknowledgements(clock)
+        self.inspector = Inspector(schedules, dedup, clock)
+        self.turns = Turns(clock)
         self.batches = 0
         self.bytes = 0
 
-    def publish(
-        self,
-        topic: str,
-        partition: int,
-        data: memoryview,
-        *,
-        needs_all_copies: bool = True,
-        begins_at_zero: bool = False,
-    ) -> tuple[Keeper, Appended]:
+    def publish(self, topic: str, partition: int, data: memoryview, **asked: bool) -> tuple[Keeper, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
-        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`. `needs_all_copies`: as many
-        as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less (acks 0 or 1) goes without.
-        `begins_at_zero`: see `misses_first`.
+        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`. `asked`: as of `steps`.
         """
-        try:
-            return self.try_publish(
-                topic, partition, data, needs_all_copies=needs_all_copies, begins_at_zero=begins_at_zero
-            )
-        except GoQueueError as error:
-            self.refused(topic, partition, _count(data), error)
-            raise
+        return run_at_once(self.told_steps(topic, partition, data, **asked))
 
     def refused(self, topic: str, partition: int, count: int, error: GoQueueError) -> None:
-        """So many records were turned away for good, here or by whoever asked for `try_publish`."""
+        """So many records were turned away for good, here or by whoever ran its `steps`."""
         replica = self._topics.find_replica(topic, partition)
         note_refused(self._journeys, replica, topic, count, error, self._clock.now_ms())
         self._meters.refused(topic if topic in self._topics.image.topics else NO_TOPIC, code_of(error).name, count)
-
-    def faults_of(self, topic: str, partition: int, data: memoryview, error: GoQueueError) -> Mapping[int, str]:
-        """Which records of a refused batch are why, by their places in it. Empty: it is the batch that cannot be."""
-        if isinstance(error, InvalidWish):
-            options = self._topics.replica(topic, partition).options
-            return wish_faults(check_batch(data), options, self._clock.now_ms())
-        return error.faults if isinstance(error, InvalidRecords) else {}
 
     def now_s(self) -> float:
         """For `acknowledged`: when a request was taken up."""
@@ -136,7 +112,18 @@ class Publisher:
         if seconds > SLOW_S and self._journeys.is_sampled(offset):
             self._meters.keep_example(Example(Spot(topic, partition, offset), seconds, self._clock.now_ms()))
 
-    def try_publish(
+    def told_steps(self, topic: str, partition: int, data: memoryview, **asked: bool) -> Publishing:
+        """As `publish`, in turns; the error says which records are why."""
+        try:
+            return (yield from self.steps(topic, partition, data, **asked))
+        except GoQueueError as error:
+            self.refused(topic, partition, _count(data), error)
+            if isinstance(error, InvalidWish):
+                options = self._topics.replica(topic, partition).options
+                error.faults = yield from wish_faults(check_batch(data), options, self._clock.now_ms())
+            raise
+
+    def steps(
         self,
         topic: str,
         partition: int,
@@ -144,34 +131,91 @@ class Publisher:
         *,
         needs_all_copies: bool = True,
         begins_at_zero: bool = False,
-    ) -> tuple[Keeper, Appended]:
-        """As `publish`, for who tries again with less if it is refused."""
+    ) -> Publishing:
+        """As `publish`, in turns: there is but one where nobody looks at the records, or these are few. Nothing of it
+        is kept before the last one. The memory of `data` must last as long.
+
+        `needs_all_copies`: as many as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less
+        (acks 0 or 1) goes without. `begins_at_zero`: see `misses_first`.
+        """
+        place = topic, partition
         replica = self._topics.replica(topic, partition)
-        if needs_all_copies and replica.lacks_copies:
-            needed = replica.options.min_insync_replicas
+        self._check_copies(replica, needs_all_copies)
+        batch = self.admit(topic, partition, data)
+        self._check_first(replica, batch, begins_at_zero)
+        if not self.must_open(replica, topic, partition, batch):
+            return replica, self._append(replica, batch, len(data))
+        tries_left = TRIES
+        while True:
+            tries_left -= 1
+            found = yield from self._find_out(replica, place, batch)
+            # From here on nothing comes between.
+            if self._topics.replica(topic, partition) is not replica:
+                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} was deleted while this was published")
+            self._check_copies(replica, needs_all_copies)
+            self._check_transaction(batch, topic, partition)
+            self._check_first(replica, batch, begins_at_zero)
+            if self._still_holds(found, replica, place, batch):
+                break
+            if found.has_wishes:
+                self._schedules.not_held(place)
+            if not tries_left:
+                found = run_at_once(self._find_out(replica, place, batch))
+                break
+        if found.has_wishes:
+            keeper, appended = yield from self._grant(found, replica, place, len(data))
+        else:
+            keeper, appended = replica, self._append(replica, found.batch, len(data))
+        if found.faults:
+            keeper = self.gate.bury(keeper, appended, found.batch.base_offset, found.faults, place)
+        return keeper, appended
+
+    def _find_out(self, replica: Replica, place: tuple[str, int], batch: Batch) -> Steps[Findings]:
+        found = yield from self.inspector.look(replica, place[0], batch, self.has_wishes(replica, *place, batch))
+        if found.has_wishes:
+            yield from self.inspector.plan(found, replica, place)
+        return found
+
+    def _still_holds(self, found: Findings, replica: Replica, place: tuple[str, int], batch: Batch) -> bool:
+        is_asked = found.asks or not self.has_wishes(replica, *place, batch)
+        return is_asked and self.inspector.still_holds(found, replica, place)
+
+    def _append(self, replica: Replica, batch: Batch, size: int, *, is_noted: bool = True) -> Appended:
+        batches_before, now_ms = replica.appended_batches, self._clock.now_ms()
+        appended = replica.append(batch, now_ms)
+        if replica.appended_batches > batches_before:  # else it was here already
+            self.batches += 1
+            self.bytes += size
+            if is_noted:
+                self._received(replica, appended.base_offset, appended.next_offset, now_ms)
+        return appended
+
+    def _check_copies(self, replica: Replica, needs_all: bool) -> None:
+        if needs_all and replica.lacks_copies:
+            topic, needed = replica.place[0], replica.options.min_insync_replicas
             raise Refused(
                 Code.NOT_ENOUGH_REPLICAS, f"min.insync.replicas of {topic!r} is {needed}, and there is one copy"
             )
-        batch = self.admit(replica, topic, partition, data)
+
+    def _check_transaction(self, batch: Batch, topic: str, partition: int) -> None:
+        if batch.attributes & TRANSACTIONAL_BIT:
+            verdict = self._verify_transaction(batch, topic, partition)
+            if verdict is not Code.NONE:
+                raise Refused(verdict)
+
+    def _check_first(self, replica: Replica, batch: Batch, begins_at_zero: bool) -> None:
         if begins_at_zero and self.misses_first(replica, batch):
             raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, "the first batch of the transaction has not come")
-        faults: list[Any] = []
-        if replica.options.schema_validation != OFF:
-            batch, faults = self.gate.check(replica, topic, batch)
-        batches_before = replica.appended_batches
-        keeper: Keeper = replica
-        if not batch.is_control and self.has_wishes(replica, topic, partition, batch):
-            keeper, appended = self._grant(replica, batch, topic, partition)
-        else:
-            appended = replica.append(batch, self._clock.now_ms())
-        if replica.appended_batches > batches_before:  # else it was here already
-            self.batches += 1
-            self.bytes += len(data)
-            if keeper is replica:  # else it was noted before what waits was
-                self._received(replica, appended.base_offset, appended.next_offset, self._clock.now_ms())
-        if faults:
-            keeper = self.gate.bury(keeper, appended, batch.base_offset, faults, (topic, partition))
-        return keeper, appended
+
+    def may_take_turns(self, topic: str, partition: int, data: memoryview) -> bool:
+        """Whether `steps` may need the memory of `data` for longer than a turn."""
+        replica = self._topics.find_replica(topic, partition)
+        if replica is None:
+            return False
+        options = replica.options
+        if not options.is_plain or options.wishes == "all" or options.dedup_ms:
+            return True
+        return options.wishes != OFF and len(data) > TURN_RECORDS * RECORD_BYTES_MIN
 
     def misses_first(self, replica: Replica, batch: Batch) -> bool:
         """For transactions version 2, where each has an epoch of its own that begins at sequence 0: whether the batch
@@ -186,9 +230,16 @@ class Publisher:
     def must_open(
         self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
     ) -> bool:
-        """Whether `batch` cannot simply be appended: somebody has to look at its records first."""
+        """Whether `batch` cannot simply be appended: its records have to be looked at in turns, or one is bad."""
         is_checked = replica.lacks_copies or replica.options.schema_validation != OFF
-        return is_checked or self.has_wishes(replica, topic, partition, batch, has_none_in_plain)
+        if is_checked or self.has_wishes(replica, topic, partition, batch, has_none_in_plain):
+            return True
+        if has_rules(replica):
+            try:
+                check_small(batch, replica.options, self._clock.now_ms())
+            except GoQueueError:
+                return True
+        return False
 
     def sees_no_wishes(self, data: memoryview) -> bool:
         """Whether no batch that lies in `data`, and is not compressed, can have any: for many batches at once."""
@@ -206,7 +257,7 @@ class Publisher:
             or (options.delay_order != "pass" and self._schedules.holds_keys((topic, partition), options))
         )
 
-    def admit(self, replica: Replica, topic: str, partition: int, data: memoryview) -> Batch:
+    def admit(self, topic: str, partition: int, data: memoryview) -> Batch:
         """The one batch in `data`, if it may be published. Changes nothing, so that it may be asked twice."""
         batch = check_batch(data)
         attributes = batch.attributes
@@ -214,12 +265,7 @@ class Publisher:
             raise Refused(Code.INVALID_RECORD, "exactly one batch per partition is taken")
         if batch.record_count != batch.last_offset_delta + 1 or attributes & CONTROL_BIT:
             raise Refused(Code.INVALID_RECORD, f"{batch!r} is not what a producer may send")
-        if attributes & TRANSACTIONAL_BIT:
-            verdict = self._verify_transaction(batch, topic, partition)
-            if verdict is not Code.NONE:
-                raise Refused(verdict)
-        if replica.log.compacts or replica.options.bounds_time:
-            check_records(batch, replica.options, self._clock.now_ms())
+        self._check_transaction(batch, topic, partition)
         return batch
 
     def admit_plain(self, replica: Replica, data: memoryview, start: int, end: int) -> Batch | None:
@@ -281,29 +327,23 @@ class Publisher:
             self._journeys.note(at_ms, _RECEIVED, *replica.place, first, next_offset - 1)
             replica.tell_persisted(at_ms)
 
-    def _grant(self, replica: Replica, batch: Batch, topic: str, partition: int) -> tuple[Keeper, Appended]:
+    def _grant(self, found: Findings, replica: Replica, place: tuple[str, int], size: int) -> Publishing:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
-        now_ms, place = self._clock.now_ms(), (topic, partition)
-        looked = (
-            self._dedup.look(topic, partition, batch, replica.options, replica.find_sent(batch))
-            if replica.options.dedup_ms
-            else NONE
-        )
-        before = _all_before(batch, partition, looked)
+        batch, looked, delayed = found.batch, found.looked, found.delayed
+        before = _all_before(batch, place[1], looked)
         if before is not None:
             return before
         end_offset = replica.end_offset
+        is_whole = not delayed and not looked.twins
         try:
-            delayed = self._schedules.find(batch, place, replica.options, now_ms, looked.twins)
-            rest = self._without(batch, delayed, looked.twins, replica) if delayed or looked.twins else batch
-            appended = replica.append(rest, now_ms)
+            appended = self._append(replica, found.rest, size, is_noted=is_whole)
         except GoQueueError:
             self._schedules.not_held(place)
             raise
         if replica.end_offset == end_offset:  # it was sent again
             self._schedules.not_held(place)
-            delayed = self._schedules.find_missing(replica, batch, appended, now_ms, looked.twins)
-        if (delayed or looked.twins) and replica.end_offset > end_offset:
+            delayed = yield from missing(found, replica, appended, self._clock.now_ms(), looked.twins)
+        elif not is_whole:
             for place_of_twin in looked.twins:
                 taken = appended.base_offset + place_of_twin - batch.base_offset
                 self._schedules.second_places.add(replica, taken, taken)
@@ -311,22 +351,10 @@ class Publisher:
         keeper: Keeper = replica
         if delayed:
             keeper = self._schedules.hold(replica, batch, appended, delayed, place)
-        self._dedup.remember(topic, partition, batch, appended.base_offset, looked.fresh, keeper)
+        self._dedup.remember(place, batch, appended.base_offset, looked, keeper)
         if looked.twins:
             keeper = Twinned(keeper, appended.base_offset, looked.twins.values())
         return keeper, appended
-
-    def _without(self, batch: Batch, delayed: Sequence[Delayed], twins: Container[int], replica: Replica) -> Batch:
-        """The limits of a topic hold for what waits too: its time must not come in vain."""
-        bytes_max = replica.log.options.batch_bytes_max
-        if batch.size > bytes_max:
-            raise BatchTooLarge(f"{batch.size} bytes, at most {bytes_max} are taken")
-        for one in delayed:
-            check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)
-        waiting = {one.record.offset for one in delayed}
-        records = open_published(batch, replica.options)
-        others = [each for each in records if each.offset not in waiting and each.offset not in twins]
-        return check_batch(memoryview(rebuild_batch(batch, others) if others else build_kept_free(batch)))
 
 
 def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, Appended] | None:
@@ -335,9 +363,10 @@ def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, A
         return None
     found: list[Known] = [each for each in looked.twins.values() if each is not None]
     first = found[0] if found else None
-    if first is None or [each[:2] for each in found] != [
-        (partition, first.offset + number) for number in range(batch.record_count)
-    ]:
+    if first is None or len(found) < batch.record_count:
+        return None
+    base_offset = first.offset
+    if not all(each.is_at(partition, base_offset + number) for number, each in enumerate(found)):
         return None
     keeper = first.keeper
     return Twinned(keeper, first.offset, found), Appended(first.offset, first.offset + len(found), NO_TIMESTAMP)

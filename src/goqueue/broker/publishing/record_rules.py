@@ -2,52 +2,79 @@
 the answer says which of them are bad.
 """
 
-from goqueue.broker.publishing.opening import read_published
+from collections.abc import Iterable
+
+from goqueue.broker.publishing.opening import SMALL_BYTES, TURN_RECORDS, portions_published, read_published
+from goqueue.broker.publishing.turns import Steps
 from goqueue.model.codes import Code
-from goqueue.model.errors import InvalidWish
+from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.refusal import InvalidRecords
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import Batch
+from goqueue.records.decode import DecodedRecord
 from goqueue.records.wishes import dedup_id, read_wishes
 
 NO_TIMESTAMP = -1
 COMPACT = "compact"
 
 
-def check_records(batch: Batch, options: TopicOptions, now_ms: int) -> None:
-    """InvalidRecords: some of them may not be published."""
-    keyless: dict[int, str] = {}
-    untimely: dict[int, str] = {}
-    needs_key = COMPACT in options.cleanup_policy
-    earliest_ms = now_ms - options.message_timestamp_before_max_ms
-    latest_ms = now_ms + options.message_timestamp_after_max_ms
-    for record in read_published(batch, options):
-        place = record.offset - batch.base_offset
-        if needs_key and record.key is None:
-            keyless[place] = "a compacted topic takes only records with a key"
-        if options.bounds_time and record.timestamp != NO_TIMESTAMP:
-            if record.timestamp < earliest_ms:
-                untimely[place] = (
-                    f"timestamp {record.timestamp} is too old: message.timestamp.before.max.ms allows {earliest_ms}"
-                )
-            elif record.timestamp > latest_ms:
-                untimely[place] = (
-                    f"timestamp {record.timestamp} is too far ahead: message.timestamp.after.max.ms allows {latest_ms}"
-                )
-    if keyless:
-        raise InvalidRecords(next(iter(keyless.values())), keyless)
-    if untimely:
-        raise InvalidRecords(next(iter(untimely.values())), untimely, Code.INVALID_TIMESTAMP)
+class RecordRules:
+    """What was found of one batch so far."""
+
+    def __init__(self, batch: Batch, options: TopicOptions, now_ms: int) -> None:
+        self._base_offset = batch.base_offset
+        self._needs_key = COMPACT in options.cleanup_policy
+        self._bounds_time = options.bounds_time
+        self._earliest_ms = now_ms - options.message_timestamp_before_max_ms
+        self._latest_ms = now_ms + options.message_timestamp_after_max_ms
+        self._keyless: dict[int, str] = {}
+        self._untimely: dict[int, str] = {}
+
+    def look(self, records: Iterable[DecodedRecord]) -> None:
+        for record in records:
+            if self._needs_key and record.key is None:
+                self._keyless[record.offset - self._base_offset] = "a compacted topic takes only records with a key"
+            if self._bounds_time and record.timestamp != NO_TIMESTAMP:
+                self._look_at_time(record)
+
+    def _look_at_time(self, record: DecodedRecord) -> None:
+        place, timestamp = record.offset - self._base_offset, record.timestamp
+        if timestamp < self._earliest_ms:
+            self._untimely[place] = (
+                f"timestamp {timestamp} is too old: message.timestamp.before.max.ms allows {self._earliest_ms}"
+            )
+        elif timestamp > self._latest_ms:
+            self._untimely[place] = (
+                f"timestamp {timestamp} is too far ahead: message.timestamp.after.max.ms allows {self._latest_ms}"
+            )
+
+    def check(self) -> None:
+        """InvalidRecords: some of them may not be published."""
+        if self._keyless:
+            raise InvalidRecords(next(iter(self._keyless.values())), self._keyless)
+        if self._untimely:
+            raise InvalidRecords(next(iter(self._untimely.values())), self._untimely, Code.INVALID_TIMESTAMP)
 
 
-def wish_faults(batch: Batch, options: TopicOptions, now_ms: int) -> dict[int, str]:
+def check_small(batch: Batch, options: TopicOptions, now_ms: int) -> None:
+    """All at once. BatchTooLarge: that would take longer than a turn."""
+    if batch.record_count > TURN_RECORDS or batch.size > SMALL_BYTES:
+        raise BatchTooLarge(f"{batch!r} is not looked at in one turn")
+    rules = RecordRules(batch, options, now_ms)
+    rules.look(read_published(batch, options, min(SMALL_BYTES, options.max_unpacked_bytes)))
+    rules.check()
+
+
+def wish_faults(batch: Batch, options: TopicOptions, now_ms: int) -> Steps[dict[int, str]]:
     """The records of a batch whose `gq-` headers ask for something that cannot be, by their places, and why."""
     faults: dict[int, str] = {}
-    for record in read_published(batch, options):
-        try:
-            read_wishes(record.headers, now_ms)
-            if options.dedup_ms:
-                dedup_id(record.headers)
-        except InvalidWish as error:
-            faults[record.offset - batch.base_offset] = str(error)
+    for records in portions_published(batch, options):
+        for record in records:
+            try:
+                read_wishes(record.headers, now_ms)
+                if options.dedup_ms:
+                    dedup_id(record.headers)
+            except InvalidWish as error:
+                faults[record.offset - batch.base_offset] = str(error)
+        yield None
     return faults

@@ -1,11 +1,13 @@
 """Records into a topic, for every door that does not send batches: spread over partitions, one batch for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.dedup import Deduplication, Known
-from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.publishing.publish import Appended, Keeper, Publisher
+from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
@@ -17,9 +19,14 @@ from goqueue.records.native import Headers
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.logs import get_logger
 
 __all__ = ["NewMessage", "OnSent", "Sender", "Sent"]
 
+DIVIDED_PER_TURN = 64
+"""A batch of so many messages that is refused for one of them is divided in a later turn."""
+
+events = get_logger("broker")
 
 NO_HEADERS: Headers = []
 
@@ -88,7 +95,6 @@ class Sender:
     ) -> None:
         """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
         started_s = self._publisher.now_s()
-        sent: list[Sent] = [Sent(-1, -1)] * len(messages)
         by_partition: dict[int, list[int]] = {}
         try:
             known = self._find(topic)
@@ -98,6 +104,17 @@ class Sender:
             return
         partitioner = self._topics.partitioner(known)
         twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
+
+        def all_sent(sent: list[Sent]) -> None:
+            for number, first in twins.items():
+                if isinstance(first, int):
+                    sent[number] = sent[first]  # it is told what the first of them is told
+            stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
+            if stored is not None:
+                self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
+            on_sent(sent)
+
+        sending = _Sending(len(messages), all_sent)
         for number, message in enumerate(messages):
             if number in twins:
                 continue
@@ -105,26 +122,22 @@ class Sender:
                 by_partition.setdefault(self._choose(known, message, partitioner), []).append(number)
             except GoQueueError as error:
                 self._publisher.refused(topic, -1, 1, error)
-                sent[number] = Sent(-1, -1, error.kept())
-        waiting = len(by_partition) + len(twins) + 1
-
-        def done() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if not waiting:
-                for number, first in twins.items():
-                    if isinstance(first, int):
-                        sent[number] = sent[first]
-                stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
-                if stored is not None:
-                    self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
-                on_sent(sent)
-
+                sending.failed(-1, (number,), error.kept())
         for partition, numbers in by_partition.items():
-            self._publish(topic, partition, messages, numbers, sent, done)
+            sending.begin()
+            ended = partial(self._ended, sending, partition, numbers)
+            steps = self._publish(topic, partition, messages, numbers, sending)
+            self._publisher.turns.run(steps, ended, order=(topic, partition))
         for number, first in twins.items():
-            self._answer_twin(topic, number, first, sent, done)
-        done()
+            if isinstance(first, Known):
+                self._answer_twin(topic, number, first, sending)
+        sending.done()
+
+    def _ended(self, sending: "_Sending", partition: int, numbers: list[int], result: Exception | None) -> None:
+        if result is not None:
+            events.error("publishing failed", exc_info=result)
+            sending.failed(partition, numbers, Refused(Code.UNKNOWN_SERVER_ERROR, "a fault of the broker"))
+        sending.done()
 
     def choose(self, topic: str, message: NewMessage) -> int:
         """The partition that a message goes to. Refused: there is none such."""
@@ -147,19 +160,15 @@ class Sender:
                     found[number] = here[key]
         return found
 
-    def _answer_twin(
-        self, topic: str, number: int, first: int | Known, sent: list[Sent], done: Callable[[], None]
-    ) -> None:
-        if isinstance(first, int):
-            done()  # it is told what the first of them is told
-            return
-        partition, offset, _, keeper = first
+    def _answer_twin(self, topic: str, number: int, first: Known, sending: "_Sending") -> None:
+        partition, offset, keeper = first.partition, first.offset, first.keeper
+        sending.begin()
 
         def reached() -> None:
             failure = keeper.failure
             durability = self._topics.durability(topic, partition)
-            sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
-            done()
+            sending.sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
+            sending.done()
 
         keeper.when_reached(offset + 1, reached)
 
@@ -181,14 +190,8 @@ class Sender:
         return partition_for(message.key, topic.partitions, partitioner)
 
     def _publish(
-        self,
-        topic: str,
-        partition: int,
-        messages: Sequence[NewMessage],
-        numbers: list[int],
-        sent: list[Sent],
-        done: Callable[[], None],
-    ) -> None:
+        self, topic: str, partition: int, messages: Sequence[NewMessage], numbers: list[int], sending: "_Sending"
+    ) -> Steps[None]:
         now_ms = self._clock.now_ms()
         try:
             records = [_record(messages[number], now_ms) for number in numbers]
@@ -196,28 +199,57 @@ class Sender:
                 data = build_fitting(records, self._topics.replica(topic, partition).log.options.batch_bytes_max)
             else:
                 data = build_batch(records)
-            keeper, appended = self._publisher.try_publish(topic, partition, memoryview(data))
+            keeper, appended = yield from self._publisher.steps(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
-            if len(numbers) > 1 and _is_of_one(mistake):
-                half = len(numbers) // 2
-                both = _Both(done)
-                self._publish(topic, partition, messages, numbers[:half], sent, both.one_done)
-                self._publish(topic, partition, messages, numbers[half:], sent, both.one_done)
-                return
-            error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
-            self._publisher.refused(topic, partition, len(numbers), error)
-            for number in numbers:
-                sent[number] = Sent(partition, -1, error.kept())
-            del error  # its frames hold it no longer
-            done()
-            return
+            is_divided = len(numbers) > 1 and _is_of_one(mistake)
+            if not is_divided:
+                error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
+                self._publisher.refused(topic, partition, len(numbers), error)
+                sending.failed(partition, numbers, error.kept())
+                del error  # its frames hold it no longer
+        else:
+            is_divided = False
+            sending.wait(partition, numbers, keeper, appended, partial(self._topics.durability, topic, partition))
+        if is_divided:
+            if len(numbers) >= DIVIDED_PER_TURN:
+                yield None
+            half = len(numbers) // 2
+            yield from self._publish(topic, partition, messages, numbers[:half], sending)
+            yield from self._publish(topic, partition, messages, numbers[half:], sending)
+
+
+class _Sending:
+    """The answers to one `send`."""
+
+    def __init__(self, count: int, on_all: Callable[[list[Sent]], None]) -> None:
+        self.sent: list[Sent] = [Sent(-1, -1)] * count
+        self._on_all = on_all
+        self._waiting = 1
+        """Answers that are not known yet, and who asks for them."""
+
+    def begin(self) -> None:
+        self._waiting += 1
+
+    def done(self) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._on_all(self.sent)
+
+    def failed(self, partition: int, numbers: Iterable[int], error: GoQueueError) -> None:
+        for number in numbers:
+            self.sent[number] = Sent(partition, -1, error)
+
+    def wait(
+        self, partition: int, numbers: list[int], keeper: Keeper, appended: Appended, durability: Callable[[], str]
+    ) -> None:
+        self.begin()
 
         def reached() -> None:
-            failure, durability = keeper.failure, self._topics.durability(topic, partition)
+            failure, reached_durability = keeper.failure, durability()
             for place, number in enumerate(numbers):
                 offset = -1 if failure else appended.base_offset + place
-                sent[number] = Sent(partition, offset, failure, durability)
-            done()
+                self.sent[number] = Sent(partition, offset, failure, reached_durability)
+            self.done()
 
         keeper.when_reached(appended.next_offset, reached)
 
@@ -225,19 +257,6 @@ class Sender:
 def _record(message: NewMessage, now_ms: int) -> NewRecord:
     timestamp_ms = now_ms if message.timestamp_ms is None else message.timestamp_ms
     return timestamp_ms, message.key, message.value, message.all_headers()
-
-
-class _Both:
-    """Calls on when it was called twice."""
-
-    def __init__(self, done: Callable[[], None]) -> None:
-        self._done = done
-        self._is_half = False
-
-    def one_done(self) -> None:
-        if self._is_half:
-            self._done()
-        self._is_half = True
 
 
 def _is_of_one(mistake: Exception) -> bool:

@@ -5,26 +5,28 @@ byte and four bytes of id. A record that names none must be JSON and fit the lat
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.dead_letters.writing import dead_letters_of, make_dead_letter_topic
 from goqueue.broker.delays.firing import record_bytes
-from goqueue.broker.publishing.opening import open_published
-from goqueue.broker.publishing.publish import OFF, Appended, Batch, Held, Keeper, Publisher, Replica
+from goqueue.broker.publishing.inspection import OFF, without
+from goqueue.broker.publishing.publish import Appended, Batch, Held, Keeper, Publisher
+from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.schemas.formats.parsed import Allowance, Parsed
 from goqueue.broker.schemas.schemas import Schemas
+from goqueue.broker.schemas.study import Failed, Text, read_schema
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, Journeys, Step
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.model.schemas import InvalidSchema, SchemaKind
 from goqueue.model.topics import DEFAULTS, TopicOptions
-from goqueue.records.batch import HEADER_BYTES, check_batch
+from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_fitting
-from goqueue.records.control import build_kept_free
 from goqueue.records.dead_letters import misfit_headers
 from goqueue.records.decode import DecodedRecord
-from goqueue.records.rewrite import rebuild_batch
 from goqueue.records.schema_framing import HEADER, LATEST, PREFIX_BYTES, named_schema
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.meters import Meters
@@ -33,6 +35,9 @@ REJECT = "reject"
 PASSED, FAILED = "passed", "failed"
 FAULT_CHARS_MAX = 1000
 LETTERS_BYTES = 512 * 1024
+LETTERS_PER_TURN = 200
+TURN_COST, VALUE_COST = 64 * 1024, 128
+"""Bytes of values that are checked in one turn, and how many of them a value costs however small it is."""
 STEPS_MAX, STEPS_PER_BYTE = 50_000, 2
 """For all values of one batch together: no more than schemas that are good for something ever need."""
 
@@ -43,6 +48,15 @@ def subjects_of(topic: str, options: TopicOptions) -> tuple[str, ...]:
     """Whose schemas the records of a topic may have; the first that has any says which is the latest."""
     named = options.schema_subject.replace("{topic}", topic)
     return (named, topic) if options.schema_subject == DEFAULTS.schema_subject else (named,)
+
+
+class Unread(Enum):
+    """A schema that nobody has read since the start."""
+
+    UNREAD = 0
+
+
+UNREAD = Unread.UNREAD
 
 
 class Fault(NamedTuple):
@@ -61,29 +75,23 @@ class Validation:
         self._journeys = journeys
         self._meters = meters
         publisher.gate = self
+        publisher.inspector.begin_check = self.begin
         self.rejected = 0
         self.buried = 0
 
-    def check(self, replica: Replica, topic: str, batch: Batch) -> tuple[Batch, list[Fault]]:
-        """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
-        started_s = self._clock.monotonic_s()
-        try:
-            records = open_published(batch, replica.options)
-        except Refused as error:
-            raise SchemaMismatch(str(error), code=error.code) from error
-        faults = self._faults(records, topic, replica.options)
-        self._meters.checks_took(topic, self._clock.monotonic_s() - started_s)
-        self._meters.checked(topic, PASSED, len(records) - len(faults))
-        if not faults:
-            return batch, []
-        self._meters.checked(topic, FAILED, len(faults))
-        if replica.options.schema_validation == REJECT:
-            self.rejected += len(faults)
-            raise _mismatch(faults, batch)
-        bad = {fault.record.offset for fault in faults}
-        good = [record for record in records if record.offset not in bad]
-        made = rebuild_batch(batch, good) if good else build_kept_free(batch)
-        return check_batch(memoryview(made)), faults
+    def begin(self, topic: str, options: TopicOptions) -> "Checking":
+        return Checking(self, _Judge(self._schemas, subjects_of(topic, options)), topic, options)
+
+    def checked(self, topic: str, passed: int, failed: int, seconds: float, *, are_refused: bool) -> None:
+        """So many values were looked at."""
+        self._meters.checks_took(topic, seconds)
+        self._meters.checked(topic, PASSED, passed)
+        if failed:
+            self._meters.checked(topic, FAILED, failed)
+            self.rejected += failed if are_refused else 0
+
+    def now_s(self) -> float:
+        return self._clock.monotonic_s()
 
     def bury(
         self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Fault], place: tuple[str, int]
@@ -93,73 +101,69 @@ class Validation:
         """
         held = Held(keeper, appended.base_offset)
         shift = appended.base_offset - base_offset
-        now_ms = self._clock.now_ms()
-        letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in faults]
-        held.when_settled = lambda: self._note(place, shift, faults)
-        self._write(place, letters, held)
+        turns = self._publisher.turns
+        held.when_settled = lambda: turns.run(self._note(place, shift, faults), lambda result: None)
+        self._write(place, shift, faults, held)
         return held
 
-    def _note(self, place: tuple[str, int], shift: int, faults: Sequence[Fault]) -> None:
+    def _note(self, place: tuple[str, int], shift: int, faults: Sequence[Fault]) -> Steps[None]:
         self.buried += len(faults)
         now_ms, where = self._clock.now_ms(), dead_letters_of(self._topics, place[0])
-        for fault in faults:
+        for number, fault in enumerate(faults, 1):
             offset = fault.record.offset + shift
             detail = f"schema: {fault.why[:DETAIL_CHARS_MAX]}; now in {where}"
             self._journeys.note(now_ms, Step.DEAD_LETTERED, *place, offset, offset, detail=detail)
+            if not number % LETTERS_PER_TURN:
+                yield None
 
     def check_one(self, topic: str, options: TopicOptions, value: bytes | None, headers: Sequence[Header]) -> None:
         """SchemaMismatch: such a record could not be published, now or later."""
         if options.schema_validation != OFF and value is not None:
-            why = _Judge(self._schemas, subjects_of(topic, options)).fault(value, headers)
+            why = _Judge(self._schemas, subjects_of(topic, options)).fault_at_once(value, headers)
             self._meters.checked(topic, PASSED if why is None else FAILED, 1)
             if why is not None:
                 raise SchemaMismatch(why, {0: why})
 
-    def _faults(self, records: Sequence[DecodedRecord], topic: str, options: TopicOptions) -> list[Fault]:
-        judge = _Judge(self._schemas, subjects_of(topic, options))
-        found = []
-        for record in records:
-            if record.value is not None:  # a tombstone has no fields
-                why = judge.fault(record.value, record.headers)
-                if why is not None:
-                    found.append(Fault(record, why[:FAULT_CHARS_MAX]))
-        return found
-
     # -- burying
 
-    def _write(self, place: tuple[str, int], letters: list[NewRecord], held: Held) -> None:
-        topic, partition = place
-        name = dead_letters_of(self._topics, topic)
-        source, target = (self._topics.image.topics.get(each) for each in (topic, name))
-        if source is not None and target is None:
+    def _write(self, place: tuple[str, int], shift: int, faults: Sequence[Fault], held: Held) -> None:
+        source = self._topics.image.topics.get(place[0])
+        name = dead_letters_of(self._topics, place[0])
+        if source is not None and name not in self._topics.image.topics:
 
             def made(reply: Any) -> None:
                 if isinstance(reply, GoQueueError):
                     held.settled(reply)
                 else:
-                    self._clock.call_soon(lambda: self._write(place, letters, held))
+                    self._clock.call_soon(lambda: self._write(place, shift, faults, held))
 
             make_dead_letter_topic(self._topics, source, made)
             return
-        try:
-            keepers = [
-                self._publisher.publish(name, partition % (target.partitions if target else 1), memoryview(data))
-                for data in self._batches(name, letters)
-            ]
-        except GoQueueError as error:
-            held.settled(error)
-            return
-        waiting = len(keepers)
 
-        def reached() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if not waiting:
-                failure = next((keeper.failure for keeper, _ in keepers if keeper.failure is not None), None)
-                held.settled(failure)
+        def written(keepers: list[tuple[Keeper, Appended]] | Exception) -> None:
+            if isinstance(keepers, Exception):
+                is_ours = isinstance(keepers, GoQueueError)
+                held.settled(keepers if is_ours else Refused(Code.UNKNOWN_SERVER_ERROR, str(keepers)))
+            else:
+                _when_all_reached(keepers, held)
 
-        for keeper, appended in keepers:
-            keeper.when_reached(appended.next_offset, reached)
+        self._publisher.turns.run(self._letters(name, place, shift, faults), written)
+
+    def _letters(
+        self, name: str, place: tuple[str, int], shift: int, faults: Sequence[Fault]
+    ) -> Steps[list[tuple[Keeper, Appended]]]:
+        target, now_ms = self._topics.image.topics.get(name), self._clock.now_ms()
+        partition = place[1] % (target.partitions if target else 1)
+        keepers: list[tuple[Keeper, Appended]] = []
+        for start in range(0, len(faults), LETTERS_PER_TURN):
+            if start:
+                yield None
+            some = faults[start : start + LETTERS_PER_TURN]
+            letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in some]
+            for data in self._batches(name, letters):
+                kept = yield from self._publisher.told_steps(name, partition, memoryview(data))
+                keepers.append(kept)
+        return keepers
 
     def _batches(self, name: str, letters: Sequence[NewRecord]) -> list[bytearray]:
         limit = self._topics.replica(name, 0).log.options.batch_bytes_max
@@ -175,6 +179,73 @@ class Validation:
         return [build_fitting(each, limit) for each in batches]
 
 
+def _when_all_reached(keepers: Sequence[tuple[Keeper, Appended]], held: Held) -> None:
+    waiting = len(keepers)
+
+    def reached() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
+            failure = next((keeper.failure for keeper, _ in keepers if keeper.failure is not None), None)
+            held.settled(failure)
+
+    for keeper, appended in keepers:
+        keeper.when_reached(appended.next_offset, reached)
+
+
+class Checking:
+    """Of the values of one batch, in turns."""
+
+    def __init__(self, validation: Validation, judge: "_Judge", topic: str, options: TopicOptions) -> None:
+        self._validation = validation
+        self._judge = judge
+        self._topic = topic
+        self._options = options
+        self._faults: list[Fault] = []
+        self._seconds = 0.0
+        self._room = TURN_COST
+        """For values of this turn."""
+
+    def refused(self, error: Refused) -> SchemaMismatch:
+        return SchemaMismatch(str(error), code=error.code)
+
+    def look(self, records: Sequence[DecodedRecord]) -> Steps[None]:
+        started_s = self._validation.now_s()
+        for record in records:
+            value = record.value
+            if value is None:  # a tombstone has no fields
+                continue
+            why = self._judge.fault(value, record.headers)
+            if why is UNREAD or self._room <= 0:
+                self._seconds += self._validation.now_s() - started_s
+                yield None
+                if why is UNREAD:
+                    self._judge.learn((yield self._judge.study))
+                    why = self._judge.fault(value, record.headers)
+                self._room = TURN_COST
+                started_s = self._validation.now_s()
+            self._room -= VALUE_COST + len(value)
+            if why is not None:
+                assert isinstance(why, str)
+                self._faults.append(Fault(record, why[:FAULT_CHARS_MAX]))
+        self._seconds += self._validation.now_s() - started_s
+
+    def end(self, batch: Batch, records: list[DecodedRecord]) -> Steps[tuple[Batch, list[DecodedRecord], list[Fault]]]:
+        """What may be appended, and what is wrong with the rest. SchemaMismatch: the topic wants all or nothing."""
+        faults, are_refused = self._faults, self._options.schema_validation == REJECT
+        passed = len(records) - len(faults)
+        self._validation.checked(self._topic, passed, len(faults), self._seconds, are_refused=are_refused)
+        if not faults:
+            return batch, records, []
+        if are_refused:
+            raise _mismatch(faults, batch)
+        left, good = yield from without(batch, records, {fault.record.offset for fault in faults})
+        return left, good, faults
+
+    def still_holds(self) -> bool:
+        return self._judge.still_holds()
+
+
 class _Judge:
     """Of the records of one batch: what was found out about a schema holds for all of them."""
 
@@ -184,20 +255,52 @@ class _Judge:
         self._allowance = Allowance(STEPS_MAX)
         self._known: dict[int, Parsed | str] = {}
         """By id: what checks values, or why nothing can."""
+        self._basis: dict[int, object] = {}
+        """By id: what the registry said of it."""
+        self._unread: Text | None = None
 
-    def fault(self, value: bytes, headers: Sequence[Header]) -> str | None:
+    def fault(self, value: bytes, headers: Sequence[Header]) -> "str | Unread | None":
+        """UNREAD: its schema has to be understood first, which takes long: `study` it, and `learn` what came of it."""
         try:
             schema_id, is_framed = named_schema(value, headers)
         except ValueError as error:
             return str(error)
         known = self._known.get(schema_id)
         if known is None:
-            known = self._known[schema_id] = self._latest() if schema_id == LATEST else self._by_id(schema_id)
+            found = self._find(schema_id)
+            if isinstance(found, Unread):
+                return found
+            known = self._known[schema_id] = found
+            self._basis[schema_id] = self._basis_of(schema_id)
         if isinstance(known, str):
             return known
         self._allowance.left += STEPS_PER_BYTE * len(value)
         why = known.fault(value[PREFIX_BYTES:] if is_framed else value, is_framed, self._allowance)
         return None if why is None else f"does not fit {self._name(schema_id)}: {why}"
+
+    def fault_at_once(self, value: bytes, headers: Sequence[Header]) -> str | None:
+        while (why := self.fault(value, headers)) is UNREAD:
+            self.learn(self.study())
+        assert why is None or isinstance(why, str)
+        return why
+
+    def study(self) -> Parsed | Failed:
+        assert self._unread is not None
+        return read_schema(self._unread)
+
+    def learn(self, found: Parsed | Failed) -> None:
+        assert self._unread is not None
+        self._schemas.learn(self._unread, found)
+
+    def still_holds(self) -> bool:
+        """Whether the registry still says what it said."""
+        return all(self._basis_of(schema_id) == said for schema_id, said in self._basis.items())
+
+    def _basis_of(self, schema_id: int) -> object:
+        return self._latest_id() if schema_id == LATEST else self._is_ours(schema_id)
+
+    def _is_ours(self, schema_id: int) -> bool:
+        return any(each.subject in self._subjects for each in self._schemas.machine.uses(schema_id))
 
     def _name(self, schema_id: int) -> str:
         latest = self._latest_id() if schema_id == LATEST else schema_id
@@ -207,7 +310,11 @@ class _Judge:
         found = (self._schemas.machine.latest(subject) for subject in self._subjects)
         return next((each.schema_id for each in found if each is not None), None)
 
-    def _latest(self) -> Parsed | str:
+    def _find(self, schema_id: int) -> Parsed | str | Unread:
+        if schema_id != LATEST:
+            if not self._is_ours(schema_id):
+                return f"schema {schema_id} is none of subject {' or '.join(self._subjects)}"
+            return self._parsed(schema_id)
         latest = self._latest_id()
         if latest is None:
             return f"names no schema, and subject {' or '.join(self._subjects)} has none"
@@ -216,13 +323,11 @@ class _Judge:
             return f"names no schema: {kind} values need the header {HEADER} or an id before the value"
         return self._parsed(latest)
 
-    def _by_id(self, schema_id: int) -> Parsed | str:
-        if not any(each.subject in self._subjects for each in self._schemas.machine.uses(schema_id)):
-            return f"schema {schema_id} is none of subject {' or '.join(self._subjects)}"
-        return self._parsed(schema_id)
-
-    def _parsed(self, schema_id: int) -> Parsed | str:
+    def _parsed(self, schema_id: int) -> Parsed | str | Unread:
         try:
+            self._unread = self._schemas.unread(schema_id)
+            if self._unread is not None:
+                return UNREAD
             found = self._schemas.parsed(schema_id)
         except InvalidSchema as error:  # a library of ours has become stricter than the one that took it
             return f"schema {schema_id} cannot be used: {error}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.schemas.formats.parsed import SCHEMA_BYTES_MAX, Dependency, Parsed, digest
-from goqueue.broker.schemas.study import Pair, Study, Text
+from goqueue.broker.schemas.study import Failed, Pair, Study, Text
 from goqueue.machines.schemas.facts import (
     DeleteSubject,
     DeleteVersion,
@@ -181,6 +181,17 @@ class Schemas:
                 del self._parsed[next(iter(self._parsed))]
         self._parsed[schema_id] = found
         return found
+
+    def unread(self, schema_id: int) -> Text | None:
+        """Its text, if `parsed` would have to read it first, which takes long. InvalidSchema: it refers to too many."""
+        if schema_id in self._parsed or self._machine.schema(schema_id) is None:
+            return None
+        text = self._text_of(schema_id)
+        return None if self._study.has_read(text) else text
+
+    def learn(self, text: Text, found: Parsed | Failed) -> None:
+        """It was read aside."""
+        self._study.learn(text, found)
 
     # -- understanding
 

@@ -46,10 +46,16 @@ class Study:
         """InvalidSchema: it is none."""
         found = self._parsed.get(text)
         if found is None:
-            found = _keep(self._parsed, text, _parse(text), PARSED_MAX)
+            found = _keep(self._parsed, text, read_schema(text), PARSED_MAX)
         if isinstance(found, Failed):
             raise found.kind(found.why)
         return found
+
+    def has_read(self, text: Text) -> bool:
+        return text in self._parsed
+
+    def learn(self, text: Text, found: Parsed | Failed) -> None:
+        _keep(self._parsed, text, found, PARSED_MAX)
 
     def cannot_read(self, reader: Text, writer: Text) -> list[str]:
         """Why the one cannot read what was written with the other. InvalidSchema: one of them is none, or it would take
@@ -73,7 +79,7 @@ class Study:
         def work() -> None:
             for text, known in list(parsed.items()):
                 if known is None:
-                    parsed[text] = _parse(text)
+                    parsed[text] = read_schema(text)
             for reader, writer in missing:
                 verdicts[reader, writer] = _compare(parsed[reader], parsed[writer])
 
@@ -100,7 +106,8 @@ def _keep(kept: "OrderedDict[_K, _V]", key: _K, value: _V, most: int) -> _V:
     return value
 
 
-def _parse(text: Text) -> Parsed | Failed:
+def read_schema(text: Text) -> Parsed | Failed:
+    """Takes long, and touches nothing: for any thread."""
     try:
         return _FORMATS[text.kind](text.text, text.dependencies)
     except InvalidSchema as error:

@@ -155,11 +155,16 @@ class Connection(asyncio.BufferedProtocol):
     def rest(self) -> None:
         """What else has come is handled in a later turn: the request at hand took long, and others want theirs."""
         if not self._is_resting:
-            self._is_resting = True
-            self._update_reading()
-            self._clock.call_soon(self._go_on)
+            self.hold()
+            self._clock.call_soon(self.go_on)
 
-    def _go_on(self) -> None:
+    def hold(self) -> None:
+        """What else has come is handled when somebody lets this `go_on`, in a later turn: the request at hand is not
+        done, and those behind it must not overtake it."""
+        self._is_resting = True
+        self._update_reading()
+
+    def go_on(self) -> None:
         self._is_resting = False
         if self._transport is None or self._is_closing:
             return

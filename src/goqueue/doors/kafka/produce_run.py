@@ -116,7 +116,7 @@ class ProduceRun:
         try:
             batch = self._publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
             if batch is None:
-                batch = self._publisher.admit(route.replica, route.topic, route.index, frame[start:end])
+                batch = self._publisher.admit(route.topic, route.index, frame[start:end])
                 if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
                     return False
                 if route.begins_at_zero and self._publisher.misses_first(route.replica, batch):

@@ -121,6 +121,11 @@ class Request:
             return
         self.reply.send(frame)  # type: ignore[arg-type]
 
+    def fail(self, error: Exception) -> None:
+        """A bug of ours must not leave its client waiting."""
+        events.error("request failed", peer=self.connection.peer, exc_info=error)
+        self.connection.close("a fault of the broker")
+
     def answer_nothing(self) -> None:
         """The client asked for no reply (acks 0)."""
         self.reply.send(())

@@ -1,11 +1,14 @@
 """Produce: one batch per partition, answered when every one of them may be acknowledged."""
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 from goqueue.broker.publishing.publish import Appended, Keeper
 from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
+from goqueue.model.errors import GoQueueError, InvalidWish
+from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.wire.kafka.messages.produce import (
     DURABILITIES,
     NOT_TOLD,
@@ -25,6 +28,9 @@ BEGINS_AT_ZERO_FROM = 12
 """Transactions version 2."""
 ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes, which names the codec."""
+
+Appending: TypeAlias = tuple[str, PartitionProduceData, PartitionProduceResponse]
+"""A topic, what shall be appended to a partition of it, and the answer."""
 
 
 class PendingProduce:
@@ -69,8 +75,8 @@ def handle_produce(request: Request) -> None:
     message: ProduceRequest = request.message
     response = ProduceResponse()
     pending = PendingProduce(request, response)
-    wants_reply = message.acks != 0
     is_allowed = message.acks in (-1, 0, 1)
+    to_append: list[Appending] = []
     for topic in message.topic_data:
         name = topic.name
         unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -88,11 +94,27 @@ def handle_produce(request: Request) -> None:
                 result.error_code = unknown
                 request.broker.publisher.refused("", data.index, 1, Refused(unknown))
             else:
-                _append(request, name, data, result, pending if wants_reply else None)
-    if not wants_reply:
+                to_append.append((name, data, result))
+    _append_all(request, iter(to_append), pending)
+
+
+def _append_all(request: Request, to_append: Iterator[Appending], pending: PendingProduce) -> bool:
+    """One after the other. One that takes turns holds its connection: what comes behind it must not overtake it.
+    False: that is so.
+    """
+    for topic, data, result in to_append:
+        records = data.records
+        code = _unfit(records, request.version)
+        if records is None or code is not Code.NONE:
+            result.error_code = code
+            request.broker.publisher.refused(topic, data.index, 1, Refused(code))
+        elif not _append(request, (topic, data.index, records), result, pending, to_append):
+            return False
+    if request.message.acks == 0:
         request.answer_nothing()
-        return
-    pending.done()
+    else:
+        pending.done()
+    return True
 
 
 def _unfit(records: memoryview | None, version: int) -> Code:
@@ -115,32 +137,62 @@ def known_as(code: Code, version: int) -> Code:
 
 def _append(
     request: Request,
-    topic: str,
-    data: PartitionProduceData,
+    batch: tuple[str, int, memoryview],
     result: PartitionProduceResponse,
-    pending: PendingProduce | None,
+    pending: PendingProduce,
+    following: Iterator[Appending],
+) -> bool:
+    """False: it takes turns, and goes on with those that follow when it is done."""
+    publisher, (topic, index, records) = request.broker.publisher, batch
+    if publisher.may_take_turns(topic, index, records):
+        records = memoryview(bytearray(records))  # other requests will be read into its memory
+    steps = publisher.told_steps(
+        topic,
+        index,
+        records,
+        needs_all_copies=request.message.acks == ACKS_ALL,
+        begins_at_zero=request.version >= BEGINS_AT_ZERO_FROM,
+    )
+    is_held = False
+    is_done = False
+
+    def done(published: tuple[Keeper, Appended] | Exception) -> None:
+        nonlocal is_done
+        is_done = True
+        if isinstance(published, GoQueueError):
+            _refuse(request, result, published)
+        elif isinstance(published, Exception):
+            request.fail(published)
+        else:
+            _accept(request, topic, result, published, pending)
+        if is_held and _append_all(request, following, pending):
+            request.broker.clock.call_soon(request.connection.go_on)
+
+    publisher.turns.run(steps, done)
+    if not is_done:
+        is_held = True
+        request.connection.hold()
+    return is_done
+
+
+def _refuse(request: Request, result: PartitionProduceResponse, error: GoQueueError) -> None:
+    result.error_code = known_as(code_of(error), request.version)
+    result.error_message = str(error)
+    faults = error.faults if isinstance(error, InvalidRecords | InvalidWish) else {}
+    result.record_errors = [BatchIndexAndErrorMessage(*each) for each in faults.items()]
+
+
+def _accept(
+    request: Request,
+    topic: str,
+    result: PartitionProduceResponse,
+    published: tuple[Keeper, Appended],
+    pending: PendingProduce,
 ) -> None:
-    records = data.records
-    code = _unfit(records, request.version)
-    if records is None or code is not Code.NONE:
-        result.error_code = code
-        request.broker.publisher.refused(topic, data.index, 1, Refused(code))
-        return
-    try:
-        needs_all_copies = request.message.acks == ACKS_ALL
-        begins_at_zero = request.version >= BEGINS_AT_ZERO_FROM
-        replica, appended = request.broker.publisher.publish(
-            topic, data.index, records, needs_all_copies=needs_all_copies, begins_at_zero=begins_at_zero
-        )
-    except GoQueueError as error:
-        result.error_code = known_as(code_of(error), request.version)
-        result.error_message = str(error)
-        faults = request.broker.publisher.faults_of(topic, data.index, records, error)
-        result.record_errors = [BatchIndexAndErrorMessage(*each) for each in faults.items()]
-        return
+    replica, appended = published
     result.base_offset = appended.base_offset
     result.log_append_time_ms = appended.append_time
     result.log_start_offset = replica.start_offset
-    result.gq_durability = DURABILITIES[request.broker.topics.durability(topic, data.index)]
-    if pending is not None:
+    result.gq_durability = DURABILITIES[request.broker.topics.durability(topic, result.index)]
+    if request.message.acks != 0:
         pending.wait(topic, result, replica, appended)
