@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SHAPE = re.compile(r"\d+\.\d+\.\d+")
 UNRELEASED = "## Unreleased\n"
+# pyspark finds data sources by the beginning of a package's name.
+PACKAGES = ("goqueue/", "pyspark_goqueue/", "goqueue-")
 
 
 class NotReleased(Exception):
@@ -54,7 +56,7 @@ def check_wheel(wheel: Path) -> None:
     for needed in ("goqueue/__init__.py", "goqueue/py.typed"):
         if needed not in names:
             raise NotReleased(f"the wheel lacks {needed}")
-    strange = [name for name in names if not name.startswith("goqueue")]
+    strange = [name for name in names if not name.startswith(PACKAGES)]
     if strange:
         raise NotReleased(f"the wheel has {strange[0]}, which is no part of the package")
 

@@ -34,7 +34,7 @@ def test_the_version_has_one_place() -> None:
 
 def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    shutil.copytree(ROOT / "src" / "goqueue", source / "src" / "goqueue", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     wheel = build_wheel(source, tmp_path)
