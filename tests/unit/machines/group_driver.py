@@ -28,6 +28,7 @@ from goqueue.machines.groups.commands import (
     SyncReply,
 )
 from goqueue.machines.groups.consumer.facts import StoredConsumerFact
+from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.groups.machine import Groups
 from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
 from goqueue.machines.machine import Fact, Tick
@@ -75,9 +76,25 @@ def state_of(machine: Groups) -> Any:
     return deepcopy((groups, offsets, noted))
 
 
+def members_of(group: Any) -> list[Any]:
+    if isinstance(group, ClassicGroup):
+        return [seat.member for seat in group._state.seats.values()]
+    return list(group._state.members.values()) if hasattr(group, "_state") else []
+
+
+def bytes_of(member: Any) -> int:
+    protocols = getattr(member, "protocols", ()) or getattr(member, "classic_protocols", ())
+    names, regex = getattr(member, "topic_names", ()), getattr(member, "topic_regex", None)
+    return member_bytes(member, protocols, names, regex) + len(getattr(member, "assignment", b""))
+
+
 def check_counts(machine: Groups) -> None:
     """What is counted along the way is what a count would give."""
+    held = {name: group.held_bytes() for name, group in machine._groups.items() if group.held_bytes()}
+    assert machine._limits._held == held
+    assert machine._limits.total == sum(held.values())
     for group in machine._groups.values():
+        assert group.held_bytes() == sum(map(bytes_of, members_of(group)))
         if isinstance(group, ClassicGroup):
             state = group._state
             assert state.joined == sum(seat.join_ticket is not None for seat in state.seats.values())

@@ -105,6 +105,12 @@ class OtherGroup:
     def subscribed_topics(self) -> frozenset[str] | None:
         return frozenset({"t"})
 
+    def held_bytes(self) -> int:
+        return 0
+
+    def replaced_bytes(self, command: Any) -> int:
+        return 0
+
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, "consumer", "Stable" if self.members else "Empty", self.kind)
 

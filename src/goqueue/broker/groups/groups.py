@@ -16,6 +16,7 @@ from goqueue.machines.groups.share import facts as share_commands
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import MEMBER_ID_CHARS_MAX
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.ports.dice import Dice, random_id
 from goqueue.runtime.clock import Clock
@@ -54,7 +55,8 @@ class Groups:
             coordinator.after_apply = partial(self._applied, coordinator)
 
     def new_member_id(self, client_id: str) -> str:
-        return f"{client_id or 'member'}-{random_id(self._dice).hex()}"
+        number = random_id(self._dice).hex()
+        return f"{client_id[: MEMBER_ID_CHARS_MAX - len(number) - 1] or 'member'}-{number}"
 
     def watch(self, group_id: str, call: Callable[[], None]) -> None:
         """`call` whenever who has what in a consumer group changes, never from within a command."""

@@ -33,6 +33,11 @@ MEMBER_TIMES_MS: Mapping[str, tuple[int, int]] = {
 ALL_OPTIONS = (START, ISOLATION, *MEMBER_TIMES_MS, *SHARED_WITH_TOPICS)
 
 
+def check_group_options(changes: Mapping[str, str | None]) -> None:
+    for name, text in changes.items():
+        check_group_option(name, text)
+
+
 def check_group_option(name: str, text: str | None) -> None:
     """InvalidOption says what is wrong. None: the option is to be taken back."""
     if name == START:

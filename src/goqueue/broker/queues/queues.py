@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 from goqueue.broker.groups.starts import EARLIEST, LATEST, start_offset
-from goqueue.broker.queues.group_options import ISOLATION, READ_UNCOMMITTED, START, check_group_option, policy_of
+from goqueue.broker.queues.group_options import ISOLATION, READ_UNCOMMITTED, START, check_group_options, policy_of
 from goqueue.broker.queues.lag import QueueLag, time_of
 from goqueue.broker.queues.lane_rates import LaneRates, LaneStats
 from goqueue.broker.queues.observe import Look, observe
@@ -33,6 +33,7 @@ from goqueue.machines.deliveries.why import RecordState
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import check_group_id
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic, TopicsChange
 from goqueue.replica.replica import Replica
@@ -221,7 +222,8 @@ class Queues:
         return Look.of(replica.options, self.options(place.group_id).get(ISOLATION) == READ_UNCOMMITTED)
 
     def check_is_queue(self, group_id: str) -> None:
-        """Refused: the group is of another kind."""
+        """Refused: the group is of another kind, or no group can have this id."""
+        check_group_id(group_id)
         if self.is_stream(group_id):
             words = f"{group_id!r} is a consumer group: join it to read with it, or choose another name"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
@@ -285,8 +287,8 @@ class Queues:
 
     def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply) -> None:
         """InvalidOption: one of them does not exist or cannot have that value; then none is set."""
-        for name, text in changes.items():
-            check_group_option(name, text)
+        check_group_id(group_id)
+        check_group_options(changes)
 
         def is_set(reply: Any) -> None:
             self._tell_policies(self.places(group_id))

@@ -43,6 +43,8 @@ class GroupOptions(msgspec.Struct, frozen=True):
     """What one member may tell of itself: its subscription, once for each assignor that it offers."""
     bytes_max: int = 16 * MEMBER_BYTES_MAX
     """All members of a group together."""
+    all_bytes_max: int = 64 * MEMBER_BYTES_MAX
+    """All groups of one coordinator together, of which a node has four."""
     metadata_chars_max: int = 4096
     offset_retention_ms: int = 7 * DAY_MS
     expiry_interval_ms: int = 10 * MINUTE_MS

@@ -67,6 +67,12 @@ class OneGroup(Protocol):
 
     def listed(self) -> ListedGroup: ...
 
+    def held_bytes(self) -> int:
+        """Of all that its members tell and were told; it must not cost a look at every member."""
+
+    def replaced_bytes(self, command: Any) -> int:
+        """How much of that goes if this command is taken."""
+
     def retire(self) -> list[Fact]:
         """Tombstones for all that the ledger holds of this group; the last is for the group's own key."""
 

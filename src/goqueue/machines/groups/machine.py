@@ -36,6 +36,7 @@ from goqueue.machines.groups.commands import (
 from goqueue.machines.groups.consumer.group import ConsumerGroup
 from goqueue.machines.groups.deadlines import GroupDeadlines, TimePassed
 from goqueue.machines.groups.kinds import GroupKind, OneGroup, classic_kind, unused_since
+from goqueue.machines.groups.limits import GroupLimits, is_group_id, is_too_long
 from goqueue.machines.groups.migration import can_upgrade, downgraded, turned_away, upgraded
 from goqueue.machines.groups.offsets import GroupOffsets, OffsetCommitted, OffsetPending
 from goqueue.machines.groups.readers import Announced, GroupReaders
@@ -70,6 +71,7 @@ class Groups:
         self._offsets = GroupOffsets(self._options)
         self._known = KnownTopics()
         self._readers = GroupReaders()
+        self._limits = GroupLimits(self._options.all_bytes_max)
         self._deadlines = GroupDeadlines(self._group_deadline_ms)
         self._next_expiry_ms = 0
         """When to look for offsets and groups that nobody needs; 0: the first tick tells the time."""
@@ -121,6 +123,7 @@ class Groups:
         if group is None or group.kind != kind.name:
             group = self._groups[group_id] = self._make(kind, group_id)
         group.apply(fact)
+        self._limits.note(group_id, group.held_bytes())
         if kind.announcements:
             self._readers.add(group_id, kind.topics_in(fact))
         self._deadlines.note(group_id, group.deadline_set_ms(fact))
@@ -140,6 +143,7 @@ class Groups:
             self._readers.drop(group_id)
         else:
             group.forget(key)
+        self._limits.note(group_id, 0 if name == kind.name else group.held_bytes())
 
     def facts(self) -> Iterator[Fact]:
         for group in self._groups.values():
@@ -159,9 +163,10 @@ class Groups:
     # Commands of one kind of group
 
     def _decide_in_group(self, kind: GroupKind, command: Any, ticket: int, now_ms: int) -> Outcome:
-        if not command.group_id:
-            return Outcome([], [(ticket, kind.refuse(command, Code.INVALID_GROUP_ID))])
         group, present = self._groups.get(command.group_id), self.kind_of(command.group_id)
+        refusal = self._limits.refusal(command, group)
+        if refusal is not Code.NONE:
+            return Outcome([], [(ticket, kind.refuse(command, refusal))])
         if present is not None and present != kind.name and (kind.is_exclusive or present in self._exclusive):
             return Outcome([], [(ticket, kind.refuse_foreign(command))])
         if group is None:
@@ -243,12 +248,14 @@ class Groups:
         group = self._groups.get(command.group_id)
         if group is not None:
             return group.admit_commit(command, now_ms)
+        if is_too_long(command.group_id):
+            return Code.INVALID_GROUP_ID, []
         if command.generation < 0:
             return Code.NONE, []
         return (Code.GROUP_ID_NOT_FOUND if command.knows_group_not_found else Code.ILLEGAL_GENERATION), []
 
     def _reset(self, command: ResetOffsets, now_ms: int) -> tuple[list[Fact], CommitReply]:
-        if not command.group_id:
+        if not is_group_id(command.group_id):
             return [], CommitReply((Code.INVALID_GROUP_ID,) * len(command.offsets))
         if self.kind_of(command.group_id) == SHARE:
             return [], CommitReply((Code.GROUP_ID_NOT_FOUND,) * len(command.offsets))

@@ -48,6 +48,7 @@ from goqueue.machines.transactions.facts import (
 )
 from goqueue.machines.transactions.together import Marks, decide_together, writer_of
 from goqueue.model.codes import Code
+from goqueue.model.ids import GROUP_ID_CHARS_MAX, TRANSACTIONAL_ID_CHARS_MAX
 from goqueue.records.batch import NO_PRODUCER
 
 _DUE_MAX = 1000  # per tick: what is left is due at once in the next
@@ -199,7 +200,8 @@ class TransactionMachine:
 
     def _check_init(self, command: InitProducer, known: TransactionChanged | None) -> Code:
         claimed = command.producer_id, command.epoch
-        if not command.transactional_id or (claimed != NOBODY and min(claimed) < 0):
+        is_too_long = len(command.transactional_id or "") > TRANSACTIONAL_ID_CHARS_MAX
+        if not command.transactional_id or is_too_long or (claimed != NOBODY and min(claimed) < 0):
             return Code.INVALID_REQUEST
         if not 0 < command.timeout_ms <= self._options.timeout_ms_max:
             return Code.INVALID_TRANSACTION_TIMEOUT
@@ -217,6 +219,8 @@ class TransactionMachine:
         known = self._transactions.get(name)
         if known is None or claimed != known.identity:
             return [], _refusal(name, known, claimed)
+        if any(len(group) > GROUP_ID_CHARS_MAX for group in groups):
+            return [], Code.INVALID_GROUP_ID
         if known.state in PREPARED:
             return [], Code.CONCURRENT_TRANSACTIONS
         if self._enlisted.get(name, frozenset()).issuperset((*partitions, *groups)):

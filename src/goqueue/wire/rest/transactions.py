@@ -13,7 +13,8 @@ EPOCH_MAX = (1 << 15) - 1
 ProducerId = Annotated[int, Meta(ge=0, le=INT64_MAX, description="As init gave it")]
 Epoch = Annotated[int, Meta(ge=0, le=EPOCH_MAX, description="As init gave it")]
 TransactionalId = Annotated[
-    str, Meta(min_length=1, max_length=255, description="The name of a producer that outlives it", examples=["billing"])
+    str,
+    Meta(min_length=1, max_length=1024, description="The name of a producer that outlives it", examples=["billing"]),
 ]
 
 

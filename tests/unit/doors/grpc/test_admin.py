@@ -204,3 +204,22 @@ async def test_groups_and_transactions_are_listed_in_pages(door: Door) -> None:
         assert sizes == [3, 3, 1]
         for size in (-1, 1001):
             await door.refused(door.ask(request(page_size=size)), INVALID, "INVALID_ARGUMENT")
+
+
+@served
+async def test_an_id_that_is_too_long_is_an_invalid_argument(door: Door) -> None:
+    await door.ask(topic_pb2.CreateTopicRequest(name="orders"))
+    group, name = "g" * 256, "t" * 1025
+    offset = offset_pb2.CommitOffsetsRequest(group_id=group)
+    offset.offsets.add(topic="orders", partition=0, offset=0)
+    await door.refused(door.ask(offset), INVALID, "INVALID_ARGUMENT")
+    options = {"lease.ms": "700"}
+    for request in (
+        group_pb2.ConfigureGroupRequest(group_id=group, options=options),
+        transaction_pb2.InitProducerRequest(transactional_id=name),
+    ):
+        await door.refused(door.ask(request), INVALID, "INVALID_ARGUMENT")
+    assert not (await door.ask(group_pb2.ListGroupsRequest())).groups
+    assert not (await door.ask(transaction_pb2.ListTransactionsRequest())).transactions
+    await door.ask(group_pb2.ConfigureGroupRequest(group_id=group[1:], options=options))
+    await door.ask(transaction_pb2.InitProducerRequest(transactional_id=name[1:]))

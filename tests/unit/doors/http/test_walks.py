@@ -189,3 +189,22 @@ def test_a_scrape_of_many_groups_takes_turns_with_others() -> None:
         return turns
 
     assert asyncio.run(run()) >= 3
+
+
+def test_an_id_that_is_too_long_is_refused() -> None:
+    async def run() -> None:
+        bare = await world(0)
+        group, name = "g" * 256, "t" * 1025
+        for asked in (
+            Asked("POST", f"/groups/{group}/join", {"client_id": "c", "topics": [TOPIC]}),
+            Asked("POST", "/groups/g/join", {"client_id": "c" * 256, "topics": [TOPIC]}),
+            Asked("POST", f"/groups/{group}/offsets", {"offsets": {TOPIC: {"0": 0}}}),
+            Asked("PATCH", f"/groups/{group}/options", {"options": {"lease.ms": 700}}),
+            Asked("POST", "/producers/init", {"transactional_id": name}),
+        ):
+            assert (await bare.ask(asked)).status == 400, asked
+        assert (await bare.ask(Asked("GET", "/groups"))).json["groups"] == []
+        assert (await bare.ask(Asked("GET", "/transactions?state=all"))).json["total"] == 0
+        await bare.b.__aexit__(None, None, None)
+
+    asyncio.run(run())

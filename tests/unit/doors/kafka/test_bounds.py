@@ -3,16 +3,20 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from goqueue.broker.transactions.transactions import State
 from goqueue.doors.kafka.handlers.metadata import CREATED_MAX
 from goqueue.doors.kafka.request import PER_TURN
 from goqueue.machines.groups.commands import MEMBER_BYTES_MAX
 from goqueue.model.codes import Code
+from goqueue.model.ids import GROUP_ID_CHARS_MAX, MEMBER_ID_CHARS_MAX, TRANSACTIONAL_ID_CHARS_MAX
 from goqueue.wire.kafka.apis import Api
 from goqueue.wire.kafka.bounds import entries_max
 from goqueue.wire.kafka.messages.classic_groups import JoinGroupRequestProtocol
 from goqueue.wire.kafka.messages.metadata import MetadataRequestTopic
+from goqueue.wire.kafka.messages.share_offsets import AlterShareGroupOffsetsRequestPartition
 from goqueue.wire.kafka.notation import Message
 from goqueue.wire.kafka.schema import Field, fields_of
 from tests.steps import count_steps
@@ -22,6 +26,7 @@ from tests.unit.doors.kafka.transports import feed
 
 BY_NAME = {api.name: api for api in OFFERED}
 LEGAL = 10_000
+BY_PART = {"AlterShareGroupOffsets": AlterShareGroupOffsetsRequestPartition}
 FAULTS = {"request failed", "response failed", "coordinator stopped"}
 
 
@@ -113,6 +118,73 @@ def test_others_are_served_while_many_names_are_answered(name: str, field: str) 
     answered = getattr(answer, "groups", None) or getattr(answer, "results", None)
     assert answered is not None
     assert sorted(one.group_id for one in answered) == sorted(names)
+
+
+def test_others_are_served_while_many_offsets_of_share_groups_are_told_or_set() -> None:
+    house = House(partitions=200)
+    many, other = Guest(house), Guest(house)
+    versions = BY_NAME["ApiVersions"]
+    for name in ("AlterShareGroupOffsets", "DescribeShareGroupOffsets"):
+        api = BY_NAME[name]
+        version = api.versions.last
+        request = sample(api.request, version, group_id="g2", topic_name="orders", partitions=[])
+        topic = (request if name.startswith("Alter") else request.groups[0]).topics[0]
+        if name.startswith("Alter"):
+            part = sample(BY_PART[name], version, start_offset=0)
+            topic.partitions = [replace(part, partition_index=number) for number in range(200)]
+        else:
+            topic.partitions = list(range(200))
+        many.post(request, version)
+        other.post(sample(versions.request, 0), 0)
+        assert len(other.replies(versions.response, 0)) == 1
+        assert many.replies(api.response, version) == []
+        house.broker.commit()
+        (answer,) = many.replies(api.response, version)
+        topics = answer.responses if name.startswith("Alter") else answer.groups[0].topics  # type: ignore[attr-defined]
+        found = topics[0].partitions
+        assert [(one.partition_index, one.error_code) for one in found] == [(number, 0) for number in range(200)]
+
+
+LONG_GROUP, LONG_MEMBER, LONG_TRANSACTIONAL = (
+    "x" * (most + 1) for most in (GROUP_ID_CHARS_MAX, MEMBER_ID_CHARS_MAX, TRANSACTIONAL_ID_CHARS_MAX)
+)
+TOO_LONG: list[tuple[str, dict[str, Any], Code]] = [
+    ("JoinGroup", {"group_id": LONG_GROUP, "member_id": ""}, Code.INVALID_GROUP_ID),
+    ("JoinGroup", {"group_id": "j", "member_id": LONG_MEMBER}, Code.INVALID_REQUEST),
+    ("JoinGroup", {"group_id": "j", "member_id": "", "group_instance_id": LONG_MEMBER}, Code.INVALID_REQUEST),
+    ("SyncGroup", {"group_id": LONG_GROUP}, Code.INVALID_GROUP_ID),
+    ("Heartbeat", {"group_id": LONG_GROUP}, Code.INVALID_GROUP_ID),
+    ("LeaveGroup", {"group_id": LONG_GROUP}, Code.INVALID_GROUP_ID),
+    ("ConsumerGroupHeartbeat", {"group_id": LONG_GROUP}, Code.INVALID_GROUP_ID),
+    ("ConsumerGroupHeartbeat", {"group_id": "c", "member_id": LONG_MEMBER}, Code.INVALID_REQUEST),
+    ("ShareGroupHeartbeat", {"group_id": LONG_GROUP}, Code.INVALID_GROUP_ID),
+    ("ShareFetch", {"group_id": LONG_GROUP, "share_session_epoch": 0}, Code.INVALID_GROUP_ID),
+    ("ShareFetch", {"member_id": LONG_MEMBER, "share_session_epoch": 0}, Code.INVALID_REQUEST),
+    ("AlterShareGroupOffsets", {"group_id": LONG_GROUP, "topic_name": "orders"}, Code.INVALID_GROUP_ID),
+    ("InitProducerId", {"transactional_id": LONG_TRANSACTIONAL, "producer_id": -1}, Code.INVALID_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "expected"), TOO_LONG)
+def test_an_id_that_is_too_long_is_refused_and_nothing_is_kept(
+    name: str, values: dict[str, Any], expected: Code
+) -> None:
+    house = House()
+    guest, api = Guest(house), BY_NAME[name]
+    version = api.versions.last
+    guest.send(sample(api.request, version, **values), version)
+    (answer,) = guest.replies(api.response, version)
+    assert answer.error_code == expected  # type: ignore[attr-defined]
+    broker = house.broker.broker
+    assert broker.groups.page(None, 10) == []
+    assert broker.queues.page(None, 10) == ["g"], "whose options the test has set"
+    assert broker.transactions.machine.page(State, None, 10) == []
+
+
+def test_a_client_id_of_any_length_that_is_taken_gives_a_member_id_that_is_taken() -> None:
+    house = House()
+    made = house.broker.broker.groups.new_member_id("c" * MEMBER_ID_CHARS_MAX)
+    assert len(made) == MEMBER_ID_CHARS_MAX
 
 
 def test_a_name_that_is_repeated_is_answered_once() -> None:

@@ -24,6 +24,7 @@ from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidOption
+from goqueue.model.ids import GROUP_ID_CHARS_MAX
 from goqueue.model.kept_options import OptionType
 from goqueue.model.option_words import OPTION_WORDS
 from goqueue.model.topics import OPTION_NAMES
@@ -100,6 +101,8 @@ def change_group(request: Request, change: GroupChange, on_result: Callable[[Res
         changes = dict.fromkeys(queues.options(change.group_id)) | changes
     if not change.group_id:
         on_result(Result(Code.INVALID_REQUEST, "the options of all groups cannot be changed at once"))
+    elif len(change.group_id) > GROUP_ID_CHARS_MAX:
+        on_result(Result(Code.INVALID_GROUP_ID, f"the id of a group has at most {GROUP_ID_CHARS_MAX} characters"))
     elif change.validate_only:
         on_result(Result(Code.NONE, ""))
     else:

@@ -15,6 +15,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import check_group_id, check_member_id
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages import share_groups as wire
 
@@ -85,6 +86,8 @@ def _enter(request: Request) -> ShareSession:
     message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
     if not message.group_id or not message.member_id:
         raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
+    check_group_id(message.group_id)
+    check_member_id(message.member_id)
     if request.broker.groups.is_stream(message.group_id):
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
     epoch = message.share_session_epoch

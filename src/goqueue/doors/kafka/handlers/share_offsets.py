@@ -1,6 +1,7 @@
 """Where share groups stand: everything below a start offset is settled. To describe, to set, to forget."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.groups import share_commands
@@ -10,6 +11,7 @@ from goqueue.doors.kafka.handlers.share_groups import is_kept
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import GROUP_ID_CHARS_MAX
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages import share_offsets as wire
 from goqueue.wire.kafka.notation import NO_UUID
@@ -20,21 +22,28 @@ NO_OFFSET = -1
 def handle_describe_offsets(request: Request) -> None:
     response = wire.DescribeShareGroupOffsetsResponse()
     groups = request.message.groups
+    waiting = len(groups) + 1
 
     def collect(code: Code, asked: wire.DescribeShareGroupOffsetsRequestGroup) -> None:
         group = wire.DescribeShareGroupOffsetsResponseGroup(asked.group_id)
+        response.groups.append(group)
         if code in (Code.NONE, Code.NON_EMPTY_GROUP):
-            group.topics = _described(request, asked)
+            _describe(request, asked, group, described)
         else:
             group.error_code, group.error_message = code, "there is no such share group"
-        response.groups.append(group)
-        if len(response.groups) == len(groups):
+            described()
+
+    def described() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
             request.answer(response)
 
-    if not groups:
-        request.answer(response)
-    for asked in groups:
-        _with_state(request, asked.group_id, lambda code, asked=asked: collect(code, asked))  # type: ignore[misc]
+    request.each(
+        groups,
+        lambda asked: _with_state(request, asked.group_id, lambda code: collect(code, asked)),
+        described,
+    )
 
 
 def _with_state(request: Request, group_id: str, call: Callable[[Code], None]) -> None:
@@ -53,23 +62,25 @@ def _with_state(request: Request, group_id: str, call: Callable[[Code], None]) -
     request.broker.groups.submit(share_commands.DescribeShareGroup(group_id), told)
 
 
-def _described(
-    request: Request, asked: wire.DescribeShareGroupOffsetsRequestGroup
-) -> list[wire.DescribeShareGroupOffsetsResponseTopic]:
+def _describe(
+    request: Request,
+    asked: wire.DescribeShareGroupOffsetsRequestGroup,
+    group: wire.DescribeShareGroupOffsetsResponseGroup,
+    then: Callable[[], object],
+) -> None:
+    """Each partition may take a look at its log."""
     wanted: dict[str, list[int]] = {}
     if asked.topics is None:
         for place in sorted(request.broker.queues.places(asked.group_id)):
             wanted.setdefault(place.topic, []).append(place.partition)
     else:
         wanted = {topic.topic_name: topic.partitions for topic in asked.topics}
-    return [
-        wire.DescribeShareGroupOffsetsResponseTopic(
-            name,
-            _topic_id(request, name),
-            [_partition(request, Place(asked.group_id, name, number)) for number in numbers],
-        )
-        for name, numbers in wanted.items()
-    ]
+    places: list[tuple[wire.DescribeShareGroupOffsetsResponseTopic, Place]] = []
+    for name, numbers in wanted.items():
+        topic = wire.DescribeShareGroupOffsetsResponseTopic(name, _topic_id(request, name), [])
+        group.topics.append(topic)
+        places += [(topic, Place(asked.group_id, name, number)) for number in numbers]
+    request.each(places, lambda one: one[0].partitions.append(_partition(request, one[1])), then)
 
 
 def _topic_id(request: Request, name: str) -> bytes:
@@ -100,6 +111,8 @@ def handle_alter_offsets(request: Request) -> None:
     def alter(code: Code) -> None:
         """Kafka makes the group that is not there yet."""
         group_id = message.group_id
+        if len(group_id) > GROUP_ID_CHARS_MAX:
+            code = Code.INVALID_GROUP_ID
         is_new = code is Code.GROUP_ID_NOT_FOUND and bool(group_id) and request.broker.groups.kind_of(group_id) is None
         if code is not Code.NONE and not is_new:
             request.answer(wire.AlterShareGroupOffsetsResponse(error_code=code, error_message=_why(code)))
@@ -130,6 +143,11 @@ def _alter(request: Request, message: wire.AlterShareGroupOffsetsRequest) -> Non
             result.error_code, result.error_message = reply, _why(reply)
         done()
 
+    def seek(one: tuple[Place, int, wire.AlterShareGroupOffsetsResponsePartition]) -> None:
+        place, offset, result = one
+        _seek(request, place, offset, partial(sought, result))
+
+    wanted = []
     for topic in message.topics:
         answered = wire.AlterShareGroupOffsetsResponseTopic(topic.topic_name, _topic_id(request, topic.topic_name))
         response.responses.append(answered)
@@ -137,9 +155,9 @@ def _alter(request: Request, message: wire.AlterShareGroupOffsetsRequest) -> Non
             result = wire.AlterShareGroupOffsetsResponsePartition(one.partition_index)
             answered.partitions.append(result)
             place = Place(message.group_id, topic.topic_name, one.partition_index)
-            waiting += 1
-            _seek(request, place, one.start_offset, lambda reply, result=result: sought(result, reply))  # type: ignore[misc]
-    done()
+            wanted.append((place, one.start_offset, result))
+    waiting += len(wanted)
+    request.each(wanted, seek, done)
 
 
 def _seek(request: Request, place: Place, offset: int, on_reply: Callable[[Any], None]) -> None:

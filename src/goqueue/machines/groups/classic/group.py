@@ -37,6 +37,7 @@ from goqueue.machines.groups.commands import (
     SyncGroup,
     SyncReply,
 )
+from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
 
@@ -282,6 +283,15 @@ class ClassicGroup:
 
     def subscribed_topics(self) -> frozenset[str] | None:
         return subscribed_topics(self._state)
+
+    def held_bytes(self) -> int:
+        return self._state.held_bytes
+
+    def replaced_bytes(self, command: Any) -> int:
+        if isinstance(command, SyncGroup):
+            return self._state.assigned_bytes
+        seat = self._state.seats.get(command.member_id)
+        return 0 if seat is None else member_bytes(seat.member, seat.member.protocols)
 
     def listed(self) -> ListedGroup:
         state = self._state

@@ -9,6 +9,7 @@ import msgspec
 
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, topics_of_subscription
 from goqueue.machines.groups.commands import CLASSIC, GroupProtocol, JoinGroup, ledger_key
+from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.machine import Fact
 from goqueue.machines.overlay import Overlay
 from goqueue.model.codes import Code
@@ -92,7 +93,7 @@ class ClassicState(msgspec.Struct):
     Invariant: seats hold join tickets only while PREPARING, sync tickets only while COMPLETING; each of the two phases
     has its deadline, so every ticket is answered some day.
     Invariant: `stored` is what the ledger holds under this group's key.
-    Invariant: `joined`, `offers` and `told_bytes` are counted in `put` and `drop`, which alone change who has a seat or
+    Invariant: `joined`, `offers` and the bytes are counted in `put` and `drop`, which alone change who has a seat or
     a ticket. So a member that joins costs the same in a group of any size.
     """
 
@@ -108,6 +109,9 @@ class ClassicState(msgspec.Struct):
     """Protocol -> how many members offer it."""
     told_bytes: int = 0
     """Of all that members tell of themselves."""
+    held_bytes: int = 0
+    """Likewise with their ids and assignments."""
+    assigned_bytes: int = 0
     instances: MutableMapping[str, str] = msgspec.field(default_factory=dict)
     """Static members: instance id -> member id."""
     pending: MutableMapping[str, int] = msgspec.field(default_factory=dict)
@@ -152,6 +156,13 @@ class ClassicState(msgspec.Struct):
         for seat, change in ((before, -1), (after, 1)):
             if seat is not None and seat.join_ticket is not None:
                 self.joined += change
+        if before is not None and after is not None and before.member is after.member:
+            return
+        for seat, change in ((before, -1), (after, 1)):
+            if seat is not None:
+                assigned = len(seat.member.assignment)
+                self.assigned_bytes += change * assigned
+                self.held_bytes += change * (assigned + member_bytes(seat.member, seat.member.protocols))
         if before is not None and after is not None and before.member.protocols is after.member.protocols:
             return
         for seat, change in ((before, -1), (after, 1)):

@@ -30,6 +30,7 @@ from goqueue.machines.groups.consumer.facts import (
     refusal,
 )
 from goqueue.machines.groups.consumer.group import DEFAULT_OPTIONS, ConsumerGroup
+from goqueue.machines.groups.consumer.state import bytes_of
 from goqueue.machines.groups.kinds import GroupKind
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
@@ -69,6 +70,13 @@ class ListedConsumerGroup(ConsumerGroup):
 
     def deadline_set_ms(self, fact: Any) -> int | None:
         return fact.session_due_ms if isinstance(fact, ConsumerHeard) else self.next_deadline_ms()
+
+    def held_bytes(self) -> int:
+        return self._state.held_bytes
+
+    def replaced_bytes(self, command: Any) -> int:
+        member = self._state.members.get(command.member_id)
+        return 0 if member is None else bytes_of(member)
 
     def listed(self) -> ListedGroup:
         epoch = 0 if self._state.group is None else self._state.group.epoch

@@ -18,6 +18,7 @@ from goqueue.machines.groups.consumer.facts import (
     unpacked,
 )
 from goqueue.machines.groups.consumer.sessions import Sessions
+from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.machine import Fact
 from goqueue.model.topics import Topic
 
@@ -32,6 +33,8 @@ class ConsumerGroupState:
         self.group_id = group_id
         self.group: ConsumerGroupKept | None = None
         self.members: dict[str, ConsumerMember] = {}
+        self.held_bytes = 0
+        """Of all that members tell of themselves."""
         self.instances: dict[str, str] = {}
         self.owners: dict[tuple[bytes, int], str] = {}
         self.unsettled: set[str] = set()
@@ -85,6 +88,8 @@ class ConsumerGroupState:
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
+            self.held_bytes -= bytes_of(before)
+        self.held_bytes += bytes_of(member)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
@@ -102,6 +107,7 @@ class ConsumerGroupState:
         if member is None:
             return
         self._release(member)
+        self.held_bytes -= bytes_of(member)
         self.unsettled.discard(member_id)
         self.sessions.drop(member_id)
         self.revocation_dues.pop(member_id, None)
@@ -154,6 +160,10 @@ class ConsumerGroupState:
         epoch = self.group.target_epoch
         is_stable = all(each.state is MemberState.STABLE and each.epoch == epoch for each in self.members.values())
         return "Stable" if is_stable else "Reconciling"
+
+
+def bytes_of(member: ConsumerMember) -> int:
+    return member_bytes(member, member.classic_protocols, member.topic_names, member.topic_regex)
 
 
 def _counted(by_reason: dict[str, int], reason: str) -> dict[str, int]:

@@ -27,6 +27,7 @@ from goqueue.machines.groups.share.facts import (
     refusal,
 )
 from goqueue.machines.groups.share.group import DEFAULT_OPTIONS, ShareGroup
+from goqueue.machines.groups.share.state import bytes_of
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 
@@ -61,6 +62,13 @@ class ListedShareGroup(ShareGroup):
 
     def deadline_set_ms(self, fact: Any) -> int | None:
         return fact.at_ms + self._state.session_ms if isinstance(fact, ShareHeard) else self.next_deadline_ms()
+
+    def held_bytes(self) -> int:
+        return self._state.held_bytes
+
+    def replaced_bytes(self, command: Any) -> int:
+        member = self._state.members.get(command.member_id)
+        return 0 if member is None else bytes_of(member)
 
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, SHARE, self.state_name, SHARE, members=len(self._state.members))

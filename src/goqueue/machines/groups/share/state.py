@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from goqueue.machines.groups.commands import KnownTopics
+from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.groups.share.facts import (
     ShareGroupChanged,
     ShareGroupOptions,
@@ -27,6 +28,8 @@ class ShareGroupState:
         self.group_id = group_id
         self.group = ShareGroupChanged(group_id)
         self.members: dict[str, ShareMember] = {}
+        self.held_bytes = 0
+        """Of all that members tell of themselves."""
         self.unsettled: set[str] = set()
         self.known = KnownTopics()
         self.heard: OrderedDict[str, int] = OrderedDict()
@@ -56,6 +59,8 @@ class ShareGroupState:
                 raise TypeError(f"{type(fact).__name__} says nothing about a share group")
 
     def _keep(self, member: ShareMember) -> None:
+        before = self.members.get(member.member_id)
+        self.held_bytes += bytes_of(member) - (0 if before is None else bytes_of(before))
         self.members[member.member_id] = member
         if member.assigned == member.target:
             self.unsettled.discard(member.member_id)
@@ -63,7 +68,8 @@ class ShareGroupState:
             self.unsettled.add(member.member_id)
 
     def _drop(self, member_id: str) -> None:
-        self.members.pop(member_id, None)
+        member = self.members.pop(member_id, None)
+        self.held_bytes -= 0 if member is None else bytes_of(member)
         self.heard.pop(member_id, None)
         self.unsettled.discard(member_id)
 
@@ -72,3 +78,7 @@ class ShareGroupState:
         if not self.group.epoch:
             return "Dead"
         return "Stable" if self.members else "Empty"
+
+
+def bytes_of(member: ShareMember) -> int:
+    return member_bytes(member, (), member.topic_names)
