@@ -116,6 +116,19 @@ def test_what_consume_writes_produce_reads_back_to_the_byte(goqueue: Command, no
     assert [each["priority"] for each in goqueue.json_lines("consume", "cli-odd-again")][-1] == "high"
 
 
+def test_times_of_any_year_are_read_back(goqueue: Command) -> None:
+    for topic in ("cli-times", "cli-times-again"):
+        goqueue.run("topic", "create", topic, "-p", "1")
+    times = [-1, -86_400_000, 0, 1_700_000_000_000, 253_402_300_800_000]
+    lines = [json.dumps({"value": str(each), "timestamp": each}) for each in times]
+    goqueue.run("produce", "cli-times", "--json", stdin="\n".join(lines))
+    written = goqueue.run("consume", "cli-times", "-o", "json").out
+    goqueue.run("produce", "cli-times-again", "--json", stdin=written)
+    for topic in ("cli-times", "cli-times-again"):
+        found = goqueue.run("consume", topic, "--format", "%s %T\\n").out.splitlines()
+        assert sorted(found) == sorted(f"{each} {each}" for each in times)
+
+
 def everything(node: Node, topic: str, count: int) -> list[Any]:
     """Key, value, headers and timestamp, as a Kafka client reads them."""
     consumer = Consumer({"bootstrap.servers": node.address, "group.id": "cli", "enable.auto.commit": False})

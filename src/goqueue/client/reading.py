@@ -8,6 +8,7 @@ from goqueue.client.message import Message
 from goqueue.records.batch import HEADER_BYTES, LENGTH_END, Batch, check_batch
 from goqueue.records.control import ControlKind, decode_control
 from goqueue.records.decode import decode
+from goqueue.records.lanes import tell_lane
 from goqueue.wire.kafka.messages.fetch import AbortedTransaction
 
 _LENGTH_AT = 8
@@ -47,7 +48,8 @@ def messages_of(state: Assigned, batch: Batch) -> list[Message]:
     """Those from the position of the partition on."""
     topic, partition = state.place
     messages = [
-        Message(topic, partition, one.offset, one.timestamp, one.key, one.value, one.headers) for one in decode(batch)
+        Message(topic, partition, one.offset, one.timestamp, one.key, one.value, one.headers)
+        for one in tell_lane(batch, decode(batch))
     ]
     if batch.base_offset < state.position:
         return [message for message in messages if message.offset >= state.position]

@@ -32,6 +32,8 @@ _MS_BY_NAME = {name: _UNITS_MS[unit] for unit, names in _UNIT_NAMES.items() for 
 
 _DIGITS_MAX = 15  # as many as MOMENT_MS_MAX has
 _TEXT_CHARS_MAX = 64
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_TIMESTAMP_END = 2**63
 _PART = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([a-z]+)")
 _RELATIVE = re.compile(r"(?:now)?\s*([+-])(.+)", re.IGNORECASE)
 _RFC_3339 = re.compile(
@@ -67,6 +69,16 @@ def parse_moment_ms(written: str | int, now_ms: int) -> int:
     if not 0 <= moment_ms <= MOMENT_MS_MAX:
         raise InvalidMoment(f"{shown(written)} lies outside of the years 1970 to 9999")
     return moment_ms
+
+
+def parse_timestamp_ms(written: str | int, now_ms: int) -> int:
+    """As `parse_moment_ms`, for the timestamp of a record, which its producer chose and which is taken back as
+    `format_moment` wrote it: before 1970 and after 9999 it is a number, and -1 is none at all.
+    """
+    number = int(written) if isinstance(written, str) and _NUMBER.fullmatch(written) else written
+    if isinstance(number, int) and not isinstance(number, bool) and -_TIMESTAMP_END <= number < _TIMESTAMP_END:
+        return number
+    return parse_moment_ms(written, now_ms)
 
 
 def parse_absolute_ms(text: str) -> int | None:

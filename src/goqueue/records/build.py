@@ -13,9 +13,12 @@ from goqueue.records.batch import (
     Codec,
 )
 from goqueue.records.compression import Octets
-from goqueue.records.encode import NO_SEQUENCE, Head, assemble
+from goqueue.records.decode import PlainRecord
+from goqueue.records.encode import NO_SEQUENCE, Head, assemble, encode_records
 from goqueue.records.native import Headers, native_builder
 from goqueue.records.wishes import lane_bits
+
+_TIME_END = 2**63
 
 NewRecord: TypeAlias = tuple[int, Octets | None, Octets | None, Headers]
 """timestamp, key, value, headers: a tuple, because an object per message would cost more than encoding it."""
@@ -33,18 +36,20 @@ def build_batch(  # noqa: PLR0913  these are the fields of the header
     transactional: bool = False,
     append_time: int | None = None,
     lane: int | None = None,
+    is_of_any_time: bool = False,
 ) -> bytearray:
     """One dense batch, writable so that the log can place it. `append_time`: every record then carries that time.
-    `lane`: the one of all these records, for readers that do not decode them.
+    `lane`: the one of all these records, for readers that do not decode them. `is_of_any_time`: they are copies of what
+    another producer has stored, and may be older than 1970; the builder cannot say that, so it takes longer.
 
-    ValueError: no records, a negative timestamp, a producer without epoch or sequence, a value of the wrong type or
-    one that does not fit its field.
+    ValueError: no records, a negative timestamp (unless `is_of_any_time`), a producer without epoch or
+    sequence, a value of the wrong type or one that does not fit its field.
     """
     if producer_id >= 0 and min(producer_epoch, base_sequence) < 0:
         raise ValueError(f"producer {producer_id} needs an epoch and a sequence")
     if transactional and producer_id < 0:
         raise ValueError("a transaction needs a producer")
-    plain = _encode(records)
+    plain = _encode_slowly(list(records)) if is_of_any_time else _encode(records)
     encoded = HEADER.unpack_from(plain)
     attributes = codec | lane_bits(lane)
     if transactional:
@@ -90,3 +95,24 @@ def _encode(records: Iterable[NewRecord]) -> bytearray:
     if offset < 0:
         raise ValueError("a batch needs a record")
     return builder.build()
+
+
+def _encode_slowly(records: Sequence[NewRecord]) -> bytearray:
+    if not records:
+        raise ValueError("a batch needs a record")
+    plain = [
+        PlainRecord(offset, timestamp, _octets(key), _octets(value), headers)
+        for offset, (timestamp, key, value, headers) in enumerate(records)
+    ]
+    times = [record.timestamp for record in plain]
+    if not -_TIME_END <= min(times) <= max(times) < _TIME_END:
+        raise ValueError("a timestamp that does not fit into 64 bits")
+    head = Head(len(plain) - 1, times[0], max(times), len(plain))
+    try:
+        return assemble(head, encode_records(plain, 0, times[0]))
+    except (AttributeError, TypeError) as mistake:
+        raise ValueError(f"a field of the wrong type: {mistake}") from mistake
+
+
+def _octets(given: Octets | None) -> bytes | None:
+    return None if given is None else bytes(given)

@@ -78,6 +78,16 @@ def test_redriven_records_are_delivered_again_and_their_letters_are_dealt_with()
     assert node.values("orders") == [b"a", b"b", b"a", b"b"]
 
 
+def test_a_lane_that_only_the_batch_named_is_kept() -> None:
+    node = queue_node()
+    node.broker.publisher.publish("orders", 0, memoryview(build_batch([(1000, None, b"a", [])], lane=Lane.HIGH)))
+    node.commit()
+    reject_all(node)
+    assert redrive(node).redriven == 1
+    (got,) = node.receive()
+    assert dict(got.headers)["gq-priority"] == b"high"
+
+
 def test_what_fits_only_compressed_is_redriven_compressed() -> None:
     large = bytes(Random(1).choices(b"ab", k=8_000))
     node = with_large_dead(large, b"small")

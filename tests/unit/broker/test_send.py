@@ -160,7 +160,8 @@ BAD: list[tuple[Any, type[Exception] | Code]] = [
     (NewMessage("text", partition=0), Code.INVALID_RECORD),  # type: ignore[arg-type]
     (NewMessage(b"x", headers=[("h", "text")], partition=0), Code.INVALID_RECORD),  # type: ignore[list-item]
     (NewMessage(b"x", headers=[(b"h", b"1")], partition=0), Code.INVALID_RECORD),  # type: ignore[list-item]
-    (NewMessage(b"x", timestamp_ms=-5, partition=0), Code.INVALID_RECORD),
+    (NewMessage(b"x", timestamp_ms=2**63, partition=0), Code.INVALID_RECORD),
+    (NewMessage(b"x", timestamp_ms=-(2**63) - 1, partition=0), Code.INVALID_RECORD),
     (NewMessage(b"x", headers=[("gq-priority", b"urgent")], partition=0), InvalidWish),
     (NewMessage(b"x", delay_ms=1, deliver_at_ms=1, partition=0), InvalidWish),
     (NewMessage(b"x", delay_ms=-1, partition=0), InvalidWish),

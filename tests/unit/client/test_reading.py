@@ -83,3 +83,10 @@ def test_messages_before_the_position_are_left_out() -> None:
         ("orders", 1, 11, b"b"),
         ("orders", 1, 12, b"c"),
     ]
+
+
+def test_a_lane_that_only_the_batch_names_is_the_priority_of_its_messages() -> None:
+    records: list[NewRecord] = [(1, None, b"a", []), (1, None, b"b", [("gq-priority", b"low"), ("x", b"1")])]
+    for lane, priorities in ((0, ["critical", "critical"]), (None, ["normal", "low"])):
+        batch = check_batch(memoryview(build_batch(records, lane=lane)))
+        assert [each.priority for each in messages_of(Assigned(("orders", 0), 0), batch)] == priorities

@@ -14,7 +14,7 @@ from kio.records.schema import NewRecordBatch, Record, RecordHeader
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-from goqueue.records.batch import Codec
+from goqueue.records.batch import Codec, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import decode
 from tests.unit.records.samples import (
@@ -186,3 +186,20 @@ def test_we_read_what_kio_writes(new: list[NewRecord]) -> None:
         ),
     )
     assert fields(decode(checked(out.getvalue()))) == expected(new, 9)
+
+
+def test_copies_of_records_may_be_of_any_time() -> None:
+    records: list[NewRecord] = [
+        (5, b"k", b"v", [("h", b"1"), ("n", None)]),
+        (-1, None, None, []),
+        (-(2**63), b"", b"", []),
+        (2**63 - 1, memoryview(b"k"), b"x", []),
+    ]
+    found = decode(check_batch(memoryview(build_batch(records, is_of_any_time=True))))
+    assert [(one.timestamp, one.key, one.value, one.headers) for one in found] == [
+        (time, None if key is None else bytes(key), value, headers) for time, key, value, headers in records
+    ]
+    with pytest.raises(ValueError, match="64 bits"):
+        build_batch([(5, None, None, []), (-(2**63) - 1, None, None, [])], is_of_any_time=True)
+    with pytest.raises(ValueError, match="needs a record"):
+        build_batch([], is_of_any_time=True)

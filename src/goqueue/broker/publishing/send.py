@@ -198,7 +198,7 @@ class Sender:
             if len(numbers) == 1 and messages[numbers[0]].may_be_compressed:
                 data = build_fitting(records, self._topics.replica(topic, partition).log.options.batch_bytes_max)
             else:
-                data = build_batch(records)
+                data = build_batch(records, is_of_any_time=any(record[0] < 0 for record in records))
             keeper, appended = yield from self._publisher.steps(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
             is_divided = len(numbers) > 1 and _is_of_one(mistake)

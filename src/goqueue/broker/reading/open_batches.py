@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import CODEC_MASK, Batch
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.lanes import tell_lane
 from goqueue.records.portions import Portion, portions
 from goqueue.replica.replica import Replica
 
@@ -40,6 +41,7 @@ class OpenBatch:
     def __init__(self, batch: Batch, offset: int) -> None:
         # Copied: the log's memory is not ours beyond this turn.
         own = batch._replace(data=memoryview(bytes(batch.data)))
+        self._batch = own
         self._portions = portions(own, from_offset=offset)
         self._is_compressed = batch.attributes & CODEC_MASK != 0
         self._last_offset = batch.last_offset
@@ -70,7 +72,7 @@ class OpenBatch:
             return
         if self._is_compressed:
             turn.room -= portion.unpacked_bytes + len(portion.records) * RECORD_COST
-        self.records = portion.records
+        self.records = tell_lane(self._batch, portion.records)
         self._coming_bytes += portion.unpacked_bytes
         self.kept_bytes = self._packed_bytes + self._coming_bytes
         if portion.records:

@@ -7,6 +7,7 @@ from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.lanes import tell_lane
 from goqueue.records.portions import Portion, portions
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
@@ -111,7 +112,7 @@ class Reader:
                 records = [one for one in portion.records if self.offset <= one.offset < self._next_offset]
                 if records:
                     self.offset = records[-1].offset + 1
-                yield Portion(records, portion.unpacked_bytes)
+                yield Portion(tell_lane(batch, records), portion.unpacked_bytes)
                 if portion.records and portion.records[-1].offset >= self._next_offset - 1:
                     return
         except GoQueueError as error:  # what its producer did to it nobody can choose from: the next one may be whole

@@ -16,7 +16,7 @@ from goqueue.cli.exits import EXIT_FAILED, complain
 from goqueue.cli.output import Output, cell, padded, plain
 from goqueue.cli.run.decoding import Decoder
 from goqueue.cli.run.message_format import Filter, Format, headers_of, value_of
-from goqueue.model.moments import parse_absolute_ms
+from goqueue.model.moments import parse_timestamp_ms
 
 PAGE = 1000
 QUEUE_PAGE = 100
@@ -132,7 +132,7 @@ def _row(texts: Any) -> str:
 
 
 def _moment_ms(message: Any) -> int:
-    return parse_absolute_ms(message.timestamp) or 0
+    return parse_timestamp_ms(message.timestamp, 0)
 
 
 # -- as a stream

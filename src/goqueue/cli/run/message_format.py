@@ -10,7 +10,7 @@ from typing import Any
 
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed
 from goqueue.cli.output import plain
-from goqueue.model.moments import parse_absolute_ms
+from goqueue.model.moments import parse_timestamp_ms
 
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PART = re.compile(r"%(?P<field>.)|\\(?P<escape>.)|(?P<text>[^%\\]+)|(?P<end>.)", re.DOTALL)
@@ -53,7 +53,7 @@ FIELDS: dict[str, Shown] = {
     "s": lambda message, topic, value: value or b"",
     "S": lambda message, topic, value: b"%d" % _length(value),
     "h": lambda message, topic, value: _header_text(message),
-    "T": lambda message, topic, value: b"%d" % (parse_absolute_ms(message.timestamp) or 0),
+    "T": lambda message, topic, value: b"%d" % parse_timestamp_ms(message.timestamp, 0),
     "P": lambda message, topic, value: str(message.priority).encode(),
     "J": lambda message, topic, value: json.dumps({"topic": topic, **plain(message)}, ensure_ascii=False).encode(),
     "%": lambda message, topic, value: b"%",

@@ -11,10 +11,10 @@ from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.model.errors import InvalidWish
 from goqueue.model.lanes import Lane
-from goqueue.model.moments import format_moment, parse_duration_ms, parse_moment_ms
+from goqueue.model.moments import format_moment, parse_duration_ms, parse_moment_ms, parse_timestamp_ms
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.native import Headers
-from goqueue.records.wishes import PRIORITY
+from goqueue.records.wishes import lane_and_expiry
 from goqueue.wire.rest import messages as rest
 
 _LANES = {lane.name.lower(): lane for lane in Lane} | {str(int(lane)): lane for lane in Lane}
@@ -28,7 +28,7 @@ def record_of(message: rest.NewMessage, now_ms: int) -> NewMessage:
         key=bytes_of("key", message.key, message.key_base64),
         headers=_headers_of(message),
         partition=message.partition,
-        timestamp_ms=None if message.timestamp is None else parse_moment_ms(message.timestamp, now_ms),
+        timestamp_ms=None if message.timestamp is None else parse_timestamp_ms(message.timestamp, now_ms),
         lane=lane_of(message.priority),
         delay_ms=None if message.delay is None else parse_duration_ms(message.delay),
         deliver_at_ms=None if deliver_at is None or message.delay is not None else parse_moment_ms(deliver_at, now_ms),
@@ -75,8 +75,7 @@ def bytes_of(name: str, text: str | None, base64: str | None) -> bytes | None:
 
 
 def priority_of(headers: Iterable[tuple[str, bytes | None]]) -> str:
-    lane = _LANES.get(next((value or b"" for name, value in headers if name == PRIORITY), b"").decode(errors="replace"))
-    return (Lane.NORMAL if lane is None else lane).name.lower()
+    return Lane(lane_and_expiry(headers)[0]).name.lower()
 
 
 def shown_record(partition: int, record: DecodedRecord) -> dict[str, Any]:

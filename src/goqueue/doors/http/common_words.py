@@ -300,6 +300,7 @@ EXACT: dict[str, str] = {
     "NewMessage.delay": "The message is published so long from now: `30s`, `1h30m`, `3 days`, or milliseconds.",
     "NewMessage.deliver_at": "The message is published then: RFC 3339, milliseconds since 1970, or relative to now.",
     "NewMessage.ttl": "The message counts for so long, and is then dropped or dead: `1h`, or milliseconds.",
+    "NewMessage.timestamp": "When the message was made, if not now: a time, or any number of milliseconds since 1970.",
     "NewMessage.partition": "The partition that it goes to; absent: by key, or in turns.",
     "NewTime.delay": "The message comes so long from now.",
     "NewTime.deliver_at": "The message comes then.",

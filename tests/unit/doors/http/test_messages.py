@@ -6,6 +6,9 @@ from typing import Any
 import httpx
 
 from goqueue.doors.http.app import HttpApp
+from goqueue.model.lanes import Lane
+from goqueue.records.build import build_batch
+from goqueue.records.native import Headers
 from tests.unit.doors.http.door_client import Client, served
 
 NORMAL = {"priority": "normal", "delayed": False, "durability": "disk"}
@@ -34,6 +37,49 @@ async def test_what_is_published_can_be_read(client: Client) -> None:
     assert first["headers"] == {"a": "1", "b": None, "gq-priority": "high"}
     assert (second["offset"], second["value"], second["key"], found["next_offset"]) == (1, "x", None, 2)
     assert first["timestamp"] == "2026-01-01T00:00:00Z"
+
+
+@served
+async def test_a_lane_that_only_the_batch_names_is_the_priority_of_its_messages(client: Client) -> None:
+    await one_partition(client)
+    given: list[Headers] = [[], [("gq-priority", b"LOW"), ("a", b"1")]]
+    for lane in (Lane.CRITICAL, None):
+        batch = build_batch([(1000, None, b"x", headers) for headers in given], lane=lane)
+        client.b.broker.publisher.publish("orders", 0, memoryview(batch))
+    await client.b.advance("1s")
+    found = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
+    assert [each["priority"] for each in found] == ["critical", "critical", "normal", "low"]
+    assert found[1]["headers"] == {"a": "1", "gq-priority": "critical"}
+    assert found[3]["headers"] == {"a": "1", "gq-priority": "LOW"}
+    received = await client.post("/topics/orders/receive", group="g", max_messages=4)
+    by_offset = {each["offset"]: each["priority"] for each in received["messages"]}
+    assert by_offset == {each["offset"]: each["priority"] for each in found}
+
+
+@served
+async def test_the_last_of_two_priorities_counts_as_it_does_in_a_queue(client: Client) -> None:
+    await one_partition(client)
+    twice = [{"name": "gq-priority", "value": value} for value in ("low", "High")]
+    await publish(client, {"value": "x", "header_list": twice})
+    (found,) = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
+    assert found["priority"] == "high"
+
+
+@served
+async def test_any_timestamp_that_is_read_can_be_published_again(client: Client) -> None:
+    await one_partition(client)
+    times = [-1, -86_400_000, 0, 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1, -(2**63)]
+    for each in times:
+        (sent,) = await publish(client, {"value": "x", "timestamp": each})
+        assert "error" not in sent
+    written = [each["timestamp"] for each in (await client.get("/topics/orders/partitions/0/messages"))["messages"]]
+    assert written[:3] == ["-1", "-86400000", "1970-01-01T00:00:00Z"]
+    await publish(client, *({"value": "again", "timestamp": each} for each in written))
+    found = (await client.get("/topics/orders/partitions/0/messages"))["messages"]
+    assert [each["timestamp"] for each in found] == written * 2
+    for wrong in (2**63, "-5m of what", "99999999999999999999"):
+        (refused,) = await publish(client, {"value": "x", "timestamp": wrong})
+        assert refused["error"]
 
 
 @served
