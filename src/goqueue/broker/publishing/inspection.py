@@ -64,6 +64,13 @@ class Findings:
         self.delayed: list[Delayed] = []
         self.revision: tuple[int, int] | None = None
 
+    def forget(self) -> Steps[None]:
+        """Giving back the memory of 100,000 records takes its time too."""
+        self.faults, self.delayed, self.looked = [], [], NOTHING
+        while self.records:
+            del self.records[-4 * TURN_RECORDS :]
+            yield None
+
     def is_of(self, replica: Replica) -> bool:
         """Whether the topic still asks for the same."""
         return self._options is replica.options
@@ -78,17 +85,16 @@ class Inspector:
         self._dedup = dedup
         self._clock = clock
 
-    def look(self, replica: Replica, topic: str, batch: Batch, has_wishes: bool) -> Steps[Findings]:
+    def look(self, found: Findings, replica: Replica, topic: str, has_wishes: bool) -> Steps[None]:
         """What its records say by themselves."""
-        options = replica.options
-        found = Findings(replica, batch)
+        options, batch = replica.options, found.batch
         found.asks = found.has_wishes = has_wishes
         is_checked = options.schema_validation != OFF
         if is_checked:
             found.checking = self.begin_check(topic, options)
         rules = RecordRules(batch, options, self._clock.now_ms()) if has_rules(replica) else None
         if rules is None and not is_checked and not has_wishes:
-            return found
+            return
         is_kept = is_checked or has_wishes
         opened = portions_published(batch, options, are_kept=is_kept)
         is_later = False
@@ -108,7 +114,6 @@ class Inspector:
             found.batch, found.records, found.faults = yield from found.checking.end(batch, found.records)
             found.rest = found.batch
             found.has_wishes &= not found.batch.is_control
-        return found
 
     def _next(
         self, opened: Iterator[Sequence[DecodedRecord]], checking: Checking | None

@@ -145,36 +145,47 @@ class Publisher:
         self._check_first(replica, batch, begins_at_zero)
         if not self.must_open(replica, topic, partition, batch):
             return replica, self._append(replica, batch, len(data))
-        tries_left = TRIES
-        while True:
-            tries_left -= 1
-            found = yield from self._find_out(replica, place, batch)
-            # From here on nothing comes between.
-            if self._topics.replica(topic, partition) is not replica:
-                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} was deleted while this was published")
-            self._check_copies(replica, needs_all_copies)
-            self._check_transaction(batch, topic, partition)
-            self._check_first(replica, batch, begins_at_zero)
-            if self._still_holds(found, replica, place, batch):
-                break
+        found = Findings(replica, batch)
+        try:
+            for tries_left in reversed(range(TRIES + 1)):
+                finding = self._find_out(found, replica, place)
+                if tries_left:
+                    yield from finding
+                else:
+                    run_at_once(finding)
+                # From here on nothing comes between.
+                if self._topics.replica(topic, partition) is not replica:
+                    raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} was deleted while this was published")
+                self._check_copies(replica, needs_all_copies)
+                self._check_transaction(batch, topic, partition)
+                self._check_first(replica, batch, begins_at_zero)
+                if not tries_left or self._still_holds(found, replica, place, batch):
+                    break
+                self._schedules.not_held(place)
+                found = Findings(replica, batch)
+            return (yield from self._append_found(found, replica, place, len(data)))
+        except GoQueueError:
             if found.has_wishes:
                 self._schedules.not_held(place)
-            if not tries_left:
-                found = run_at_once(self._find_out(replica, place, batch))
-                break
+            raise
+        finally:
+            if len(found.records) > TURN_RECORDS:
+                self.turns.run(found.forget(), lambda result: None)
+
+    def _find_out(self, found: Findings, replica: Replica, place: tuple[str, int]) -> Steps[None]:
+        has_wishes = self.has_wishes(replica, *place, found.batch)
+        yield from self.inspector.look(found, replica, place[0], has_wishes)
         if found.has_wishes:
-            keeper, appended = yield from self._grant(found, replica, place, len(data))
+            yield from self.inspector.plan(found, replica, place)
+
+    def _append_found(self, found: Findings, replica: Replica, place: tuple[str, int], size: int) -> Publishing:
+        if found.has_wishes:
+            keeper, appended = yield from self._grant(found, replica, place, size)
         else:
-            keeper, appended = replica, self._append(replica, found.batch, len(data))
+            keeper, appended = replica, self._append(replica, found.batch, size)
         if found.faults:
             keeper = self.gate.bury(keeper, appended, found.batch.base_offset, found.faults, place)
         return keeper, appended
-
-    def _find_out(self, replica: Replica, place: tuple[str, int], batch: Batch) -> Steps[Findings]:
-        found = yield from self.inspector.look(replica, place[0], batch, self.has_wishes(replica, *place, batch))
-        if found.has_wishes:
-            yield from self.inspector.plan(found, replica, place)
-        return found
 
     def _still_holds(self, found: Findings, replica: Replica, place: tuple[str, int], batch: Batch) -> bool:
         is_asked = found.asks or not self.has_wishes(replica, *place, batch)
@@ -335,11 +346,7 @@ class Publisher:
             return before
         end_offset = replica.end_offset
         is_whole = not delayed and not looked.twins
-        try:
-            appended = self._append(replica, found.rest, size, is_noted=is_whole)
-        except GoQueueError:
-            self._schedules.not_held(place)
-            raise
+        appended = self._append(replica, found.rest, size, is_noted=is_whole)
         if replica.end_offset == end_offset:  # it was sent again
             self._schedules.not_held(place)
             delayed = yield from missing(found, replica, appended, self._clock.now_ms(), looked.twins)
