@@ -122,7 +122,7 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
     assert count_in_a_stream(spark, node, topic, tmp_path) == len(ids)
 
     names: dict[str, Any] = {}
-    assert run_examples("spark-formats.md", node, names, {'load("orders")': f'load("{topic}")'}) == 2
+    assert run_examples("spark-formats.md", node, names, {'load("sales")': f'load("{topic}")'}) == 2
     assert (names["total"], names["kept"]) == (5 + 2 * 2**40, 4)
 
 

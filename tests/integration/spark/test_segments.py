@@ -102,7 +102,7 @@ def test_segments_are_what_the_topic_holds(
     assert (lost.topic, lost.partition, lost.offset, lost.value) == (topic, 1, 0, None)
     assert set(everything) - set(numbers(rows.where("_error is null"))) <= {(1, number) for number in range(50)}
 
-    replaced = {'"subscribe", "orders"': f'"subscribe", "{topic}"', "/var/lib/goqueue": str(data)}
+    replaced = {'"subscribe", "clicks"': f'"subscribe", "{topic}"', "/var/lib/goqueue": str(data)}
     assert run_examples("spark-segments.md", own_node, {}, replaced) == 2
 
 

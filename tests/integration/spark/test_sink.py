@@ -99,7 +99,7 @@ def test_the_examples_of_the_page_run(
     spark: SparkSession, own_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for topic in ("orders", "ticks", "audit"):
+    for topic in ("baskets", "ticks", "audit"):
         create_topic(own_node.address, topic, PARTITIONS)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert len(examples) == 3
@@ -107,7 +107,7 @@ def test_the_examples_of_the_page_run(
         assert ADDRESS in example
         code = example.replace(ADDRESS, own_node.address).replace('"checkpoints/', f'"{tmp_path}/checkpoints/')
         exec(compile(code, str(PAGE), "exec"), {"spark": spark})
-    assert {(one.key, one.value) for one in committed(own_node, "orders")} == {
+    assert {(one.key, one.value) for one in committed(own_node, "baskets")} == {
         (b"customer-7", b"three apples"),
         (b"customer-8", b"a pear"),
     }

@@ -126,7 +126,7 @@ def test_the_examples_of_the_page_run(
     busy: Admin,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run_examples("spark-tables.md", node, {}) == 2
+    assert run_examples("spark-tables.md", node, {}, {'"topic", "parcels"': '"topic", "orders"'}) == 2
     shown = capsys.readouterr().out
     assert "no such fruit" in shown
     assert "behind" in shown

@@ -1,5 +1,7 @@
 """docs/spark.md has every option and every column, as they are."""
 
+import re
+from itertools import combinations
 from pathlib import Path
 
 from goqueue.spark.options import OPTIONS, Part
@@ -34,3 +36,20 @@ def test_the_readme_has_the_first_example_of_the_page() -> None:
     """Which tests/integration/spark runs."""
     first = PAGE.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
     assert f"```python\n{first}```" in (ROOT / "README.md").read_text("utf-8")
+
+
+TOPIC = re.compile(r"""(?:load|save|toTable)\("([a-z0-9,_-]+)"\)|\("(?:topic|subscribe)", "([a-z0-9,_-]+)"\)""")
+
+
+def topics_of(page: Path) -> set[str]:
+    """Those that its examples read and write."""
+    examples = "".join(re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL))
+    return {name for found in TOPIC.findall(examples) for name in "".join(found).split(",")}
+
+
+def test_every_page_has_topics_of_its_own_so_that_all_can_be_tried_on_one_node() -> None:
+    by_page = {page.name: topics_of(page) for page in sorted((ROOT / "docs").glob("spark*.md"))}
+    assert by_page["spark.md"] == {"orders", "payments"}
+    assert all(by_page.values()), by_page
+    shared = {(one, other): by_page[one] & by_page[other] for one, other in combinations(by_page, 2)}
+    assert {pages: topics for pages, topics in shared.items() if topics} == {}
