@@ -2,7 +2,7 @@
 for more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from goqueue.client.assigned import Assigned, Place
 from goqueue.client.fetcher import Chunk, Fetcher
@@ -17,7 +17,8 @@ class Inbox:
         self._fetcher = fetcher
         self._chunk: Chunk | None = None
         self._messages = _NOTHING
-        """Of the batch that is being handed out, one by one."""
+        """Of the batch that is being handed out, one by one: a portion of it. `_rest` gives the others."""
+        self._rest: Iterator[list[Message]] = iter(())
         self._at = 0
         self._is_last_out = False
         """The message before `_at` is with its user."""
@@ -36,30 +37,21 @@ class Inbox:
         return None
 
     def load(self) -> bool:
-        """The next batch, for `next`. False: there is none now."""
+        """The next messages, for `next`. False: there are none now."""
         self.user_is_back()
-        self._finish()
-        while True:
-            chunk = self._fetcher.take()
-            if chunk is None:
-                self._raise_errors()
-                return False
-            self._open(chunk)
-            if self._messages:
-                self._is_last_out = True
-                return True
+        if not self._go_on():
+            self._raise_errors()
+            return False
+        self._is_last_out = True
+        return True
 
     def take(self, messages_max: int) -> list[Message]:
         """As many as there are, up to `messages_max`."""
         self.user_is_back()
         taken: list[Message] = []
         while len(taken) < messages_max:
-            if self._at >= len(self._messages):
-                self._finish()
-                chunk = self._fetcher.take()
-                if chunk is None:
-                    break
-                self._open(chunk)
+            if self._at >= len(self._messages) and not self._go_on():
+                break
             start, end = self._at, min(len(self._messages), self._at + messages_max - len(taken))
             if start < end:
                 assert self._chunk is not None
@@ -70,11 +62,24 @@ class Inbox:
             self._raise_errors()
         return taken
 
-    def _open(self, chunk: Chunk) -> None:
-        """CorruptBatch: it cannot be read; its reader hears of it once, and goes on behind it."""
-        self._finish()
-        self._chunk, self._at, self._messages = chunk, 0, _NOTHING
-        self._messages = messages_of(chunk.state, chunk.batch)
+    def _go_on(self) -> bool:
+        """To the next messages. False: there are none now. CorruptBatch: a batch cannot be read further; its reader
+        hears of it once, and goes on behind it.
+        """
+        while True:
+            self.mark()
+            self._messages, self._at = _NOTHING, 0
+            portion = next(self._rest, None)
+            if portion is not None:
+                self._messages = portion
+                if portion:
+                    return True
+                continue
+            self._finish()
+            self._chunk = self._fetcher.take()
+            if self._chunk is None:
+                return False
+            self._rest = messages_of(self._chunk.state, self._chunk.batch)
 
     def _finish(self) -> None:
         if self._chunk is not None:
@@ -83,7 +88,7 @@ class Inbox:
                 state.unread -= 1
                 state.position = max(state.position, batch.next_offset)
                 state.read_all()
-            self._chunk, self._messages, self._at = None, _NOTHING, 0
+            self._chunk, self._messages, self._at, self._rest = None, _NOTHING, 0, iter(())
 
     def _raise_errors(self) -> None:
         for state in self._fetcher.states.values():
@@ -101,10 +106,9 @@ class Inbox:
         state, version, batch = self._chunk
         if state.version != version:
             return
-        if self._at >= len(self._messages):
-            state.position = max(state.position, batch.next_offset)
-        elif self._at:
-            state.position = self._messages[self._at - 1].offset + 1
+        if self._at:
+            last = self._messages[self._at - 1].offset
+            state.position = max(state.position, batch.next_offset if last == batch.last_offset else last + 1)
 
     def user_is_back(self) -> None:
         self._polled.clear()
@@ -147,4 +151,5 @@ class Inbox:
         if self._chunk is not None and self._chunk.state.place in wanted:
             self.mark()
             self._chunk, self._messages, self._at, self._is_last_out = None, _NOTHING, 0, False
+            self._rest = iter(())
         self._polled = {state: offset for state, offset in self._polled.items() if state.place not in wanted}

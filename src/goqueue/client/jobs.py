@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.client.clock import Timer
@@ -15,8 +15,9 @@ from goqueue.client.share_member import ShareMember, TopicIdPartition
 from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.records.batch import split
-from goqueue.records.decode import decode
+from goqueue.records.batch import Batch, split
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.portions import portions
 from goqueue.records.wishes import lane_and_expiry
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.messages.share_groups import AcquiredRecords, ShareFetchedPartition, ShareFetchResponse
@@ -212,18 +213,12 @@ class Jobs:
         records = part.records
         assert isinstance(records, bytes | bytearray | memoryview)
         for batch in split(memoryview(records)):
-            try:
-                decoded = decode(batch)
-            except GoQueueError as damage:
-                log.error("messages that cannot be read", topic=name, partition=key[1], reason=str(damage))
-                continue
-            for record in decoded:
-                attempt = attempts.pop(record.offset, 0)
-                if attempt:
-                    message = Message(
-                        name, key[1], record.offset, record.timestamp, record.key, record.value, record.headers
-                    )
-                    yield Job(message, attempt, session, key, self._options.lease_ms, self.settled)
+            for record in _leased(batch, attempts, (name, key[1])):
+                message = Message(
+                    name, key[1], record.offset, record.timestamp, record.key, record.value, record.headers
+                )
+                attempt = attempts.pop(record.offset)
+                yield Job(message, attempt, session, key, self._options.lease_ms, self.settled)
 
     # -- holding
 
@@ -262,6 +257,22 @@ class Jobs:
         if job in self._waiting:
             self._waiting.remove(job)
             self.settled(job)
+
+
+def _leased(batch: Batch, wanted: Mapping[int, int], place: tuple[str, int]) -> Iterator[DecodedRecord]:
+    """A portion of `batch` at a time, and none behind the last that is wanted."""
+    offsets = [offset for offset in wanted if batch.base_offset <= offset <= batch.last_offset]
+    if not offsets:
+        return
+    try:
+        for portion in portions(batch, from_offset=min(offsets)):
+            for record in portion.records:
+                if record.offset in wanted:
+                    yield record
+            if portion.records and portion.records[-1].offset >= max(offsets):
+                return
+    except GoQueueError as damage:
+        log.error("messages that cannot be read", topic=place[0], partition=place[1], reason=str(damage))
 
 
 def _attempts(acquired: Sequence[AcquiredRecords]) -> Iterator[tuple[int, int]]:

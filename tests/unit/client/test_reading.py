@@ -5,10 +5,11 @@ import pytest
 from goqueue.client.assigned import Assigned
 from goqueue.client.reading import messages_of, visible_batches, whole_batches
 from goqueue.model.errors import CorruptBatch
-from goqueue.records.batch import check_batch
+from goqueue.records.batch import Codec, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.records.encode import sign
+from goqueue.records.portions import RECORDS_MAX
 from goqueue.wire.kafka.messages.fetch import AbortedTransaction
 
 
@@ -78,7 +79,7 @@ def test_messages_before_the_position_are_left_out() -> None:
     data = bytearray(batch_at(10, b"a", b"b", b"c"))
     sign(memoryview(data))
     state = Assigned(("orders", 1), 11)
-    messages = messages_of(state, check_batch(memoryview(data)))
+    (messages,) = messages_of(state, check_batch(memoryview(data)))
     assert [(one.topic, one.partition, one.offset, one.value) for one in messages] == [
         ("orders", 1, 11, b"b"),
         ("orders", 1, 12, b"c"),
@@ -89,4 +90,13 @@ def test_a_lane_that_only_the_batch_names_is_the_priority_of_its_messages() -> N
     records: list[NewRecord] = [(1, None, b"a", []), (1, None, b"b", [("gq-priority", b"low"), ("x", b"1")])]
     for lane, priorities in ((0, ["critical", "critical"]), (None, ["normal", "low"])):
         batch = check_batch(memoryview(build_batch(records, lane=lane)))
-        assert [each.priority for each in messages_of(Assigned(("orders", 0), 0), batch)] == priorities
+        (messages,) = messages_of(Assigned(("orders", 0), 0), batch)
+        assert [each.priority for each in messages] == priorities
+
+
+def test_a_large_batch_becomes_messages_a_portion_at_a_time() -> None:
+    records: list[NewRecord] = [(1, None, b"%d" % number + bytes(1000), []) for number in range(8000)]
+    batch = check_batch(memoryview(build_batch(records, base_offset=10, codec=Codec.ZSTD)))
+    found = list(messages_of(Assigned(("orders", 1), 3000), batch))
+    assert [one.offset for some in found for one in some] == list(range(3000, 8010))
+    assert max(map(len, found)) <= RECORDS_MAX

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from goqueue.client.cluster import Topic
-from goqueue.records.decode import DecodedRecord, decode
+from goqueue.records.decode import DecodedRecord
+from goqueue.records.portions import portions
 from goqueue.spark.connect import PATIENCE_S, Brokers
 from goqueue.spark.queue.offsets import Lease, Run
 from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
@@ -33,9 +34,10 @@ def read_lease(servers: str, lease: Lease, schema: StructType) -> Iterator[pa.Re
         for runs in close_together(lease.runs):
             span = Range(lease.topic, lease.partition, runs[0].first, runs[-1].last + 1)
             for batch in RangeFetcher(brokers, span, FetchOptions(is_committed=True, fails_on_loss=False)):
-                rows.add_records(batch, chosen(decode(batch), runs))
-                if rows.is_full:
-                    yield completed(rows.take(), lease, wanted)
+                for portion in portions(batch, from_offset=runs[0].first):
+                    rows.add_records(batch, chosen(portion.records, runs), portion.unpacked_bytes)
+                    if rows.is_full:
+                        yield completed(rows.take(), lease, wanted)
         if rows.count:
             yield completed(rows.take(), lease, wanted)
 

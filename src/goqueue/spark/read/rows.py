@@ -144,15 +144,15 @@ class Rows:
                     column.add(getattr(pieces, name)())
         self._bytes += len(unpacked)
 
-    def add_records(self, batch: Batch, records: Sequence[DecodedRecord]) -> None:
-        """Some records of `batch`."""
+    def add_records(self, batch: Batch, records: Sequence[DecodedRecord], unpacked_bytes: int) -> None:
+        """Some records of `batch`, which took so many bytes."""
         if not records:
             return
         pieces = Pieces(self._home, batch, records)
         for name, column in self._columns.items():
             column.add(getattr(pieces, name)())
         self.count += len(records)
-        self._bytes += batch.size
+        self._bytes += unpacked_bytes
 
     def _pieces(
         self, batch: Batch, unpacked: bytes | memoryview, start: int, end: int
