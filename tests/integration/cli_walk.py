@@ -108,7 +108,7 @@ STEPS = (
     _bench("queue"),
     _bench("latency"),
     Step("doctor --data-dir {data}", "WHAT TO DO", _named("disk space", "check")),
-    Step("repair --data-dir . --dry-run", "nothing to repair", _has(dry_run=True, restored=[])),
+    Step("repair --data-dir stopped --dry-run", "nothing to repair", _has(dry_run=True, restored=[])),
     Step("version --remote", "server", lambda found: found["client"] == found["server"]),
     Step("completion bash", "complete -F", None),
     Step("completion zsh", "#compdef goqueue", None),

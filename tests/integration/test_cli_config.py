@@ -94,6 +94,8 @@ def test_repair_brings_back_a_node_without_metadata(goqueue: Command, tmp_path: 
         node.start()
         goqueue.run("topic", "create", "orders", "--partitions", "2", "--server", node.url)
         assert goqueue.run("repair", *here, code=1).err.startswith("goqueue: ")
+        wrong = goqueue.run("repair", "--data-dir", str(tmp_path), "--dry-run", code=1)
+        assert f"{tmp_path} is no data directory" in wrong.err
         node.stop()
         assert "nothing to repair" in goqueue.run("repair", *here).out
         for file in (node.data_dir / "logs" / "@metadata" / "0").glob("*.log"):

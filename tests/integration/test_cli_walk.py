@@ -60,5 +60,6 @@ def test_no_command_is_left_out() -> None:
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_every_command_does_what_it_says(goqueue: Command, node: Node, form: str) -> None:
     walk = Walk(goqueue, node, form)
+    (goqueue.home / "stopped" / "logs").mkdir(parents=True)  # of a node that is new
     for step in STEPS:
         walk.run(step)

@@ -58,6 +58,10 @@ class DataDirectoryLocked(GoQueueError):
     """Another process owns this data directory."""
 
 
+class NoDataDirectory(GoQueueError):
+    """No node has ever run on this directory."""
+
+
 class MetadataDamaged(GoQueueError):
     """What tells a node's topics is gone or short. The message says the way out."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, NoDataDirectory
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import metadata_fault
 from goqueue.node.repair import Repair, repair
@@ -64,5 +64,8 @@ def _logs(disk: RealDisk) -> Iterator[str]:
 
 
 def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
-    """DataDirectoryLocked: a node runs on it."""
+    """DataDirectoryLocked: a node runs on it. NoDataDirectory: nothing is made in it, not even a lock."""
+    if not (directory / LOGS_NAME).is_dir():
+        words = f"{directory} is no data directory: it has no {LOGS_NAME!r}. Say which is with --data-dir"
+        raise NoDataDirectory(words)
     return repair(RealDisk(directory), now_ms, system_dice(), is_dry_run=is_dry_run)

@@ -2,12 +2,14 @@
 
 import errno
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from goqueue.model.errors import DataDirectoryLocked, LogPoisoned, MetadataDamaged
+from goqueue.model.errors import DataDirectoryLocked, LogPoisoned, MetadataDamaged, NoDataDirectory
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
+from goqueue.node.offline import repair_directory
 from goqueue.node.repair import Repair, repair
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
@@ -167,3 +169,14 @@ def test_a_repair_that_was_cut_off_is_done_again() -> None:
         node = TestBroker(image, VirtualClock(NOW_MS))
         assert {topic.name: topic.id for topic in node.broker.topics.image.topics.values()} == ids
     assert failed > 2
+
+
+@pytest.mark.parametrize("is_dry_run", [True, False])
+def test_a_directory_that_is_no_data_directory_is_said_to_be_none_and_nothing_is_left_in_it(
+    tmp_path: Path, is_dry_run: bool
+) -> None:
+    (tmp_path / "photo").write_bytes(b"x")
+    with pytest.raises(NoDataDirectory) as told:
+        repair_directory(tmp_path, 0, is_dry_run=is_dry_run)
+    assert "is no data directory" in str(told.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["photo"]

@@ -115,6 +115,8 @@ class Connection(asyncio.BufferedProtocol):
             if timer is not None:
                 timer.cancel()
         replies, self._replies = self._replies, deque()
+        self._owner.waiting_bytes -= self._waiting_bytes
+        self._waiting_bytes = 0
         for reply in replies:
             reply.lose()
         self._owner.lost(self, self._why)
@@ -284,7 +286,9 @@ class Connection(asyncio.BufferedProtocol):
         reply = Reply(self, requests, size)
         self._replies.append(reply)
         self._waiting += requests
-        self._waiting_bytes += size
+        if size:
+            self._waiting_bytes += size
+            self._owner.waiting_bytes += size
         return reply
 
     def reply_ready(self) -> None:
@@ -304,7 +308,9 @@ class Connection(asyncio.BufferedProtocol):
             while replies and (buffers := replies[0].buffers) is not None:
                 reply = replies.popleft()
                 self._waiting -= reply.requests
-                self._waiting_bytes -= reply.size
+                if reply.size:
+                    self._waiting_bytes -= reply.size
+                    self._owner.waiting_bytes -= reply.size
                 ready += buffers
             if len(ready) == 1:
                 self._written_bytes += len(ready[0])

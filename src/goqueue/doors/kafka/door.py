@@ -36,6 +36,9 @@ class KafkaLimits:
     produce_bytes_max: int = 100 * 1024 * 1024
     pending_max: int = 200
     pending_bytes_max: int = 8 * 1024 * 1024
+    waiting_bytes_max: int = 256 * 1024 * 1024
+    """Likewise of all connections together. They cannot just be read later: a member that has joined waits for others,
+    whose requests have yet to come."""
     gather_ms: int = 1
     frame_ms_max: int = 60_000
     write_ms_max: int = 60_000
@@ -60,6 +63,7 @@ class KafkaDoor:
         self._is_empty.set()
         self.requests = 0
         self.malformed = 0
+        self.waiting_bytes = 0
         self._complaints = 0
 
     async def open(self, host: str, port: int, advertised: tuple[str, int] | None = None) -> tuple[str, int]:
@@ -109,7 +113,10 @@ class KafkaDoor:
                 self._routes.learn(connection, frame, header, message)
                 size = 0  # its records are in the log, whoever waits
             started_s = self._broker.clock.monotonic_s()
-            handler(Request(self._broker, self._endpoint, self._sessions, connection, header, message, size))
+            request = Request(self._broker, self._endpoint, self._sessions, connection, header, message, size)
+            handler(request)
+            if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
+                self.complain(connection, "as many requests wait for their replies as may: come back later")
             if self._broker.clock.monotonic_s() - started_s > LONG_S:
                 connection.rest()
         except MalformedRequest as error:

@@ -37,6 +37,9 @@ class Limits(Protocol):
 class Owner(Protocol):
     """Who gets what comes in."""
 
+    waiting_bytes: int
+    """Of requests on all connections that are kept until they are answered, records aside."""
+
     def handle(self, connection: "Connection", frame: memoryview) -> None:
         """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
         `read_ended`."""

@@ -252,3 +252,30 @@ def test_a_client_whose_requests_wait_is_not_read_beyond_a_size() -> None:
     house.advance(1000)
     assert len(guest.replies(api.response, version)) == 3
     assert guest._transport.is_reading_now
+
+
+def test_clients_together_keep_so_many_bytes_waiting_and_who_comes_too_many_is_turned_away() -> None:
+    house = House()
+    house.door._limits.waiting_bytes_max = 100_000
+    api = BY_NAME["Fetch"]
+    version = api.versions.last
+    request = sample(api.request, version)
+    request.topics[0].partitions *= 1000
+    guests = [Guest(house) for _ in range(5)]
+    size = len(guests[0].encode(request, version)) - 4
+    fit = 100_000 // size
+    assert 1 < fit < 4
+    with capture_logs() as told:
+        for guest in guests:
+            guest.send(request, version)
+            if guest._transport.closed:
+                guest._connection.connection_lost(None)
+    assert [guest._transport.closed for guest in guests] == [False] * fit + [True] * (5 - fit)
+    assert {event["event"] for event in told} == {"bad request"}
+    assert house.door.waiting_bytes == fit * size
+    small = Guest(house)
+    small.send(sample(BY_NAME["ApiVersions"].request, 0), 0)
+    assert len(small.replies(BY_NAME["ApiVersions"].response, 0)) == 1, "what is answered at once is answered"
+    house.advance(1000)
+    assert house.door.waiting_bytes == 0
+    assert [len(guest.replies(api.response, version)) for guest in guests[:fit]] == [1] * fit

@@ -29,6 +29,7 @@ class Line:
         self.frames: list[bytes] = []
         self.replies: list[Reply] = []
         self.complaints: list[str] = []
+        self.waiting_bytes = 0
         self.farewells: list[str] = []
         self._answers = answers
         self.reads = 0
