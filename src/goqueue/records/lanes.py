@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Batch
 from goqueue.records.decode import DecodedRecord, PlainRecord
-from goqueue.records.wishes import PRIORITY, batch_lane, lane_and_expiry
+from goqueue.records.wishes import PRIORITY, batch_lane, lane_and_expiry, mentions_wishes
+
+_NORMAL = int(Lane.NORMAL)
 
 
 def tell_lane(batch: Batch, records: Sequence[DecodedRecord]) -> Sequence[DecodedRecord]:
@@ -15,6 +17,11 @@ def tell_lane(batch: Batch, records: Sequence[DecodedRecord]) -> Sequence[Decode
     lane = batch_lane(batch)
     if lane is None:
         return records
+    if lane == _NORMAL:  # as most are: nothing is to be told, unless a header says otherwise
+        if not mentions_wishes(batch, opens_compressed=True):
+            return records
+        if not any(each.headers for each in records):
+            return records
     return [each if lane_and_expiry(each.headers)[0] == lane else _told(each, lane) for each in records]
 
 

@@ -88,7 +88,8 @@ def test_messages_before_the_position_are_left_out() -> None:
 
 def test_a_lane_that_only_the_batch_names_is_the_priority_of_its_messages() -> None:
     records: list[NewRecord] = [(1, None, b"a", []), (1, None, b"b", [("gq-priority", b"low"), ("x", b"1")])]
-    for lane, priorities in ((0, ["critical", "critical"]), (None, ["normal", "low"])):
+    said = ((0, ["critical", "critical"]), (2, ["normal", "normal"]), (None, ["normal", "low"]))
+    for lane, priorities in said:
         batch = check_batch(memoryview(build_batch(records, lane=lane)))
         (messages,) = messages_of(Assigned(("orders", 0), 0), batch)
         assert [each.priority for each in messages] == priorities
