@@ -116,6 +116,7 @@ def test_no_state_is_told_of_before_it_is_durable(name: str) -> None:
     async def inside() -> None:
         async with door() as client:
             await client.post("/topics", name="orders", num_partitions=1, status=201)
+            await client.post("/producers/init")  # the first waits for a block of producer ids
             client.b.slow_disk("1h")
             changed = asked(client, *change)
             await let_happen(client)
