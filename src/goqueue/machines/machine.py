@@ -90,6 +90,23 @@ class Stepping(Protocol):
         """What follows from it; reads only."""
 
 
+@runtime_checkable
+class Ahead(Protocol):
+    """What a machine has on top that makes some changes at once, outside `decide`, and stores all those of one turn of
+    the loop together. Nobody is told of them before that; and no command is decided in between.
+    """
+
+    @property
+    def is_ahead(self) -> bool:
+        """Something was changed and is not stored."""
+
+    def facts_ahead(self, now_ms: int) -> list[Fact]:
+        """What has to be stored and applied, and then it is not ahead any more; reads only."""
+
+    def take_back(self, now_ms: int) -> None:
+        """It could not be stored: let the state be what the ledger says."""
+
+
 class Placing(Protocol):
     """What a machine with facts that want to know their place has on top."""
 

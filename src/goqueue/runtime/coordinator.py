@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from goqueue.machines.machine import ClockSet, Fact, Machine, Outcome, Stepping, Tick, apply_at
+from goqueue.machines.machine import Ahead, ClockSet, Fact, Machine, Outcome, Stepping, Tick, apply_at
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
 from goqueue.runtime.clock import Clock, Steps, Timer
 from goqueue.runtime.ledger import Ledger
@@ -17,6 +17,8 @@ events = get_logger("runtime")
 
 RETRY_MS = 1000
 
+OnStored = Callable[[GoQueueError | None], None]
+"""None: it is durable."""
 OnReply = Callable[[Any], None]
 """Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
 
@@ -41,6 +43,10 @@ class Coordinator:
         if isinstance(machine, Stepping):
             self._steps = Steps(clock)
             clock.watch_steps(self._clock_was_set)
+        self._ahead = machine if isinstance(machine, Ahead) else None
+        self._unstored: list[OnStored] = []
+        """Of whoever has changed the state of a machine that is ahead."""
+        self._store_is_due = False
         self._inbox: list[tuple[Any, OnReply | None]] = []
         self.command: Any = None
         """What is being decided, or was last."""
@@ -83,6 +89,8 @@ class Coordinator:
             if on_reply is not None:
                 on_reply(self._failure)
             return
+        if self._unstored:
+            self._store()
         now_ms = self._clock.now_ms()
         if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
             self._inbox.insert(0, (command, on_reply))  # what was decided is put right first
@@ -191,23 +199,95 @@ class Coordinator:
         """A command submitted now would wait for its turn: this is asked from within a reply."""
         return self._busy
 
+    # -- changes that a machine makes ahead of its ledger
+
+    def directly(self) -> int | None:
+        """The time at which the machine may be changed directly. None: not now, ask with a command."""
+        if self._busy or self._failure is not None:
+            return None
+        now_ms = self._clock.now_ms()
+        if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
+            self.submit(ClockSet(by_ms))
+            return None
+        return now_ms
+
+    def deadline_set(self, due_ms: int) -> None:
+        """The machine has a new deadline."""
+        if self._timer_due_ms is None or due_ms < self._timer_due_ms:
+            self._set_timer()
+
+    def when_stored(self, call: OnStored) -> None:
+        """The machine was changed directly: store that with all others of this turn, and call when it is durable, or
+        with an error: then it was taken back.
+        """
+        self._unstored.append(call)
+        if not self._store_is_due:
+            self._store_is_due = True
+            self._clock.call_soon(self._turn_ends)
+
+    def _turn_ends(self) -> None:
+        if self._unstored and not self._ledger.is_durable and self._ledger.failure is None:
+            self._ledger.when_durable(self._turn_ends)  # what comes while the disk is busy goes into the next sync
+            return
+        self._store_is_due = False
+        if self._unstored:
+            self._store()
+
+    def _store(self) -> None:
+        assert self._ahead is not None
+        calls, self._unstored = self._unstored, []
+        if self._failure is not None:
+            call_each(partial(call, self._failure) for call in calls)
+            return
+        now_ms = self._clock.now_ms()
+        facts = self._ahead.facts_ahead(now_ms)
+        try:
+            self._ledger.append(facts, now_ms)
+        except GoQueueError as error:
+            self._ahead.take_back(now_ms)
+            self._set_timer()
+            if not error.retriable and not isinstance(error, BatchTooLarge):
+                self._fail(error, None)
+            call_each(partial(call, error.kept()) for call in calls)
+            return
+        try:
+            for fact in facts:
+                self.machine.apply(fact)
+            self.after_apply(facts)
+        except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
+            self._stop_for(fault, facts)
+            call_each(partial(call, self._failure) for call in calls)
+            return
+        self._ledger.when_durable(partial(self._stored, calls))
+        self._ledger.maybe_snapshot(self.machine, now_ms)
+
+    def _stored(self, calls: list[OnStored]) -> None:
+        failure = self._ledger.failure
+        call_each(partial(call, failure) for call in calls)
+        if failure is not None:
+            self._fail(failure, None)
+
     def make_durable(self) -> None:
         """All that was decided so far, here and now: for a start, before anybody is served."""
         self._ledger.make_durable()
 
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call once all that was decided so far is durable; never, if it will not be."""
+        if self._unstored:
+            self._store()
         self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)
 
     @property
     def is_durable(self) -> bool:
         """Whether its state is what a restart would find; if not, `confirm` tells when it is."""
-        return self._ledger.is_durable and not isinstance(self._failure, CoordinatorFailed)
+        return self._ledger.is_durable and not self._unstored and not isinstance(self._failure, CoordinatorFailed)
 
     def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
         """Call once all that was decided so far is durable; with an error, if it will not be, or if the state is not
         what the ledger says. For whoever has read the state and is about to tell of it.
         """
+        if self._unstored:
+            self._store()
         if isinstance(self._failure, CoordinatorFailed):
             on_confirmed(self._failure)
         else:
@@ -281,6 +361,8 @@ class Coordinator:
 
     def stop(self) -> None:
         """No timer fires and nothing is written after this. Stopping twice is fine."""
+        if self._unstored:
+            self._store()
         self._stop_timer()
         if self._failure is None:
             self._ledger.snapshot(self.machine, self._clock.now_ms())

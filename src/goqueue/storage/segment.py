@@ -58,6 +58,9 @@ class Segment:
         self.boundaries: dict[int, int] = {}
         """Offset to position, where the last writes and reads ended: just there readers begin, and those that must not
         go beyond what is acknowledged end."""
+        self.found: tuple[int, int, int, int] | None = None
+        """Where the batch lies that was looked for last (first and next offset, position and end): whoever takes one
+        record at a time comes for it as often as it has records."""
 
     # -- making and loading
 

@@ -65,6 +65,7 @@ def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Sl
     end, next_offset = _stop_at_damage(segment, position, end, next_offset)
     if end == position:  # a resumed read ran into damage that nobody had seen yet
         segment.boundaries.clear()
+        segment.found = None
         return read(segment, offset, max_bytes, limit_offset)
     if end not in segment.damage:
         segment.note_boundary(next_offset, end)
@@ -76,9 +77,13 @@ def locate(segment: Segment, offset: int) -> tuple[int, int]:
     known = segment.boundaries.get(offset)
     if known is not None:
         return known, offset
+    found = segment.found
+    if found is not None and found[0] <= offset < found[1]:
+        return found[2], found[0]
     index, _ = segment.indexes()
     for head in _heads(segment, index.block_of_offset(offset)):
         if head.next_offset > offset:
+            segment.found = head.base_offset, head.next_offset, head.position, head.end
             return head.position, head.base_offset
     return segment.size, segment.next_offset
 
@@ -113,6 +118,9 @@ def _heads(segment: Segment, block: int) -> Iterator[Head]:
 
 def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
     """The last batch boundary up to `target`, but at least one batch behind `position`."""
+    found = segment.found
+    if found is not None and found[2] == position and found[3] >= target:
+        return found[3], found[1]
     index, _ = segment.indexes()
     block = index.block_of_position(target)
     end, next_offset = index.positions[block], index.base_offset + index.deltas[block]

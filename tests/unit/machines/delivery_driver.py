@@ -1,6 +1,7 @@
 """Plays the coordinator of deliveries: a ledger in memory, a clock that is told, decisions that only read."""
 
 from array import array
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -26,6 +27,7 @@ from goqueue.machines.deliveries.commands import (
     Span,
     Verdict,
 )
+from goqueue.machines.deliveries.direct import are_apart
 from goqueue.machines.deliveries.facts import DELIVERY_FACTS
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.deliveries.place import Delivery
@@ -39,19 +41,20 @@ TOPIC_ID = bytes(range(16))
 START_MS = 1_000_000
 
 
-def frozen(thing: Any) -> Any:
+def frozen(thing: Any, *but: str) -> Any:
     """All that a decision might have changed by mistake, as something that can be compared."""
     if isinstance(thing, dict):
-        return {key: frozen(value) for key, value in thing.items()}
+        return {key: frozen(value, *but) for key, value in thing.items()}
     if isinstance(thing, bytearray | array):
         return bytes(thing)
     if isinstance(thing, list):
-        return [frozen(each) for each in thing]
-    if type(thing).__module__.startswith("goqueue.machines.deliveries.machine") and not isinstance(
+        return [frozen(each, *but) for each in thing]
+    if type(thing).__module__.startswith("goqueue.machines.deliveries") and not isinstance(
         thing, msgspec.Struct | tuple
     ):
         names = [*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())]
-        return {name: frozen(getattr(thing, name)) for name in names if name not in ("_appliers", "_deciders")}
+        names = [name for name in names if name not in ("_appliers", "_deciders", *but)]
+        return {name: frozen(getattr(thing, name), *but) for name in names}
     return set(thing) if isinstance(thing, set) else thing
 
 
@@ -70,11 +73,17 @@ class Driver:
         """Durable facts of the last command."""
         self._checks = checks
         self._tickets = 0
+        self.is_direct = False
+        """Leases and acks go the short way where they can."""
+        self.fails: Callable[[], bool] = lambda: False
+        """Whether what was settled the short way cannot be stored; then it is settled once more."""
         self.ask(OpenDelivery(PLACE, TOPIC_ID, start, self.policy))
 
     # Speaking to the machine
 
     def ask(self, command: Any) -> Any:
+        if self.machine.is_ahead:
+            self.store()
         self._tickets += 1
         before = frozen(self.machine) if self._checks else None
         outcome = self.machine.decide(command, self._tickets, self.now_ms)
@@ -88,6 +97,44 @@ class Driver:
         assert ticket == self._tickets
         return reply
 
+    def store(self) -> None:
+        """The end of a turn."""
+        before = frozen(self.machine) if self._checks else None
+        facts = self.machine.facts_ahead(self.now_ms)
+        assert not self._checks or frozen(self.machine) == before
+        self.written = 0
+        for fact in facts:
+            self._store(fact)
+            self.machine.apply(fact)
+        assert not self.machine.is_ahead
+
+    def _lease_directly(self, count: int, consumer: str, lease_ms: int | None) -> LeaseReply | None:
+        leased = self.machine.direct.lease(PLACE, consumer, count, lease_ms, self.now_ms)
+        if leased is None:
+            return None
+        number, first, last, deadline_ms = leased
+        return LeaseReply(number, deadline_ms, (LeasedRun(first, last, 1, self.now_ms),))
+
+    def _settle_directly(self, settlements: tuple[Settlement, ...], consumer: str | None) -> int:
+        """How many of them, the first ones."""
+        was_ahead = self.machine.is_ahead  # what others settled before in the same turn would be taken back too
+        before = frozen(self.machine, "_heap") if self._checks and not was_ahead else None
+        done = self._settled_directly(settlements, consumer)
+        if done and not was_ahead and self.fails():
+            self.machine.take_back(self.now_ms)
+            assert frozen(self.machine, "_heap") == before
+            again = self._settled_directly(settlements, consumer)
+            assert again == done
+        return done
+
+    def _settled_directly(self, settlements: tuple[Settlement, ...], consumer: str | None) -> int:
+        for done, each in enumerate(settlements):
+            if each.how is not How.ACK or not self.machine.direct.settle(
+                PLACE, each.first, each.last, each.lease, consumer
+            ):
+                return done
+        return len(settlements)
+
     def _store(self, fact: Fact) -> None:
         if fact.durable:
             self.written += 1
@@ -95,6 +142,8 @@ class Driver:
 
     def advance(self, ms: int = 0) -> None:
         """Let time pass as the coordinator does: a tick at every deadline on the way."""
+        if self.machine.is_ahead and ms:
+            self.store()
         end_ms = self.now_ms + ms
         for _ in range(10_000):
             deadline_ms = self.machine.next_deadline_ms()
@@ -129,6 +178,8 @@ class Driver:
 
     def restart(self, how: str = "compacted") -> None:
         """Every way to come back leads to the same state."""
+        if self.machine.is_ahead:
+            self.store()
         ways = {
             "whole": self.replayed(),
             "compacted": self.replayed(compacted=True),
@@ -154,7 +205,8 @@ class Driver:
         self.observe(Span(end, end + count - 1, **about))
 
     def lease(self, count: int = 100, consumer: str = "c", lease_ms: int | None = None) -> LeaseReply:
-        reply = self.ask(Lease(PLACE, consumer, count, lease_ms))
+        reply = self._lease_directly(count, consumer, lease_ms) if self.is_direct else None
+        reply = reply or self.ask(Lease(PLACE, consumer, count, lease_ms))
         assert isinstance(reply, LeaseReply)
         assert reply.lease != 0
         return reply
@@ -177,10 +229,13 @@ class Driver:
         return verdict
 
     def settle_all(self, *settlements: Settlement, consumer: str | None = None) -> tuple[Verdict, ...]:
-        reply = self.ask(Settle(PLACE, settlements, consumer))
+        done = self._settle_directly(settlements, consumer) if self.is_direct and are_apart(settlements) else 0
+        if done == len(settlements):
+            return (Verdict.DONE,) * done
+        reply = self.ask(Settle(PLACE, settlements[done:], consumer))
         assert isinstance(reply, SettleReply)
-        assert len(reply.verdicts) == len(settlements)
-        return reply.verdicts
+        assert len(reply.verdicts) == len(settlements) - done
+        return (Verdict.DONE,) * done + reply.verdicts
 
     def bury(self) -> list[DeadLetter]:
         """Write all dead letters."""

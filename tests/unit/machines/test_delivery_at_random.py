@@ -32,6 +32,7 @@ from tests.unit.machines.delivery_model import Known, Model
 
 RECORDS_MAX = 300
 CONSUMERS = ("ann", "bob", "cleo")
+STORE_FAILS = 0.2
 WAYS = ("whole", "compacted", "snapshot")
 seeds = st.integers(0, 2**32)
 
@@ -72,8 +73,10 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
             self.change_the_order,
         ]
 
-    @initialize(by_key=st.booleans(), keeps_expired=st.booleans(), attempts_max=st.integers(1, 4))
-    def begin(self, by_key: bool, keeps_expired: bool, attempts_max: int) -> None:
+    @initialize(
+        by_key=st.booleans(), keeps_expired=st.booleans(), attempts_max=st.integers(1, 4), is_direct=st.booleans()
+    )
+    def begin(self, by_key: bool, keeps_expired: bool, attempts_max: int, is_direct: bool) -> None:
         policy = Policy(
             lease_ms=100,
             attempts_max=attempts_max,
@@ -85,6 +88,8 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
             lane_boost_ms=500,
         )
         self.driver = Driver(policy)
+        self.driver.is_direct = is_direct
+        self.driver.fails = lambda: self.dice.random() < STORE_FAILS
         self.model = Model(policy)
         self.model.now_ms = self.driver.now_ms
 

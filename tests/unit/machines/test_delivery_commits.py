@@ -106,15 +106,15 @@ def test_nothing_is_given_back_elsewhere(driver: Driver) -> None:
 def test_a_consumer_may_commit_as_far_as_it_holds_all(driver: Driver) -> None:
     driver.see(10)
     mine = driver.lease(3, "me")
-    assert driver.machine.reach(PLACE, "me") == 3
+    assert driver.machine.held.reach(PLACE, "me") == 3
     driver.lease(2, "other")
     driver.lease(5, "me")
-    assert driver.machine.reach(PLACE, "me") == 3
-    assert driver.machine.reach(PLACE, "other") == 0
+    assert driver.machine.held.reach(PLACE, "me") == 3
+    assert driver.machine.held.reach(PLACE, "other") == 0
     driver.settle(mine.lease, 1)
-    assert driver.machine.reach(PLACE, "me") == 3
+    assert driver.machine.held.reach(PLACE, "me") == 3
     driver.ask(SettleBelow(PLACE, 5))
-    assert driver.machine.reach(PLACE, "me") == 10
+    assert driver.machine.held.reach(PLACE, "me") == 10
 
 
 def test_a_record_is_looked_at(driver: Driver) -> None:

@@ -59,16 +59,17 @@ def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, 
 
 
 def _pieces(replica: Replica, offset: int, last: int, bytes_max: int) -> Iterator[Slice]:
-    """The batches that hold offset..last, and few others: those up to the one with `last`, then that one."""
-    while offset <= last:
+    """The batches that hold offset..last, and few others: the first, those up to the one with `last`, then that one."""
+    piece = replica.read(offset, ONE_BATCH, replica.high_watermark)  # mostly it is all
+    while piece is not None and piece.first_offset <= last:
+        yield piece
+        offset = piece.next_offset
+        if offset > last:
+            return
+        bytes_max = max(ONE_BATCH, bytes_max - piece.length)
         piece = replica.read(offset, bytes_max, last + 1)
         if piece is None:
             piece = replica.read(offset, ONE_BATCH, replica.high_watermark)
-        if piece is None or piece.first_offset > last:
-            return
-        yield piece
-        offset = piece.next_offset
-        bytes_max = max(ONE_BATCH, bytes_max - piece.length)
 
 
 class ReadLeases(NamedTuple):

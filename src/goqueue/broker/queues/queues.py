@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from zlib import crc32
 
 from goqueue.broker.groups.starts import EARLIEST, LATEST, start_offset
+from goqueue.broker.queues.direct import DirectWay, Group
 from goqueue.broker.queues.group_options import ISOLATION, READ_UNCOMMITTED, START, check_group_options, policy_of
 from goqueue.broker.queues.lag import QueueLag, time_of
 from goqueue.broker.queues.lane_rates import LaneRates, LaneStats
 from goqueue.broker.queues.observe import Look, observe
 from goqueue.broker.queues.settle_latency import measured_settle
+from goqueue.broker.queues.watchers import Watchers
 from goqueue.broker.reading.open_batches import OpenBatches, Turn
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, note_delivery
 from goqueue.machines.deliveries.commands import (
     DropGroup,
     ForgetTopic,
+    LeaseReply,
     Measure,
     Observe,
     OpenDelivery,
@@ -48,13 +51,6 @@ READS_PER_TURN = 4
 __all__ = ["EARLIEST", "LATEST", "Place", "QueueLag", "Queues"]
 
 
-class Group(NamedTuple):
-    """A group's part of the world."""
-
-    coordinator: Coordinator
-    machine: Deliveries
-
-
 class Queues:
     def __init__(
         self,
@@ -77,8 +73,8 @@ class Queues:
         self.on_dying: list[Callable[[Place], None]] = []
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
-        self._watchers: dict[str, dict[Callable[[], None], None]] = {}
-        self._watchers_are_due = False
+        self._watchers = Watchers(clock)
+        self._direct = DirectWay(journeys, self._changed)
         self._rates = LaneRates()
         self._batches = OpenBatches()
         for group in self._groups:
@@ -97,35 +93,36 @@ class Queues:
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
-        if isinstance(command, Settle) and on_reply is not None:
-            on_reply = measured_settle(command, on_reply, self._meters, self._clock)
-        self.of(group_id).coordinator.submit(command, on_reply)
+        if isinstance(command, Settle):
+            if on_reply is not None:
+                on_reply = measured_settle(command, on_reply, self._meters, self._clock)
+            self._direct.settle(self.of(group_id), command, on_reply)
+        else:
+            self.of(group_id).coordinator.submit(command, on_reply)
+
+    def lease(self, place: Place, consumer: str, records_max: int, lease_ms: int | None) -> LeaseReply | GoQueueError:
+        """At once, so never from within a reply of the coordinator."""
+        return self._direct.lease(self.of(place.group_id), place, consumer, records_max, lease_ms)
 
     # -- what goes on
 
     def _applied(self, group: Group, facts: Iterable[Fact]) -> None:
         if group.coordinator.is_loaded:
             note_delivery(self._journeys, group.machine, facts, self._clock.now_ms())
-        if not self._tell_is_due and any(group.machine.woken or group.machine.dying for group in self._groups):
+        self._changed(group)
+
+    def _changed(self, group: Group) -> None:
+        if not self._tell_is_due and (group.machine.woken or group.machine.dying):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
-        if self._watchers and not self._watchers_are_due:
-            self._watchers_are_due = True
-            self._clock.call_soon(self._tell_watchers)
+        self._watchers.changed()
 
     def watch(self, group_id: str, call: Callable[[], None]) -> None:
         """Call when something was leased, settled or given back: in this group, or in another."""
-        self._watchers.setdefault(group_id, {})[call] = None
+        self._watchers.add(group_id, call)
 
     def unwatch(self, group_id: str, call: Callable[[], None]) -> None:
-        watchers = self._watchers.get(group_id, {})
-        watchers.pop(call, None)
-        if not watchers:
-            self._watchers.pop(group_id, None)
-
-    def _tell_watchers(self) -> None:
-        self._watchers_are_due = False
-        call_each([call for watchers in self._watchers.values() for call in watchers])
+        self._watchers.remove(group_id, call)
 
     def _tell(self) -> None:
         self._tell_is_due = False
@@ -236,7 +233,10 @@ class Queues:
         """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
         replica = self._topics.replica(place.topic, place.partition)
         coordinator, machine = self.of(place.group_id)
-        look, limit_offset = self._look(place, replica), self._end(place, replica)
+        limit_offset = self._end(place, replica)
+        if not machine.wants_to_observe(place, replica.start_offset, limit_offset):
+            return replica
+        look = self._look(place, replica)
         if replica.start_offset and self._knows_less(place, replica):
             coordinator.submit(Observe(place, (), 0, replica.start_offset))
         turn = Turn()
@@ -303,7 +303,7 @@ class Queues:
 
     def reach(self, place: Place, consumer: str) -> int:
         """The first offset that is neither settled nor held by this consumer."""
-        return self.of(place.group_id).machine.reach(place, consumer)
+        return self.of(place.group_id).machine.held.reach(place, consumer)
 
     def held_by(self, group_id: str, consumer: str) -> int:
         """How many records a consumer holds."""

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from goqueue.broker.queues.leased_records import Leased, LeasedRecords, LeasedSlices, read_slices
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import How, Lease, LeasedRun, LeaseReply, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import NAME_BYTES_MAX
@@ -91,8 +91,12 @@ class Receiver:
         """
         assert leased.slices is not None
         assert leased.replica is not None
-        found, unreadable, not_reached = self._records.read(leased.replica, leased.slices)
         place = Place(group_id, leased.topic, leased.partition)
+        try:
+            found, unreadable, not_reached = self._records.read(leased.replica, leased.slices)
+        except GoQueueError:
+            self.settle_runs(place, leased.slices.runs, leased.lease, How.UNDO)  # it reached nobody
+            raise
         if unreadable:
             self.settle_runs(place, unreadable, leased.lease, How.REJECT, "unreadable")
         if not_reached:
@@ -245,10 +249,7 @@ class Receiving:
     def _take_from(self, place: Place, records_max: int, bytes_max: int, *, is_first: bool) -> LeasedPlace | None:
         receiver, request = self._receiver, self._request
         replica = receiver.queues.observe(place)
-        replies: list[LeaseReply | GoQueueError] = []
-        command = Lease(place, request.consumer, records_max, request.lease_ms)
-        receiver.queues.submit(place.group_id, command, replies.append)
-        reply = replies.pop()
+        reply = receiver.queues.lease(place, request.consumer, records_max, request.lease_ms)
         if isinstance(reply, GoQueueError):
             try:
                 raise reply.kept()

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from goqueue.machines.delays.commands import RECURRING
 from goqueue.machines.delays.facts import Cancelled, Scheduled, SchedulesDoomed, read_target_key, unpacked
 from goqueue.machines.delays.jobs import FiringJob
-from goqueue.machines.deliveries.facts import Cause, Changed, Extended, Leased, ReplayStored
+from goqueue.machines.deliveries.facts import Cause, Changed, Extended, Leased, ReplayStored, SettledStored
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.machine import Fact
 from goqueue.model.errors import GoQueueError
@@ -24,6 +24,7 @@ DETAIL_CHARS_MAX = 250
 ABORTED = "its transaction was aborted"
 
 _LEASED: Final = Step.LEASED  # looking up enum members costs
+_ACKED: Final = Step.ACKED
 _STEPS: Final = {
     Cause.ACKED: Step.ACKED,
     Cause.NACKED: Step.NACKED,
@@ -47,6 +48,11 @@ def note_delivery(journeys: Journeys, machine: Deliveries, facts: Iterable[Fact]
         elif kind is Changed:
             assert isinstance(fact, Changed)
             _note_changed(journeys, fact)
+        elif kind is SettledStored:
+            assert isinstance(fact, SettledStored)
+            group, topic, partition = fact.place
+            for first, last in fact.ranges:
+                journeys.note(fact.now_ms, _ACKED, topic, partition, first, last, group)
         elif kind is Extended:
             assert isinstance(fact, Extended)
             for lease, first, last in fact.parts:

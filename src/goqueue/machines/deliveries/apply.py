@@ -30,6 +30,7 @@ from goqueue.machines.deliveries.facts import (
     ReplayBegun,
     ReplayForgotten,
     ReplayStored,
+    SettledStored,
     TimePassed,
     WindowReset,
     Woken,
@@ -56,12 +57,15 @@ class DeliveryState:
         self.woken: set[Place] = set()
         self.dying: set[Place] = set()
         self.tally = Tally()
+        self.unstored: dict[Place, list[Any]] = {}
+        """What was settled directly in this turn: see `Direct`."""
         self._appliers: dict[type, Callable[[Any], None]] = {
             Leased: self._leased,
             Changed: self._changed,
             Progress: self._progress,
             BlockStored: self._block,
             BlockForgotten: self._block_forgotten,
+            SettledStored: self._settled_stored,
             Observed: self._observed,
             Extended: self._extended,
             TimePassed: self._time_passed,
@@ -206,11 +210,12 @@ class DeliveryState:
 
     def _leased(self, fact: Leased) -> None:
         delivery = self.places[fact.place]
-        lease = HeldLease(fact)
+        runs = [(pick.window, pick.first, pick.last) for pick in fact.picks]
+        lease = HeldLease(fact.place, fact.consumer, fact.now_ms, fact.deadline_ms, runs)
         for pick in fact.picks:
             window = delivery.window(pick.window)
             assert window is not None
-            window.lease(pick, fact.number, fact.now_ms)
+            window.lease(pick.lane, pick.first, pick.last, fact.number, fact.now_ms, is_fresh=pick.is_fresh)
             count = pick.last + 1 - pick.first
             lease.left += count
             delivery.served[pick.lane] += count
@@ -247,13 +252,18 @@ class DeliveryState:
         if fact.window != OWN_WINDOW:
             self._look_whether_finished(delivery, window)
 
+    def _settled_stored(self, fact: SettledStored) -> None:
+        del self.unstored[fact.place]
+        window = self.places[fact.place].own
+        window.advance(window.start)
+
     def _change(self, delivery: Delivery, window: Window, change: Change, now_ms: int) -> None:
         first, last, state, lease, visible_at_ms, attempts, *_ = change
         if lease:
-            self._release(delivery, lease, last + 1 - first)
+            self.release(delivery, lease, last + 1 - first)
         elif any(window.counts[LEASED:WAITING]):
             for number, low, high in window.leased_runs(first, last):
-                self._release(delivery, number, high + 1 - low)
+                self.release(delivery, number, high + 1 - low)
         if state == UNDONE:
             window.undo(first, last, now_ms)
         else:
@@ -278,7 +288,8 @@ class DeliveryState:
                 if due_ms is not None:
                     self.spots.note((delivery.place, window.number, block), due_ms)
 
-    def _release(self, delivery: Delivery, number: int, count: int) -> None:
+    def release(self, delivery: Delivery, number: int, count: int) -> None:
+        """So many records of a lease are no longer leased."""
         consumer = self.leases.release(number, count).consumer
         held = delivery.unacked[consumer]
         if held >= delivery.policy.unacked_max:

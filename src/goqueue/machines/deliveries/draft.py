@@ -3,7 +3,7 @@ that a restart knows.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from goqueue.machines.deliveries.blocks import (
     BLOCK,
@@ -81,6 +81,10 @@ class Draft:
         self._settled.append((first, last))
         self._changes.append(Change(first, last, SETTLED, lease, 0, 0, causes, detail))
 
+    def settled(self, ranges: Sequence[Range]) -> None:
+        """In rising order; the window knows already."""
+        self._settled += ranges
+
     def remove_below(self, offset: int) -> None:
         """They are gone, observed or not. Dead letters among them are left to whoever fails to read them."""
         self._floor = offset
@@ -133,19 +137,25 @@ class Draft:
         place, number = self.delivery.place, self.window.number
         facts: list[Fact] = [Changed(place, number, tuple(self._changes), self.now_ms, tuple(self._counted))]
         if self._settled or self._retries:
-            start = self._new_start()
-            if self._retries or self._settled[-1][1] >= start:
-                facts += self._blocks(start)
-            if start != self.window.stored_start:
-                if self.window.stored:
-                    facts += self._forgotten_blocks(start)
-                topic_id = self.delivery.topic_id
-                assert topic_id is not None
-                facts.append(Progress(place, number, topic_id, start))
+            facts += self.stored_facts()
         if self._dead:
             facts += (DeadStored(place, number, letter) for letter in self._dead)
         if self._buried:
             facts += (DeadForgotten(place, offset) for offset in dict.fromkeys(self._buried))
+        return facts
+
+    def stored_facts(self) -> list[Fact]:
+        """Of what is settled or tried again: the blocks that change, and how far all is settled."""
+        facts: list[Fact] = []
+        start = self._new_start()
+        if self._retries or self._settled[-1][1] >= start:
+            facts += self._blocks(start)
+        if start != self.window.stored_start:
+            if self.window.stored:
+                facts += self._forgotten_blocks(start)
+            topic_id = self.delivery.topic_id
+            assert topic_id is not None
+            facts.append(Progress(self.delivery.place, self.window.number, topic_id, start))
         return facts
 
     def _new_start(self) -> int:

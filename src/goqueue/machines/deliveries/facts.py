@@ -220,6 +220,16 @@ class Changed(Fact, frozen=True):
     """Field of `Tally`, and by how much it grows."""
 
 
+class SettledStored(Fact, frozen=True):
+    """What was acknowledged directly is in the ledger now."""
+
+    durable: ClassVar[bool] = False
+    place: Place
+    ranges: tuple[Range, ...]
+    """In rising order."""
+    now_ms: int
+
+
 class Extended(Fact, frozen=True):
     durable: ClassVar[bool] = False
     parts: tuple[tuple[int, int, int], ...]

@@ -10,7 +10,7 @@ from goqueue.machines.deliveries.blocks import Range
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.leases import HeldLease
 from goqueue.machines.deliveries.pick import histories
-from goqueue.machines.deliveries.window import Window
+from goqueue.machines.deliveries.window import LEASED, WAITING, Window
 
 
 class HeldRun(NamedTuple):
@@ -45,6 +45,20 @@ class Held:
                     ends = {own.get(offset, lease.deadline_ms) for offset in range(low, high + 1)} if own else ()
                     deadline_ms = min(ends, default=lease.deadline_ms)
                     yield HeldRun(lease.place, low, high, lease.consumer, attempt, lease.leased_ms, deadline_ms)
+
+    def reach(self, place: Place, consumer: str) -> int:
+        """The first offset that is neither settled nor held by this consumer: so far may it commit."""
+        own, leases = self._state.places[place].own, self._state.leases
+        offset = own.start
+        while offset < own.end:
+            offset = own.done_until(offset)
+            if offset >= own.end or not LEASED <= own.kind_at(offset) < WAITING:
+                break
+            lease = leases.get(own.lease_of[offset - own.base])
+            if lease is None or lease.consumer != consumer:
+                break
+            offset += 1
+        return offset
 
     def ended(self, place: Place, first: int, last: int, attempt: int) -> list[Range]:
         """Of first..last, delivered for the `attempt`-th time: where that delivery is known to be over. A restart

@@ -1,10 +1,9 @@
 """Leases: who may hold which records until when. A restart forgets them all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.deadlines import Deadlines
-from goqueue.machines.deliveries.facts import Leased
 
 
 class HeldLease:
@@ -12,12 +11,15 @@ class HeldLease:
 
     __slots__ = ("consumer", "deadline_ms", "leased_ms", "left", "own_deadlines_ms", "place", "runs")
 
-    def __init__(self, leased: Leased) -> None:
-        self.place = leased.place
-        self.consumer = leased.consumer
-        self.leased_ms = leased.now_ms
-        self.deadline_ms = leased.deadline_ms
-        self.runs = [(pick.window, pick.first, pick.last) for pick in leased.picks]
+    def __init__(
+        self, place: Place, consumer: str, leased_ms: int, deadline_ms: int, runs: Sequence[tuple[int, int, int]]
+    ) -> None:
+        self.place = place
+        self.consumer = consumer
+        self.leased_ms = leased_ms
+        self.deadline_ms = deadline_ms
+        self.runs = runs
+        """window, first and last offset"""
         self.left = 0
         self.own_deadlines_ms: dict[int, int] | None = None
         """Of records that were extended by themselves."""
@@ -55,9 +57,21 @@ class Leases:
 
     def add(self, number: int, lease: HeldLease) -> None:
         self._held[number] = lease
-        self._numbers.setdefault((lease.place.group_id, lease.consumer), {})[number] = None
+        key = lease.place.group_id, lease.consumer
+        numbers = self._numbers.get(key)
+        if numbers is None:
+            numbers = self._numbers[key] = {}
+        numbers[number] = None
         self.next_number = number + 1
         self.deadlines.note(number, lease.deadline_ms)
+
+    def put_back(self, number: int, lease: HeldLease) -> None:
+        """Some records of it are leased again, as if they had never been released."""
+        if number not in self._held:
+            next_number = self.next_number
+            self.add(number, lease)
+            self.next_number = next_number
+            self.deadlines.note(number, min(lease.deadlines_ms()))
 
     def get(self, number: int) -> HeldLease | None:
         return self._held.get(number)

@@ -36,6 +36,7 @@ from goqueue.machines.deliveries.commands import (
     Tally,
     Verdict,
 )
+from goqueue.machines.deliveries.direct import Direct
 from goqueue.machines.deliveries.draft import Draft
 from goqueue.machines.deliveries.facts import (
     DeadForgotten,
@@ -62,7 +63,7 @@ from goqueue.machines.deliveries.place import Delivery
 from goqueue.machines.deliveries.settle import Settling
 from goqueue.machines.deliveries.ticks import LEASES_PER_TICK, SPOTS_PER_TICK, Passing
 from goqueue.machines.deliveries.why import RecordState, state_of_record
-from goqueue.machines.deliveries.window import LEASED, WAITING, WINDOW_MAX
+from goqueue.machines.deliveries.window import WINDOW_MAX
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.name_table import page_of_all
 from goqueue.model.codes import Code
@@ -76,6 +77,7 @@ class Deliveries:
     def __init__(self) -> None:
         self._state = DeliveryState()
         self.held = Held(self._state)
+        self.direct = Direct(self._state)
         self.woken = self._state.woken
         """Places where something may have become ready. Whoever has seen to them clears it."""
         self.dying = self._state.dying
@@ -118,6 +120,16 @@ class Deliveries:
         state = self._state
         times = [each for each in (state.leases.deadlines.earliest_ms(), state.spots.earliest_ms()) if each is not None]
         return min(times) if times else None
+
+    @property
+    def is_ahead(self) -> bool:
+        return bool(self._state.unstored)
+
+    def facts_ahead(self, now_ms: int) -> list[Fact]:
+        return self.direct.facts(now_ms)
+
+    def take_back(self, now_ms: int) -> None:
+        self.direct.take_back(now_ms)
 
     def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
         return list(shifted(self._state.places.values(), by_ms, now_ms - by_ms))
@@ -163,6 +175,13 @@ class Deliveries:
             raise KeyError(window)
         return found.end
 
+    def wants_to_observe(self, place: Place, log_start_offset: int, limit_offset: int) -> bool:
+        """Whether a look at the log, which can be read up to `limit_offset`, would tell anything new."""
+        delivery = self._state.places[place]
+        own = delivery.own
+        is_behind = own.end < limit_offset and own.end - own.start < WINDOW_MAX
+        return is_behind or own.start < log_start_offset or bool(delivery.replays)
+
     def observe_room(self, place: Place) -> int:
         """How many offsets more may be observed before some have to be settled."""
         own = self._state.places[place].own
@@ -191,20 +210,6 @@ class Deliveries:
     @property
     def tally(self) -> Tally:
         return self._state.tally
-
-    def reach(self, place: Place, consumer: str) -> int:
-        """The first offset that is neither settled nor held by this consumer: so far may it commit."""
-        own, leases = self._state.places[place].own, self._state.leases
-        offset = own.start
-        while offset < own.end:
-            offset = own.done_until(offset)
-            if offset >= own.end or not LEASED <= own.kind_at(offset) < WAITING:
-                break
-            lease = leases.get(own.lease_of[offset - own.base])
-            if lease is None or lease.consumer != consumer:
-                break
-            offset += 1
-        return offset
 
     def measured(self) -> Iterator[tuple[Place, Measure]]:
         """Every place that groups deliver from."""

@@ -22,7 +22,7 @@ from goqueue.machines.deliveries.blocks import (
     without,
 )
 from goqueue.machines.deliveries.commands import NEVER, NO_KEY, OWN_WINDOW, Span
-from goqueue.machines.deliveries.facts import BlockStored, DeadStored, Pick
+from goqueue.machines.deliveries.facts import BlockStored, DeadStored
 from goqueue.machines.deliveries.keys import KeyChains
 from goqueue.machines.deliveries.lanes import NO_DEFICITS
 from goqueue.model.lanes import LANES
@@ -40,6 +40,7 @@ ATTEMPTS_MAX = 254
 
 LANE_BITS = 0x0F
 _TRIM_MIN = 4096
+_SETTLED_BYTE = bytes((SETTLED,))
 _LEASED_BYTES = bytes(LEASED | lane for lane in range(LANES))
 _DONE = re.compile(b"[%c%c]+" % (SETTLED, GAP))
 _RUNS = [re.compile(b"%c+" % lane) for lane in range(LANES)]
@@ -113,8 +114,8 @@ class Window:
     def only_lane(self) -> int | None:
         """The lane of all that is ready, if it is one."""
         ready = self.counts[:LANES]
-        most = max(ready)
-        return ready.index(most) if most and most == sum(ready) else None
+        most = sum(ready)
+        return ready.index(most) if most and most in ready else None
 
     # Observing
 
@@ -204,19 +205,44 @@ class Window:
             self.hints[new] = min(self.hints[new], first)
         self.counts[new] += count
 
-    def lease(self, pick: Pick, number: int, now_ms: int) -> None:
-        low, high, lane = pick.first - self.base, pick.last + 1 - self.base, pick.lane
+    def lease(self, lane: int, first: int, last: int, number: int, now_ms: int, *, is_fresh: bool) -> None:
+        """`is_fresh`: none of first..last, which are ready in this lane, was delivered before."""
+        low, high = first - self.base, last + 1 - self.base
         count = high - low
-        self.kinds[low:high] = _LEASED_BYTES[lane : lane + 1] * count
+        if count == 1:
+            self.kinds[low] = LEASED | lane
+            self.attempts[low] = 1 if is_fresh else _ONE_MORE[self.attempts[low]]
+            self.lease_of[low] = number
+        else:
+            self.kinds[low:high] = _LEASED_BYTES[lane : lane + 1] * count
+            self.attempts[low:high] = b"\1" * count if is_fresh else self.attempts[low:high].translate(_ONE_MORE)
+            self.lease_of[low:high] = array("Q", (number,)) * count
         self.counts[lane] -= count
         self.counts[LEASED | lane] += count
-        self.attempts[low:high] = b"\1" * count if pick.is_fresh else self.attempts[low:high].translate(_ONE_MORE)
-        self.lease_of[low:high] = array("Q", (number,)) * count
         self.unserved_since_ms[lane] = now_ms
-        if self.hints[lane] <= pick.last:
+        if self.hints[lane] <= last:
             # Some may have been passed over: they had expired, or their key is busy elsewhere.
             passed_over = self.kinds.find(lane, self.hints[lane] - self.base, low)
-            self.hints[lane] = pick.last + 1 if passed_over < 0 else self.base + passed_over
+            self.hints[lane] = last + 1 if passed_over < 0 else self.base + passed_over
+
+    def finish(self, first: int, last: int, kind: int) -> None:
+        """first..last, all of them leased and of this kind, are settled. Nothing is trimmed: see `unfinish`."""
+        low, count = first - self.base, last + 1 - first
+        if count == 1:
+            self.kinds[low] = SETTLED
+        else:
+            self.kinds[low : low + count] = _SETTLED_BYTE * count
+        self.counts[kind] -= count
+        self.counts[SETTLED] += count
+        if first <= self.start:
+            self.start = self.done_until(self.start)
+
+    def unfinish(self, first: int, last: int, kind: int, now_ms: int) -> None:
+        """As before `finish`."""
+        low, count = first - self.base, last + 1 - first
+        self.kinds[low : low + count] = bytes((kind,)) * count
+        self._recount(SETTLED, kind, count, first, now_ms)
+        self.start = min(self.start, first)
 
     def undo(self, first: int, last: int, now_ms: int) -> None:
         low, high = first - self.base, last + 1 - self.base
@@ -291,6 +317,14 @@ class Window:
                 else:
                     found.append((lease, offset, offset))
         return found
+
+    def first_run(self, lane: int, count: int) -> Range | None:
+        """The first ready records of a lane that are neighbours, `count` of them at most."""
+        begin = self.kinds.find(lane, self.hints[lane] - self.base)
+        if begin < 0:
+            return None
+        run = _RUNS[lane].match(self.kinds, begin, begin + count)
+        return None if run is None else (self.base + begin, self.base + run.end() - 1)
 
     def ready_runs(self, lane: int, count: int) -> Iterator[Range]:
         """The first `count` ready records of a lane, in the order of offsets."""
