@@ -86,12 +86,12 @@ async def measure(broker: Any, batch: int) -> dict[float, list[float]]:
     transport = Transport()
     connection.connection_made(transport)
     publish = Publish(connection, produce_frame(batch), broker.topics.replica("orders", 0))
-    hooks = broker.journeys.note, publish.replica.on_persisted
+    hooks = broker.journeys.note, publish.replica.persisted.on_persisted
     journal = broker.tracing.journal
 
     def choose(variant: float) -> None:
         note, persisted = (_ignore, None) if variant == NOTHING else hooks
-        broker.journeys.note, publish.replica.on_persisted = note, persisted
+        broker.journeys.note, publish.replica.persisted.on_persisted = note, persisted
         broker.journeys.sampling = max(0.0, variant)
 
     flushing: dict[float, float] = {}

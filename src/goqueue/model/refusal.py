@@ -12,6 +12,16 @@ class Refused(GoQueueError):
         self.code = code
 
 
+class NotLeader(Refused):
+    """This copy does not lead its partition, or not any more. What was asked of it may have been done or not: who waits
+    for an acknowledgement when the leader changes is told this."""
+
+    retriable = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Code.NOT_LEADER_OR_FOLLOWER, message)
+
+
 class InvalidRecords(Refused):
     """A batch with records that may not be published; `faults` says why, by their places in the batch."""
 

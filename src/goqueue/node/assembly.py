@@ -150,7 +150,7 @@ class Assembly:
         def persisted(first: int, last: int, at_ms: int | None) -> None:
             note(now_ms() if at_ms is None else at_ms, PERSISTED, topic, partition, first, last)
 
-        replica.on_persisted = persisted
+        replica.persisted.on_persisted = persisted
 
     def stop(self) -> None:
         self.loop_watch.stop()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.replica.replica import Defer, Replica
+from goqueue.replica.roles import Reign
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import LogOptions
 
@@ -70,7 +71,7 @@ class Opening:
         replica = Replica(
             log,
             f"{self.topic}/{partition}",
-            leader_epoch=log.state.epochs.latest + (not log.is_new),
+            reign=Reign(log.state.epochs.latest + (not log.is_new)),
             options=self._options,
             defer=self._defer,
         )

@@ -1,40 +1,40 @@
-"""One node's copy of a partition. With one copy the high watermark is what its log acknowledges; with more it will be
-what all in-sync copies hold. Whoever waits for it, waits here.
+"""One node's copy of a partition, as leader or as follower of an epoch. The high watermark moves by the rule of the
+role alone: with one copy it is what its log acknowledges, with more what all in-sync copies hold. Whoever waits for it,
+waits here.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.machines.partitions.producer_state import ACCEPT, Before, Duplicate, ProducerStates
+from goqueue.machines.partitions.producer_state import ACCEPT, Before, Duplicate
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError, OffsetOutOfRange
-from goqueue.model.refusal import Refused
+from goqueue.model.errors import GoQueueError, OffsetOutOfRange, StaleEpoch
+from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.topics import TopicOptions
-from goqueue.records.batch import LENGTH_END, NO_EPOCH, NO_PRODUCER, Batch, split
+from goqueue.records.batch import LENGTH_END, NO_EPOCH, NO_PRODUCER, Batch
 from goqueue.records.rewrite import stamp_append_time
+from goqueue.replica.persisted import Persisted
+from goqueue.replica.producer_snapshots import ProducerSnapshots
+from goqueue.replica.reads import NO_TIMESTAMP, LogReads
+from goqueue.replica.roles import Following, Leading, Reign, Role
 from goqueue.storage.log import Log
+from goqueue.storage.options import LogOptions
 from goqueue.storage.segment_reads import Slice
-from goqueue.storage.snapshots import SnapshotFiles
-from goqueue.storage.time_reads import Moment, first_at_or_after
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
 events = get_logger("replica")
 
-__all__ = ["Appended", "Defer", "Replica", "Slice"]
+__all__ = ["NO_TIMESTAMP", "Appended", "Defer", "Replica", "Slice"]
 
-READ_BYTES = 1024 * 1024
 SNAPSHOT_BYTES = 64 * 1024 * 1024
 """How much log may come behind the last saved producer state: what a start must walk over."""
-NO_TIMESTAMP = -1
+NOBODY = -1
 
 _new_tuple = tuple.__new__
 
 Defer = Callable[[Callable[[], None]], object]
 """Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
-OnPersisted = Callable[[int, int, int | None], None]
-"""First and last offset, and when: None means now."""
 
 
 class Appended(NamedTuple):
@@ -45,92 +45,113 @@ class Appended(NamedTuple):
     """When the topic stamps records itself, else NO_TIMESTAMP."""
 
 
-class Replica:
-    """Belongs to one thread, like its log."""
+class Replica(LogReads):
+    """Belongs to one thread, like its log.
 
-    def __init__(self, log: Log, name: str, *, leader_epoch: int, options: TopicOptions, defer: Defer) -> None:
-        self.log = log
-        self.name = name
-        self.leader_epoch = leader_epoch
-        self.options = options
-        """Of its topic."""
-        self.place = ("", -1)
-        """Topic and partition."""
-        self.on_persisted: OnPersisted | None = None
-        """Told what the high watermark has passed, once; markers are left out."""
-        self.producers = ProducerStates()
+    Invariant: the high watermark is not above the end of the log, and falls only with a truncation.
+    """
+
+    def __init__(self, log: Log, name: str, *, reign: Reign, options: TopicOptions, defer: Defer) -> None:
+        super().__init__(log, name, options)
+        self.role: Role = Following(NO_EPOCH, NOBODY)
+        self.leader_epoch = NO_EPOCH
+        self.high_watermark = log.start_offset
+        """Everything below it is on every in-sync copy and may be read and acknowledged."""
+        self._not_leader: NotLeader | None = None
+        self._snapshots = ProducerSnapshots(self)
+        self.producers = self._snapshots.load()
         self.defer = defer
-        self._reached: deque[tuple[int, Callable[[], None]]] = deque()
-        """Invariant: offsets never fall, since each is the end of the log when it was asked."""
         self._watchers: dict[object, Callable[[], None]] = {}
         self._wake_is_due = False
-        self._snapshots = self.snapshots("producers")
-        self._snapshot_offset = log.start_offset
         self._snapshot_due_at = SNAPSHOT_BYTES
         self.appended_batches = 0
         self.appended_bytes = 0
-        self.read_bytes = 0
-        """By readers, since it was opened."""
-        self._told_offset = self.high_watermark
-        self._markers: deque[int] = deque()
-        """Offsets of markers that are not persisted yet."""
+        self.lead(reign)
+        self.persisted = Persisted(self.high_watermark)
         log.on_synced = lambda log: self._synced()
-        self._recover()
-
-    def _recover(self) -> None:
-        snapshot = self._snapshots.latest(up_to=self.end_offset)
-        offset = self.start_offset
-        if snapshot is not None and snapshot.offset >= offset:
-            self.producers = ProducerStates.decode(snapshot.entries[0][1])
-            offset = self._snapshot_offset = snapshot.offset
-        self.producers.replay(self.batches_from(offset))
+        log.committed_offset = lambda: self.high_watermark
 
     # -- facts
 
     @property
-    def stamps_time(self) -> bool:
-        return self.options.message_timestamp_type == "LogAppendTime"
-
-    @property
     def lacks_copies(self) -> bool:
-        """Fewer copies are in sync than its topic asks for: this is the only one."""
-        return self.options.min_insync_replicas > 1
+        """Fewer copies are in sync than its topic asks for: what needs an acknowledgement of all is not taken."""
+        return self.options.min_insync_replicas > self.copies_in_sync
 
     @property
-    def start_offset(self) -> int:
-        return self.log.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        return self.log.end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything below it is on every in-sync copy and may be read and acknowledged."""
-        return self.log.acknowledged_offset
+    def copies_in_sync(self) -> int:
+        return len(self.role.view.isr) if isinstance(self.role, Leading) else 0
 
     @property
     def last_stable_offset(self) -> int:
         return self.producers.open_transactions.last_stable_offset(self.high_watermark)
 
     @property
-    def size_bytes(self) -> int:
-        return self.log.segments.size_bytes
+    def failure(self) -> GoQueueError | None:
+        """Why it serves nothing, if it does not: its log failed, or it does not lead."""
+        return self.log.failure or self._not_leader
 
     @property
-    def failure(self) -> GoQueueError | None:
-        return self.log.failure
+    def knows_end(self) -> bool:
+        """All that earlier leaders wrote is known to be committed: before that, the end of the log could seem to go
+        back."""
+        return isinstance(self.role, Leading) and self.high_watermark >= self.role.start_offset
 
-    def snapshots(self, kind: str) -> SnapshotFiles:
-        return SnapshotFiles(self.log.disk, self.log.directory, kind)
+    # -- roles
+
+    def lead(self, reign: Reign) -> None:
+        """Take writes from now on, in this epoch. StaleEpoch: it is over."""
+        self._check_next(reign.epoch)
+        minimum, high_watermark = self.options.min_insync_replicas, self.high_watermark
+        self._change_role(Leading(reign, minimum, high_watermark, self.end_offset))
+        self._not_leader = None
+        self._advance()
+
+    def follow(self, epoch: int, leader: int) -> None:
+        """Take no writes from now on, but what is copied from the leader. StaleEpoch: the epoch is over."""
+        self._check_next(epoch)
+        self._change_role(Following(epoch, leader))
+        self._not_leader = NotLeader(f"{self.name} is led by node {leader} in epoch {epoch}")
+
+    def _check_next(self, epoch: int) -> None:
+        if epoch <= self.leader_epoch:
+            raise StaleEpoch(f"epoch {epoch} of {self.name} is over: {self.leader_epoch} has begun")
+
+    def _change_role(self, role: Role) -> None:
+        """Whoever waits is failed first: the next reign's watermark says nothing about what they wait for."""
+        waiters = self.role.waiters
+        self._not_leader = NotLeader(f"the leader of {self.name} changes: it may have been done or not")
+        self.role, self.leader_epoch = role, role.epoch
+        call_each(waiters.all())
+        self._wake_soon()
+
+    def set_options(self, options: TopicOptions, log_options: LogOptions) -> None:
+        """What was changed holds from now on, for the segments to come."""
+        self.options = options
+        self.log.set_options(log_options)
+        if isinstance(self.role, Leading):
+            self.role.view.set_minimum(min(options.min_insync_replicas, self.role.replicas))
+            self._advance()
+
+    def _advance(self) -> None:
+        """Let the high watermark rise as far as the rule of the role allows."""
+        role = self.role
+        if isinstance(role, Leading):
+            high_watermark = role.view.advance(self.log.acknowledged_offset)
+            if high_watermark > self.high_watermark:
+                self.high_watermark = high_watermark
+                self._wake_soon()
 
     # -- writing
 
-    def append(self, batch: Batch, now_ms: int) -> Appended:
+    def append(self, batch: Batch, now_ms: int, epoch: int | None = None) -> Appended:
         """Refused: what its producer may not do. A repeated batch is answered with where it already stands; but not by
-        a log that failed, since what it remembers may not be on its disk.
+        a log that failed, since what it remembers may not be on its disk. NotLeader: another copy leads; or it was
+        decided in another `epoch`, by somebody who does not know what has happened since.
         """
         self.log.check_open()
+        if self._not_leader is not None or (epoch is not None and epoch != self.leader_epoch):
+            raise self._refuse_epoch(epoch)
         append_time = NO_TIMESTAMP
         if self.stamps_time:
             append_time = now_ms
@@ -146,6 +167,11 @@ class Replica:
             self.producers.record(batch, base_offset)
         self._stored(1, batch.length + LENGTH_END)
         return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
+
+    def _refuse_epoch(self, epoch: int | None) -> NotLeader:
+        if self._not_leader is not None:
+            return self._not_leader.kept()
+        return NotLeader(f"{self.name}: this was decided in epoch {epoch}, and {self.leader_epoch} has begun")
 
     def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
         """Many, one after the other, but in one write: for each what `append` returns or raises."""
@@ -212,6 +238,8 @@ class Replica:
     def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
         """End a transaction. None: it was over already, its marker stands in the log, perhaps not durable yet."""
         self.log.check_open()
+        if self._not_leader is not None:
+            raise self._not_leader.kept()
         verdict = self.producers.check_marker(batch.producer_id, batch.producer_epoch, coordinator_epoch)
         if verdict is Code.INVALID_TXN_STATE:
             return None
@@ -219,7 +247,7 @@ class Replica:
             raise Refused(verdict)
         base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
         self.producers.record(batch, base_offset)
-        self._markers.append(base_offset)
+        self.persisted.note_marker(base_offset)
         self._stored(1, batch.size)
         return Appended(base_offset, self.log.end_offset, NO_TIMESTAMP)
 
@@ -229,51 +257,56 @@ class Replica:
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
             self.defer(self.save_producers)
-        if self.log.acknowledged_offset == self.log.end_offset:
-            self._wake_soon()
+        if self.log.acknowledged_offset > self.high_watermark:  # no sync need be waited for
+            self._advance()
 
     def save_producers(self) -> None:
-        """Synced first: a snapshot must not know what the log could still lose."""
-        if self.failure is not None or self._snapshot_offset == self.end_offset:
+        """As they are now, once the high watermark has passed all that they rest on: a snapshot must not know what the
+        log could still lose."""
+        if self.failure is not None or self._snapshots.offset == self.end_offset:
             return
-        try:
-            self.log.sync()
-            self._snapshots.save(self.end_offset, 0, [(b"producers", self.producers.encode())])
-        except (OSError, GoQueueError) as error:  # costs only the shortcut: the next start walks over the log
-            events.error("producers not saved", copy=self.name, reason=str(error))
-            return
-        self._snapshot_offset = self.end_offset
+        offset, state = self.end_offset, self.producers.encode()
+        self.when_reached(offset, lambda: self._snapshots.save(offset, state) if self.failure is None else None)
+
+    # -- following
+
+    def append_copied(self, batches: Sequence[Batch], leader_watermark: int, now_ms: int) -> None:
+        """What the leader of this epoch sent, as it stands there; and how far its own high watermark was."""
+        assert not self.role.is_leader, self.name
+        self.log.append_as_is(batches, now_ms)
+        self.producers.replay(batches)
+        self.appended_batches += len(batches)
+        self.appended_bytes += sum(batch.size for batch in batches)
+        self._learn_watermark(leader_watermark)
+
+    def _learn_watermark(self, leader_watermark: int) -> None:
+        high_watermark = min(leader_watermark, self.end_offset)
+        if high_watermark > self.high_watermark:
+            self.high_watermark = high_watermark
+            self._wake_soon()
+
+    def truncate(self, end_offset: int) -> None:
+        """Give up what the leader does not have, durably, and what was known from it."""
+        assert not self.role.is_leader, self.name
+        self.log.truncate(end_offset)
+        self._follow_log()
+
+    def restart(self, start_offset: int) -> None:
+        """Begin anew and empty, durably: nothing that is here is of use to the leader."""
+        assert not self.role.is_leader, self.name
+        self.log.restart(start_offset)
+        self.high_watermark = start_offset
+        self._follow_log()
+
+    def _follow_log(self) -> None:
+        self.high_watermark = min(self.high_watermark, self.end_offset)
+        self.persisted.cut(self.end_offset)
+        self.producers = self._snapshots.load()
 
     def sync(self) -> None:
         self.log.sync()
 
-    # -- reading
-
-    def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
-        piece = self.log.read(offset, max_bytes, limit_offset)
-        if piece is not None:
-            self.read_bytes += piece.length
-        return piece
-
-    def batches_from(self, offset: int) -> Iterator[Batch]:
-        while (piece := self.log.read(offset, READ_BYTES)) is not None:
-            yield from split(piece.view())
-            offset = piece.next_offset
-
-    def first_at_or_after(self, timestamp: int) -> Moment | None:
-        return first_at_or_after(self.log, timestamp)
-
-    def newest(self) -> Moment | None:
-        """The record with the highest timestamp."""
-        return first_at_or_after(self.log, self.newest_ms) if self.end_offset > self.start_offset else None
-
-    @property
-    def newest_ms(self) -> int:
-        """The highest timestamp of a record, or NO_TIMESTAMP."""
-        return max((segment.max_timestamp for segment in self.log.segments), default=NO_TIMESTAMP)
-
-    def epoch_at(self, offset: int) -> int:
-        return self.log.state.epochs.at(min(offset, self.end_offset))
+    # -- the start and the epochs
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The last epoch not above `epoch`, and where it ended.
@@ -286,12 +319,6 @@ class Replica:
             return epoch if latest == NO_EPOCH or epoch == self.leader_epoch else latest, self.end_offset
         return self.log.epoch_end(epoch)
 
-    def end_of_epoch(self, epoch: int) -> int:
-        """Where what was written up to this epoch ends: at the next one, or at the end of the log."""
-        if epoch < 0 or epoch >= self.log.state.epochs.latest:
-            return self.end_offset
-        return self.log.epoch_end(epoch)[1]
-
     def delete_before(self, offset: int) -> None:
         """Nothing below `offset` is served any more."""
         if not 0 <= offset <= self.high_watermark:
@@ -303,12 +330,12 @@ class Replica:
 
     def when_reached(self, offset: int, call: Callable[[], None]) -> None:
         """Call when the high watermark has reached `offset`, at once if it has; also when it never will (`failure`)."""
-        reached = self._reached
-        is_first = not reached or offset < reached[0][0]  # else one that was asked for before has still to be called
-        if self.failure is not None or (is_first and offset <= self.high_watermark):
+        waiters = self.role.waiters
+        # Else one that was asked for before has still to be called.
+        if self.failure is not None or (offset <= self.high_watermark and waiters.is_first(offset)):
             call()
         else:
-            reached.append((max(offset, reached[-1][0]) if reached else offset, call))
+            waiters.add(offset, call)
 
     def watch(self, who: object, call: Callable[[], None]) -> None:
         """Call whenever there is more to read, or the log failed, until `unwatch`."""
@@ -318,7 +345,9 @@ class Replica:
         self._watchers.pop(who, None)
 
     def _synced(self) -> None:
-        self._wake_soon()
+        self._advance()
+        if self.log.failure is not None:
+            self._wake_soon()
         try:
             self.tell_persisted()
         except Exception as fault:  # noqa: BLE001  it was only to be noted, and what was synced is none the worse for it
@@ -326,20 +355,10 @@ class Replica:
 
     def tell_persisted(self, at_ms: int | None = None) -> None:
         """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
-        high_watermark, tell, first = self.log.acknowledged_offset, self.on_persisted, self._told_offset
-        if high_watermark <= first:
-            return
-        self._told_offset = high_watermark
-        while self._markers and self._markers[0] < high_watermark:
-            marker = self._markers.popleft()
-            if tell is not None and first < marker:
-                tell(first, marker - 1, at_ms)
-            first = marker + 1
-        if tell is not None and first < high_watermark:
-            tell(first, high_watermark - 1, at_ms)
+        self.persisted.tell(self.high_watermark, at_ms)
 
     def _wake_soon(self) -> None:
-        if not self._wake_is_due and (self._reached or self._watchers):
+        if not self._wake_is_due and (self.role.waiters or self._watchers):
             self._wake_is_due = True
             self.defer(self._wake)
 
@@ -348,18 +367,22 @@ class Replica:
         call_each(self._woken())
 
     def _woken(self) -> Iterator[Callable[[], None]]:
-        high_watermark, has_failed = self.high_watermark, self.failure is not None
-        while self._reached and (has_failed or self._reached[0][0] <= high_watermark):
-            yield self._reached.popleft()[1]
+        waiters = self.role.waiters
+        yield from waiters.all() if self.failure is not None else waiters.reached(self.high_watermark)
         yield from list(self._watchers.values())
 
     def abandoned(self) -> None:
         """The log was deleted: nobody need wait any longer."""
-        self.log.on_synced = lambda log: None
+        log = self.log
+        log.on_synced = lambda log: None
+        log.committed_offset = lambda: 0
         self._wake()
 
     def close(self) -> None:
         """What is known about producers is saved, the log is left clean."""
-        self.save_producers()
+        if self.log.failure is None:
+            self.log.sync()
+            if self.high_watermark >= self.end_offset:  # else the next start had better walk a little further
+                self._snapshots.save(self.end_offset, self.producers.encode())
         self.log.close()
         self._wake()

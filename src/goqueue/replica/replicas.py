@@ -142,8 +142,7 @@ class Replicas:
         for partition in range(topic.partitions):
             replica = self._replicas.get((topic.name, partition))
             if replica is not None:
-                replica.options = options
-                replica.log.set_options(log_options)
+                replica.set_options(options, log_options)
 
     def retire(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
         """Take copies out of service. Returns what removes their files, which any thread may do."""

@@ -51,9 +51,12 @@ class Ledger:
         self.skipped_facts = 0
         """That replay could not read or apply."""
         self._told_skips = 0
+        self._epoch = replica.leader_epoch
+        """Under which the machine was loaded, and decides: what another leader wrote since, it does not know."""
 
     def replay(self, machine: Machine, now_ms: int) -> None:
         """Rebuild `machine`, which is empty, from the last snapshot and what came after it."""
+        self._epoch = self._replica.leader_epoch
         offset = self._replica.start_offset
         snapshot = self._snapshots.latest(up_to=self._replica.end_offset)
         if snapshot is not None and snapshot.offset >= offset:
@@ -95,8 +98,8 @@ class Ledger:
             events.error("fact skipped", ledger=self._replica.name, where=where, reason=reason)
 
     def append(self, facts: Iterable[Fact], now_ms: int) -> int:
-        """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull or
-        BatchTooLarge: nothing was decided.
+        """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull,
+        BatchTooLarge or NotLeader: nothing was decided.
         """
         records: list[tuple[bytes, bytes | None]] = []
         for fact in facts:
@@ -106,7 +109,7 @@ class Ledger:
                 records.append((fact.key(), self._encoder.encode(fact)))
         if not records:
             return self._replica.end_offset
-        appended = self._replica.append(plain_batch(records, now_ms), now_ms)
+        appended = self._replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
         self._since_snapshot += len(records)
         return appended.base_offset
 

@@ -27,7 +27,8 @@ Finished = tuple[Log, PendingSync, float | Exception]
 class Committer:
     """Logs ask from their owner's thread; `run_once`, or `take` and `sync`, may be called from others.
 
-    Invariant: a log is wanted or being synced, never both: it asks again when it was told of its last sync.
+    A log asks again when it was told of its last sync, so it is with two threads at most when its options change; then
+    one of them waits for the other.
     """
 
     def __init__(self, deliver: Deliver, now_ms: Callable[[], int]) -> None:

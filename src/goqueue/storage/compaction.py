@@ -110,7 +110,9 @@ def seal_overdue(log: Log, now_ms: int) -> None:
 
 
 def _sources(log: Log, limit_offset: int | None, now_ms: int) -> list[Segment]:
-    limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
+    limit = min(log.committed_offset(), log.synced_offset)
+    if limit_offset is not None:
+        limit = min(limit, limit_offset)
     oldest_kept_ms = now_ms - log.options.compaction_lag_ms_min
     sources = []
     for segment in log.segments.sealed:

@@ -53,6 +53,8 @@ class Log:
         """Called when the first unsynced append is made: somebody must see to a sync."""
         self.on_synced: Callable[[Log], None] = lambda log: None
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
+        self.committed_offset: Callable[[], int] = lambda: self.synced_offset
+        """What stands at or behind it is not deleted or compacted: a leader may take it back."""
         self.on_failure: Callable[[str], None] = lambda doing: None
         """Called with what it was about to do when it was taken out of service."""
         self.room = DiskRoom()
@@ -109,6 +111,8 @@ class Log:
         self.options = options
         self.compacts = options.compacts
         self._waits_for_disk = options.durability is Durability.DISK
+        if self._dirty and self._waits_for_disk:
+            self.on_dirty(self)  # it may have been in no hurry before
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
         self._roll_at_ms = self.segments.active.created_ms + options.roll_ms
 
@@ -184,8 +188,7 @@ class Log:
             self.on_dirty(self)
 
     def allow_gaps(self, to_offset: int) -> None:
-        """Below `to_offset` the leader's log is compacted: what is copied from there may have gaps. Durable when it
-        returns."""
+        """What is copied from below `to_offset` may have gaps. Durable when it returns."""
         copying.allow_gaps(self, to_offset)
 
     def _make_room(self, segment: Segment, more_bytes: int, end_offset: int, now_ms: int) -> None:
@@ -231,11 +234,9 @@ class Log:
             self._roll(now_ms)
 
     def _roll(self, now_ms: int) -> Segment:
-        old = self.segments.active
+        old, has_gaps = self.segments.active, self.state.has_gaps(self.end_offset)
         try:
-            segment = self._active = self.segments.add(
-                self.state.epochs, now_ms, has_gaps=self.state.has_gaps(self.end_offset)
-            )
+            segment = self._active = self.segments.add(self.state.epochs, now_ms, has_gaps=has_gaps)
         except OSError as error:
             raise self._no_room_or_poison("create a segment", error) from error
         self._roll_at_offset = segment.base_offset + OFFSETS_PER_SEGMENT_MAX

@@ -10,7 +10,9 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     """Apply the log's retention; returns how many segments went. `limit_offset`: nothing at or behind it may go."""
     if not log.options.deletes:
         return 0
-    limit = log.synced_offset if limit_offset is None else min(limit_offset, log.synced_offset)
+    limit = min(log.committed_offset(), log.synced_offset)
+    if limit_offset is not None:
+        limit = min(limit, limit_offset)
     if _is_too_old(log, log.segments.active, now_ms) and log.segments.active.size:
         log.roll(now_ms)
     over_bytes = log.segments.size_bytes - log.options.retention_bytes

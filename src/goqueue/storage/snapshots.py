@@ -1,12 +1,13 @@
 """Snapshots of what a ledger's machine knows, so that a restart replays thousands of records and not millions.
 
-A file is `snapshot-{kind}-{offset}-{time}.bin`: a header of 32 bytes (`GQ`, version, CRC-32C of the rest, the
-ledger offset up to which the snapshot knows everything, when it was made, how many entries follow), then entries of
-key length, key, value length, value. A damaged one is passed over for the one before it.
+A file is `snapshot-{kind}-{offset}-{time}.bin`: a header of 36 bytes (`GQ`, version, CRC-32C of the rest, the
+ledger offset up to which the snapshot knows everything, when it was made, how many entries follow, the epoch that wrote
+what it knows last), then entries of key length, key, value length, value. Version 1 has no epoch. A damaged one is
+passed over for the one before it, and so is one of another history than the log's.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -14,13 +15,16 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from goqueue.model.errors import DamagedFile
+from goqueue.records.batch import NO_EPOCH
 from goqueue.storage.disk import Disk
 from goqueue.storage.side_file import DRAFT, replace_durably
 from goqueue.telemetry.logs import get_logger
 
 MAGIC = b"GQ"
-VERSION = 1
-HEADER = Struct("<2sHIqqq")
+VERSION = 2
+HEADER = Struct("<2sHIqqqi")
+HEADERS = {1: Struct("<2sHIqqq"), VERSION: HEADER}
+PREFIX = Struct("<2sH")
 LENGTH = Struct("<I")
 KEPT = 3
 ANY_NAME = re.compile(r"snapshot-.+-(?P<offset>\d+)-\d+\.bin")
@@ -38,10 +42,14 @@ class Snapshot(NamedTuple):
 class SnapshotFiles:
     """The snapshots of one kind in one directory, newest last."""
 
-    def __init__(self, disk: Disk, directory: str, kind: str) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, kind: str, epoch_before: Callable[[int], int] = lambda offset: NO_EPOCH
+    ) -> None:
+        """`epoch_before`: by the log's history, which epoch wrote the last record below an offset."""
         self._disk = disk
         self._directory = directory
         self._kind = kind
+        self._epoch_before = epoch_before
         self._name = re.compile(rf"snapshot-{re.escape(kind)}-(\d+)-(\d+)\.bin")
 
     def save(self, offset: int, now_ms: int, entries: Iterable[tuple[bytes, bytes]]) -> None:
@@ -50,8 +58,9 @@ class SnapshotFiles:
         for key, value in entries:
             pieces += [LENGTH.pack(len(key)), key, LENGTH.pack(len(value)), value]
         body = b"".join(pieces)
-        tail = HEADER.pack(MAGIC, VERSION, 0, offset, now_ms, len(pieces) // 4)[8:] + body
-        data = HEADER.pack(MAGIC, VERSION, crc32c(tail), offset, now_ms, len(pieces) // 4)[:8] + tail
+        fields = offset, now_ms, len(pieces) // 4, self._epoch_before(offset)
+        tail = HEADER.pack(MAGIC, VERSION, 0, *fields)[8:] + body
+        data = HEADER.pack(MAGIC, VERSION, crc32c(tail), *fields)[:8] + tail
         path = f"{self._directory}/snapshot-{self._kind}-{offset:020d}-{now_ms}.bin"
         self._sweep_drafts()
         replace_durably(self._disk, path, data)
@@ -86,12 +95,19 @@ class SnapshotFiles:
         finally:
             file.close()
         try:
-            magic, version, crc, offset, _, count = HEADER.unpack_from(data)
+            magic, version = PREFIX.unpack_from(data)
+            if magic != MAGIC or version not in HEADERS:
+                raise DamagedFile("not a snapshot of a version that is known")
+            header = HEADERS[version]
+            _, _, crc, offset, _, count, *more = header.unpack_from(data)
         except StructError as error:
             raise DamagedFile("shorter than its header") from error
-        if magic != MAGIC or version != VERSION or crc32c(memoryview(data)[8:]) != crc:
+        if crc32c(memoryview(data)[8:]) != crc:
             raise DamagedFile("wrong checksum")
-        return Snapshot(offset, _entries(data, count))
+        epoch, known_epoch = more[0] if more else NO_EPOCH, self._epoch_before(offset)
+        if NO_EPOCH not in (epoch, known_epoch) and epoch != known_epoch:
+            raise DamagedFile(f"of epoch {epoch}, but {known_epoch} wrote the record before it")
+        return Snapshot(offset, _entries(data, count, header.size))
 
 
 def remove_behind(disk: Disk, directory: str, offset: int) -> bool:
@@ -113,9 +129,8 @@ def oldest_offset(disk: Disk, directory: str) -> int | None:
     return min((int(name["offset"]) for name in found if name is not None), default=None)
 
 
-def _entries(data: bytes, count: int) -> list[tuple[bytes, bytes]]:
+def _entries(data: bytes, count: int, position: int) -> list[tuple[bytes, bytes]]:
     entries = []
-    position = HEADER.size
     for _ in range(count):
         pair = []
         for _ in range(2):

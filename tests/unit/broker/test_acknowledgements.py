@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from goqueue.broker.publishing.acknowledgements import SWEEP_MS, Acknowledgements
 from goqueue.model.codes import Code
 from goqueue.replica.replica import Replica
+from goqueue.replica.roles import Reign
 from tests.brokers import Parts
 from tests.unit.replica.test_replica import append, batch
 
@@ -97,3 +98,12 @@ def test_one_who_fails_when_told_costs_the_others_nothing() -> None:
     assert told == [Code.REQUEST_TIMED_OUT] * 2
     parts.clock.advance(6000)
     assert told == [Code.REQUEST_TIMED_OUT] * 3
+
+
+def test_who_waits_when_the_leader_changes_is_told_that_it_may_have_been_stored() -> None:
+    """Kafka clients take `NOT_LEADER_OR_FOLLOWER` for not stored; this may be."""
+    parts, replica, acknowledgements, told = waiting()
+    replica.lead(Reign(replica.leader_epoch + 1))
+    assert told == [Code.REQUEST_TIMED_OUT]
+    parts.commit()
+    assert (told, len(acknowledgements)) == ([Code.REQUEST_TIMED_OUT], 0)

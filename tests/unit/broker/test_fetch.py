@@ -9,6 +9,7 @@ from goqueue.model.codes import Code
 from goqueue.records.batch import check_batch, split
 from goqueue.records.control import ControlKind, build_control
 from goqueue.records.decode import decode
+from goqueue.replica.roles import Reign
 from tests.brokers import TestBroker, data
 
 MANY = 1 << 30
@@ -79,7 +80,7 @@ def test_a_refusal_is_told_at_once_and_beside_what_can_be_read(one: Want, code: 
     reader.publish("orders", b"a", b"b")
     reader.publish("orders", b"c", partition=1)
     reader.broker.topics.replica("orders", 0).delete_before(1)
-    reader.broker.topics.replica("orders", 0).leader_epoch = 5
+    reader.broker.topics.replica("orders", 0).lead(Reign(5))
     assert reader.fetch(one, want(partition=1), min_bytes=MANY) is None
     assert [got.code for got in reader.answers[0]] == [code, Code.NONE]
     assert reader.values() == [[], [b"c"]]

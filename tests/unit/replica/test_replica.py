@@ -15,6 +15,7 @@ from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.replica import replica as replica_module
 from goqueue.replica.replica import NO_TIMESTAMP, Replica
+from goqueue.replica.roles import Reign
 from goqueue.testing import VirtualClock
 from tests.brokers import Parts, data
 from tests.sim.crashes import Trace, images
@@ -64,7 +65,7 @@ def test_a_leaders_epoch_counts_from_its_start_and_not_from_its_first_batch() ->
     assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 0)
     append(replica, batch(b"a", b"b"))
     assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 2)
-    replica.leader_epoch += 2
+    replica.lead(Reign(replica.leader_epoch + 2))
     assert replica.epoch_end(replica.leader_epoch) == (replica.leader_epoch, 2)
     assert replica.epoch_end(replica.leader_epoch - 1) == (replica.leader_epoch - 2, 2)
     assert replica.epoch_end(replica.leader_epoch + 1) == (-1, -1)
@@ -354,6 +355,8 @@ def test_producers_are_saved_when_much_was_appended(monkeypatch: pytest.MonkeyPa
         append(replica, produced(number))
     assert not any(name.startswith("snapshot") for name in parts.disk.list("logs/orders/0"))
     parts.clock.run()
+    assert not any(name.startswith("snapshot") for name in parts.disk.list("logs/orders/0"))  # it could be lost yet
+    parts.commit()
     assert any(name.startswith("snapshot-producers") for name in parts.disk.list("logs/orders/0"))
 
 
@@ -370,7 +373,6 @@ def test_a_crash_at_every_operation_keeps_producers_and_log_together() -> None:
             trace.promise(number + 1)
         if number == 2:
             replica.save_producers()
-            trace.promise(number + 1)
     parts.replicas.close()
     for upto in range(since, trace.disk.op_count + 1):
         for label, image in images(trace.disk, upto):

@@ -39,7 +39,7 @@ def test_a_log_goes_on_when_its_progress_cannot_be_noted() -> None:
     def note(*_: object) -> None:
         raise ZeroDivisionError
 
-    replica.on_persisted = note
+    replica.persisted.on_persisted = note
     append(replica, batch())
     replica.when_reached(1, lambda: reached.append(1))
     with capture_logs() as told:

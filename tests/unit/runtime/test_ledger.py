@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from goqueue.machines.machine import Fact
+from goqueue.model.refusal import NotLeader
 from goqueue.records.decode import decode
+from goqueue.replica.roles import Reign
 from goqueue.runtime import ledger as ledger_module
 from goqueue.runtime.ledger import SNAPSHOT_AT_LATEST_MS, SNAPSHOT_EVERY_MS, SNAPSHOT_EVERY_RECORDS
 from goqueue.storage.compaction import compact, install, plan
@@ -383,3 +385,16 @@ def test_once_every_snapshot_knows_of_it_a_tombstone_goes() -> None:
         assert library.again().shelf.plain == {"filler": 499, "a": 1}
         library.disk.flip_bit(f"logs/@shelf/0/{name}", 300)
     assert library.again().shelf.plain == {"filler": 499, "a": 1}
+
+
+def test_what_was_decided_under_another_leader_is_not_stored() -> None:
+    """The machine does not know what the next leader has written."""
+    library = Library()
+    library.submit(Put("a", 1))
+    library.commit()
+    library.ledger_replica.lead(Reign(library.ledger_replica.leader_epoch + 1))
+    replies: list[object] = []
+    library.coordinator.submit(Put("a", 2), replies.append)
+    assert [type(reply) for reply in replies] == [NotLeader]
+    assert library.shelf.plain == {"a": 1}
+    assert library.ledger_replica.end_offset == 1

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import NotLeader
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 
@@ -15,7 +16,8 @@ SWEEP_MS = 100
 """A deadline is met up to twice this too late, never too early."""
 
 OnEnd = Callable[[Code], None]
-"""NONE: acknowledged. KAFKA_STORAGE_ERROR: it never will be. REQUEST_TIMED_OUT: not in time, it may still be."""
+"""NONE: acknowledged. KAFKA_STORAGE_ERROR: it never will be. REQUEST_TIMED_OUT: not in time, it may still be; or the
+leader changed, and the next one may have it or not. Clients take NOT_LEADER_OR_FOLLOWER for not stored."""
 
 
 class Keeper(Protocol):
@@ -38,7 +40,11 @@ class _Waiting:
         everybody[self] = None
 
     def reached(self) -> None:
-        self.end(Code.NONE if self._keeper.failure is None else Code.KAFKA_STORAGE_ERROR)
+        failure = self._keeper.failure
+        if failure is None:
+            self.end(Code.NONE)
+        else:
+            self.end(Code.REQUEST_TIMED_OUT if isinstance(failure, NotLeader) else Code.KAFKA_STORAGE_ERROR)
 
     def end(self, code: Code) -> None:
         """The first end counts."""

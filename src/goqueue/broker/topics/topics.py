@@ -218,7 +218,7 @@ class Topics:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, str(self._replicas.failed[topic, partition]))
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition} of {topic!r}")
         if replica.failure is not None:
-            raise Refused(Code.KAFKA_STORAGE_ERROR, str(replica.failure))
+            raise Refused(code_of(replica.failure), str(replica.failure))
         return replica
 
     def durability(self, topic: str, partition: int) -> str:
