@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from goqueue.broker.publishing import opening
+from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.filters import RecordFilter
@@ -232,6 +233,40 @@ def test_a_large_batch_is_received_some_at_a_time_and_unpacked_once(codec: Codec
     found = [number_of(each.value) for got in received(node, 100) for each in got]
     assert found == list(range(4000))
     assert unpacked.bytes < 5 * MIB
+
+
+@pytest.mark.parametrize("codec", STREAMED)
+def test_one_large_record_is_unpacked_in_turns_before_it_is_received(codec: Codec, unpacked: Unpacked) -> None:
+    node = queue_node()
+    publish(node, bomb(), codec)
+    node.receive("orders", "other")
+    unpacked.bytes, turns = 0, [0]
+    replies: list[Any] = []
+    request = ReceiveRequest("workers", "one", [("orders", 0)], 10, start="earliest")
+    node.broker.receiver.receive(request, replies.append)
+    while not replies:
+        node.clock._soon.popleft()()
+        node.committer.run_once()
+        turns.append(unpacked.bytes)
+    ((leased,),) = replies
+    assert [len(record.value or b"") for record, _ in node.broker.receiver.read(leased, "workers")] == [BOMB_BYTES]
+    assert unpacked.bytes < BOMB_BYTES + 2 * STEP_BYTES, "once"
+    assert max(after - before for before, after in pairwise(turns)) <= LEASE_BYTES + 2 * STEP_BYTES
+
+
+def test_what_was_leased_for_a_client_that_left_meanwhile_goes_to_the_next() -> None:
+    node = queue_node()
+    publish(node, bomb())
+    replies: list[Any] = []
+    request = ReceiveRequest("workers", "one", [("orders", 0)], 10, start="earliest")
+    receiving = node.broker.receiver.receive(request, replies.append)
+    while not receiving._is_opening:  # type: ignore[union-attr]
+        node.clock._soon.popleft()()
+        node.committer.run_once()
+    receiving.cancel()  # type: ignore[union-attr]
+    node.commit()
+    assert replies == []
+    assert [(len(each.value or b""), each.attempt) for each in node.receive()] == [(BOMB_BYTES, 1)]
 
 
 def test_many_large_records_are_received_a_few_at_a_time() -> None:

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from goqueue.broker.reading.open_batches import OpenBatches, Turn
+from goqueue.broker.reading.open_batches import OpenBatch, OpenBatches, Turn
 from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.errors import GoQueueError
-from goqueue.records.batch import Batch, split
+from goqueue.records.batch import CODEC_MASK, Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.replica.replica import Replica, Slice
 
@@ -92,6 +92,35 @@ class LeasedRecords:
 
     def __init__(self) -> None:
         self._batches = OpenBatches()
+
+    def open(self, replica: Replica, leased: LeasedSlices) -> Iterator[None]:
+        """Unpack up to the first record, for `read` that follows: it may be one of 64 MiB. Yields where others may have
+        their turn.
+        """
+        opened = self._open_first(replica, leased)
+        if opened is None:
+            return
+        wanted, turn = opened.end, Turn()
+        while opened.end <= wanted and not opened.is_at_end:
+            if turn.is_over:
+                yield
+                turn = Turn()
+            try:
+                opened.go_on(turn)
+            except GoQueueError:
+                return  # whoever reads meets it again
+
+    def _open_first(self, replica: Replica, leased: LeasedSlices) -> OpenBatch | None:
+        """None: it is not packed, or was opened before."""
+        first = leased.runs[0].first
+        for batch in split(leased.slices[0].view()):
+            if batch.last_offset >= first:
+                offset = max(first, batch.base_offset)
+                if not batch.attributes & CODEC_MASK:
+                    return None
+                opened = self._batches.open(replica, batch, offset)
+                return opened if opened.end <= offset else None
+        return None
 
     def read(self, replica: Replica, leased: LeasedSlices) -> ReadLeases:
         read = ReadLeases([], [], [])

@@ -1,6 +1,6 @@
 """Queue reads: records leased from many partitions at once, parked without a task until some are ready."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -8,6 +8,7 @@ from goqueue.broker.queues.leased_records import Leased, LeasedRecords, LeasedSl
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement
+from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import NAME_BYTES_MAX
@@ -20,6 +21,8 @@ from goqueue.telemetry.meters import Meters
 BYTES_MAX = 50 * 1024 * 1024
 
 __all__ = ["BYTES_MAX", "Leased", "LeasedPlace", "ReceiveRequest", "Receiver"]
+
+ALL_OPEN = object()
 
 
 class ReceiveRequest(NamedTuple):
@@ -36,6 +39,8 @@ class ReceiveRequest(NamedTuple):
     """Where a group begins that is new in a place and has no option of its own for it."""
     is_member: bool = False
     """Of a consumer group: nobody else may read with the name of one."""
+    is_opened: bool = True
+    """Whoever asks will `read` what was leased. False: it is sent as it is stored."""
 
 
 class LeasedPlace(NamedTuple):
@@ -106,6 +111,19 @@ class Receiver:
             found.sort(key=lambda one: rank.get(one[1].first, 0))
         return found
 
+    def open(self, leased: Iterable[LeasedPlace]) -> Iterator[None]:
+        """Unpack the first record of each. Yields where others may have their turn."""
+        for one in leased:
+            if one.slices is not None and one.replica is not None and one.slices.runs:
+                yield from self._records.open(one.replica, one.slices)
+
+    def give_back(self, leased: Iterable[LeasedPlace], group_id: str) -> None:
+        """It reached nobody."""
+        for one in leased:
+            if one.slices is not None:
+                place = Place(group_id, one.topic, one.partition)
+                self.settle_runs(place, one.slices.runs, one.lease, How.UNDO)
+
     def settle_runs(self, place: Place, runs: Sequence[LeasedRun], lease: int, how: How, reason: str = "") -> None:
         settlements = tuple(Settlement(run.first, run.last, how, 0, reason, lease) for run in runs)
         self.queues.submit(place.group_id, Settle(place, settlements))
@@ -175,6 +193,8 @@ class Receiving:
         self._timer: Timer | None = None
         self._first = turn % max(1, len(self._places))
         self.is_over = False
+        self._is_opening = False
+        """It has what it shall answer with, and unpacks the first record of it, in turns."""
 
     def start(self) -> None:
         queues = self._receiver.queues
@@ -221,6 +241,8 @@ class Receiving:
         return bool(self._failed)
 
     def look_again(self, place: Place) -> None:
+        if self._is_opening:
+            return
         leased = self._take([place])
         if leased or self._failed:
             self._finish(leased)
@@ -270,10 +292,23 @@ class Receiving:
         return LeasedPlace(place.topic, place.partition, None, slices, reply.lease, reply.deadline_ms, replica, order)
 
     def _finish(self, leased: list[LeasedPlace]) -> None:
-        if not self.is_over:
-            self.cancel()
-            self._measure(leased)
-            self._on_leased(leased + self._failed)
+        if self.is_over or self._is_opening:
+            return
+        self._stop_waiting()
+        self._is_opening = True
+        opening = self._receiver.open(leased) if self._request.is_opened else iter(())
+
+        def step(again: Again) -> None:
+            if self.is_over:
+                self._receiver.give_back(leased, self._request.group_id)
+            elif next(opening, ALL_OPEN) is ALL_OPEN:
+                self.is_over = True
+                self._measure(leased)
+                self._on_leased(leased + self._failed)
+            else:
+                self._receiver.clock.call_soon(again)
+
+        Again(step)()
 
     def _measure(self, leased: list[LeasedPlace]) -> None:
         meters, group_id = self._receiver.meters, self._request.group_id
@@ -285,6 +320,9 @@ class Receiving:
     def cancel(self) -> None:
         """Its client is gone."""
         self.is_over = True
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -54,6 +54,7 @@ class OpenBatch:
         self._coming_bytes = 0
         """Of a record that has not come whole."""
         self.kept_bytes = batch.size
+        self._failure: GoQueueError | None = None
 
     @property
     def is_at_end(self) -> bool:
@@ -61,10 +62,12 @@ class OpenBatch:
 
     def go_on(self, turn: Turn) -> None:
         """To the next records, though there may be none yet. CorruptBatch, BatchTooLarge: the rest is unreadable."""
+        if self._failure is not None:
+            raise self._failure.kept()
         try:
             portion = next(self._portions, None)
-        except GoQueueError:
-            self._portions = _NOTHING
+        except GoQueueError as error:
+            self._portions, self._failure = _NOTHING, error.kept()
             raise
         self.begin = self.end
         if portion is None:

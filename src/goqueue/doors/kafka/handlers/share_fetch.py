@@ -144,6 +144,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         wait_ms=wait_ms,
         lease_ms=message.gq_lease_ms if message.gq_lease_ms > 0 else None,
         start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
+        is_opened=False,
     )
     receiving = request.broker.receiver.receive(receive, answer)
     if receiving is not None:
