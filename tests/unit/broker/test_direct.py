@@ -95,10 +95,10 @@ class FullDisk:
         self.is_full = False
         append = Replica.append
 
-        def refusing(replica: Replica, batch: Batch, now_ms: int) -> Appended:
+        def refusing(replica: Replica, batch: Batch, now_ms: int, epoch: int | None = None) -> Appended:
             if self.is_full and replica.name.startswith("@deliveries"):
                 raise DiskFull("no room")
-            return append(replica, batch, now_ms)
+            return append(replica, batch, now_ms, epoch)
 
         monkeypatch.setattr(Replica, "append", refusing)
 

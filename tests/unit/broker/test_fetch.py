@@ -245,3 +245,19 @@ def test_aborted_transactions_of_what_was_read_are_named_and_no_others() -> None
     assert list(reader.answers[1][0].aborted) == [(10, 4)]
     reader.fetch(want(2, max_bytes=1), committed=True)
     assert list(reader.answers[2][0].aborted) == []
+
+
+def test_behind_the_watermark_there_is_nothing_yet_and_that_is_no_error() -> None:
+    """A reader that came from another leader may stand there; it would begin elsewhere if it were refused."""
+    reader = Reader()
+    reader.publish("safe", b"a")
+    reader.publish("safe", b"b")
+    for offset in (1, 2):
+        assert reader.fetch(want(offset, topic="safe"), wait_ms=0) is None
+        (got,) = reader.answers[-1]
+        assert (got.code, got.high_watermark, got.size) == (Code.NONE, 0, 0)
+    reader.fetch(want(3, topic="safe"))
+    assert [got.code for got in reader.answers[-1]] == [Code.OFFSET_OUT_OF_RANGE]
+    reader.fetch(want(1, topic="safe"))
+    reader.commit()
+    assert reader.values(-1) == [[b"b"]]

@@ -203,10 +203,9 @@ class Publisher:
 
     def _check_copies(self, replica: Replica, needs_all: bool) -> None:
         if needs_all and replica.lacks_copies:
-            topic, needed = replica.place[0], replica.options.min_insync_replicas
-            raise Refused(
-                Code.NOT_ENOUGH_REPLICAS, f"min.insync.replicas of {topic!r} is {needed}, and there is one copy"
-            )
+            needed, found = replica.options.min_insync_replicas, replica.copies_in_sync
+            words = f"min.insync.replicas of {replica.place[0]!r} is {needed}, and {found} replica(s) are in sync"
+            raise Refused(Code.NOT_ENOUGH_REPLICAS, words)
 
     def _check_transaction(self, batch: Batch, topic: str, partition: int) -> None:
         if batch.attributes & TRANSACTIONAL_BIT:

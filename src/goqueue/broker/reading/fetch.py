@@ -117,7 +117,7 @@ class Fetcher:
             if want.leader_epoch != NO_EPOCH:
                 check_epoch(replica, want.leader_epoch)
             offset, start, high = want.offset, replica.start_offset, replica.high_watermark
-            if not start <= offset <= high:
+            if not start <= offset <= replica.end_offset:
                 raise Refused(Code.OFFSET_OUT_OF_RANGE)
             transactions = replica.producers.open_transactions
             stable = transactions.last_stable_offset(high)

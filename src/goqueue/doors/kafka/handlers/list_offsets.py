@@ -4,7 +4,9 @@ from goqueue.broker.durable import confirm_appended
 from goqueue.broker.reading.fetch import check_epoch
 from goqueue.broker.topics.topics import Replica, code_of
 from goqueue.doors.kafka.request import Request
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -21,6 +23,9 @@ READ_COMMITTED = 1
 EPOCH_FROM = 4
 LATEST, EARLIEST, NEWEST_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 NEVER_TIERED = (-5, -6)
+UNKNOWN_END = Code.OFFSET_NOT_AVAILABLE
+UNKNOWN_END_FROM = 5
+"""The version from which on clients know what it means, and try again."""
 
 
 def handle_list_offsets(request: Request) -> None:
@@ -49,6 +54,8 @@ def _look_up(
         check_epoch(replica, wanted.current_leader_epoch)
         limit = replica.last_stable_offset if is_read_committed else replica.high_watermark
         if wanted.timestamp == LATEST:
+            if not replica.knows_end:
+                raise Refused(UNKNOWN_END if request.version >= UNKNOWN_END_FROM else Code.LEADER_NOT_AVAILABLE)
             result.offset = limit
         elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
             result.offset = replica.start_offset

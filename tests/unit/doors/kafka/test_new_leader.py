@@ -1,0 +1,78 @@
+"""What clients hear from a copy that has begun to lead, or does not lead any more."""
+
+from typing import Any
+
+import pytest
+
+from goqueue.model.codes import Code
+from goqueue.replica.roles import Reign
+from goqueue.wire.kafka.apis import APIS
+from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from goqueue.wire.kafka.notation import Message
+from tests.brokers import data
+from tests.unit.doors.kafka.test_door_fuzz import House, frame
+
+LATEST, EARLIEST = -1, -2
+LIST_OFFSETS, PRODUCE = 2, 0
+
+
+def ask(house: House, message: Message, key: int, version: int) -> Any:
+    guest = house.knock()
+    guest.send(frame(message, version, 1))
+    house.broker.commit()
+    (reply,) = guest.replies()
+    return decode_response(APIS[key].response, version, reply)[1]
+
+
+def produce() -> ProduceRequest:
+    part = PartitionProduceData(0, data(b"x"))
+    return ProduceRequest(None, -1, 1000, [TopicProduceData("orders", partition_data=[part])])
+
+
+def offset_at(house: House, timestamp: int, version: int = 7) -> tuple[int, int]:
+    wanted = ListOffsetsPartition(0, timestamp=timestamp)
+    message = ListOffsetsRequest(-1, topics=[ListOffsetsTopic("orders", [wanted])])
+    (found,) = ask(house, message, LIST_OFFSETS, version).topics[0].partitions
+    return found.error_code, found.offset
+
+
+@pytest.mark.parametrize(("version", "code"), [(7, Code.OFFSET_NOT_AVAILABLE), (4, Code.LEADER_NOT_AVAILABLE)])
+def test_a_new_leader_does_not_tell_its_end_before_all_that_it_found_is_committed(version: int, code: Code) -> None:
+    house = House()
+    replica = house.broker.broker.topics.replica("orders", 0)
+    house.broker.publish("orders", b"c")
+    end = replica.end_offset
+    replica.lead(Reign(3, me=1, isr=(1, 2), replicas=2))
+    assert offset_at(house, LATEST, version) == (code, -1)
+    assert offset_at(house, EARLIEST, version) == (Code.NONE, 0)
+    replica.lead(Reign(4))
+    assert offset_at(house, LATEST, version) == (Code.NONE, end)
+
+
+def test_a_produce_to_a_copy_that_does_not_lead_is_refused_and_stores_nothing() -> None:
+    house = House()
+    replica = house.broker.broker.topics.replica("orders", 0)
+    end = replica.end_offset
+    replica.follow(3, leader=2)
+    for _ in range(3):
+        (answered,) = ask(house, produce(), PRODUCE, 9).responses[0].partition_responses
+        assert answered.error_code == Code.NOT_LEADER_OR_FOLLOWER
+    assert replica.end_offset == end
+
+
+def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_stored() -> None:
+    house = House()
+    replica = house.broker.broker.topics.replica("orders", 0)
+    end = replica.end_offset
+    guest = house.knock()
+    guest.send(frame(produce(), 9, 1))
+    house.broker.clock.run()
+    assert replica.end_offset == end + 1
+    replica.follow(3, leader=2)
+    house.broker.commit()
+    (reply,) = guest.replies()
+    response: Any = decode_response(APIS[PRODUCE].response, 9, reply)[1]
+    (answered,) = response.responses[0].partition_responses
+    assert answered.error_code == Code.REQUEST_TIMED_OUT
