@@ -3,6 +3,8 @@ PYTHON ?= python3
 DATA_DIR ?= data
 # The tests of one run: make test ARGS="tests/unit -k names"
 ARGS ?=
+# The storms of one run: make sim SEEDS=17, or SEEDS=1-1000
+SEEDS ?= 1-100
 # The benchmarks of one run: make bench ONLY=records
 ONLY ?=
 
@@ -10,7 +12,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark check format bench demo protos api release
+.PHONY: help install run test test-rest test-all test-spark sim check format bench demo protos api release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +37,9 @@ test-all: .venv/.ready-dev  ## run all tests
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@$(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
+
+sim: .venv/.ready-dev  ## run a node and its users through storms; choose with SEEDS=1-1000
+	@$(BIN)/python -m tools.simulate --seeds $(SEEDS)
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check

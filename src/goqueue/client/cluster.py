@@ -139,41 +139,46 @@ class Cluster:
             return NO_LEADER
         return found.leaders[partition]
 
-    async def topic(self, name: str) -> Topic:
-        """UnknownTopic: there is none, and the broker does not make it."""
+    async def topic(self, name: str, absent_s_max: float | None = None) -> Topic:
+        """UnknownTopic: there is none, and the broker does not make it. `absent_s_max`: for how long no broker may be
+        there, if not for as long as a request may take.
+        """
         found = self._topics.get(name)
         if found is not None:
             return found
         check_topic_name(name)
-        give_up_s = self.clock.time_s() + UNKNOWN_TOPIC_S_MAX
+        absent_until_s = None if absent_s_max is None else self.clock.time_s() + absent_s_max
+        give_up_s: float | None = None
         attempt = 0
         while True:
             async with self._lookup_lock:  # many may want to know the same
                 found = self._topics.get(name)
-                codes = {} if found is not None else await self.refresh([name])
+                codes = {} if found is not None else await self.refresh([name], absent_until_s)
             found = self._topics.get(name)
             if found is not None:
                 return found
             code = codes.get(name, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if code is not Code.UNKNOWN_TOPIC_OR_PARTITION and code is not Code.LEADER_NOT_AVAILABLE:
                 raise refusal(code, f"topic {name!r}: {code.name.lower().replace('_', ' ')}")
+            if give_up_s is None:  # counted from the first answer
+                give_up_s = self.clock.time_s() + UNKNOWN_TOPIC_S_MAX
             if self.clock.time_s() > give_up_s:
                 raise UnknownTopic(code, f"there is no topic {name!r}, and the broker does not make it")
             await self.clock.sleep(self.backoff.pause_s(attempt, self.dice))
             attempt += 1
 
-    async def refresh(self, names: Iterable[str] | None = None) -> dict[str, Code]:
+    async def refresh(self, names: Iterable[str] | None = None, give_up_s: float | None = None) -> dict[str, Code]:
         """Ask anew about these topics, or about all that are known. Gives what is wrong with some of them."""
         async with self._refresh_lock:
-            wanted = list(self._topics if names is None else names)
+            wanted = sorted(self._topics if names is None else names)
             request = MetadataRequest([MetadataRequestTopic(name=name) for name in wanted], self._creates_topics)
-            answer = await self.ask_any(request, MetadataResponse)
+            answer = await self.ask_any(request, MetadataResponse, give_up_s)
             return self._learn(answer)
 
     async def refresh_ids(self, topic_ids: Iterable[bytes]) -> None:
         """Topics of which only the ids are known yet."""
         async with self._refresh_lock:
-            request = MetadataRequest([MetadataRequestTopic(one, None) for one in topic_ids], False)
+            request = MetadataRequest([MetadataRequestTopic(one, None) for one in sorted(topic_ids)], False)
             self._learn(await self.ask_any(request, MetadataResponse))
 
     def _learn(self, answer: MetadataResponse) -> dict[str, Code]:
@@ -256,14 +261,14 @@ class Cluster:
             failures += 1
             await self.clock.sleep(pause_s)
 
-    async def ask_any(self, request: Message, response: type[R]) -> R:
+    async def ask_any(self, request: Message, response: type[R], give_up_s: float | None = None) -> R:
         """What any broker can answer."""
 
         async def attempt() -> R:
             connection = await self._any_connection()
             return await connection.ask(request, response)
 
-        return await self.retry(attempt)
+        return await self.retry(attempt, give_up_s)
 
     async def ask_coordinator(
         self,

@@ -63,11 +63,11 @@ class Handover:
 
     async def begin(self, places: set[Place]) -> None:
         """Read them from where the group has come to, or from where it should start."""
-        for topic in {topic for topic, _ in places}:
+        for topic in sorted({topic for topic, _ in places}):
             await self._cluster.topic(topic)
         committed = await self._offsets.committed(places) if self._offsets is not None else {}
         fresh = places - committed.keys()
-        starts = committed | await self.starts(fresh)
+        starts = committed | await self.starts(sorted(fresh))
         states = [Assigned(place, starts[place]) for place in sorted(places)]
         for state in states:
             state.committed = committed.get(state.place, -1)
@@ -92,7 +92,7 @@ class Handover:
         await self.let_go(places)
 
     async def let_go(self, places: set[Place]) -> None:
-        states = [self._fetcher.states[place] for place in places if place in self._fetcher.states]
+        states = [self._fetcher.states[place] for place in sorted(places) if place in self._fetcher.states]
         before = {state.place: state.committed for state in states}
         self.leaving = self._inbox.processed(states)
         self._drop(places)

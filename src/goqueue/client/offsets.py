@@ -101,7 +101,7 @@ class GroupOffsets:
     async def committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """Only of those that have something committed."""
         topics: dict[str, OffsetFetchRequestTopics] = {}
-        for topic, partition in places:
+        for topic, partition in sorted(places):
             topics.setdefault(topic, OffsetFetchRequestTopics(topic)).partition_indexes.append(partition)
 
         def request() -> OffsetFetchRequest:

@@ -289,7 +289,7 @@ class Producer:
             raise Closed(
                 "the producer is closed" if self._is_closed else "the producer was not started: use async with"
             )
-        found = await self._cluster.topic(topic)
+        found = await self._cluster.topic(topic, self._options.delivery_s_max)
         route = self._routes.get(topic)
         if route is None:
             partitioner = self._options.partitioner or found.partitioner

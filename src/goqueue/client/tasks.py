@@ -15,7 +15,7 @@ class Tasks:
     """
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -23,11 +23,11 @@ class Tasks:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work, name=name)
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task of the client failed, which is a bug", task=task.get_name(), exc_info=error)
 

@@ -114,10 +114,10 @@ class Worker:
 
     async def _work(self, handler: Handler) -> None:
         room = asyncio.Semaphore(self._concurrency)
-        running: set[asyncio.Task[None]] = set()
+        running: dict[asyncio.Task[None], None] = {}
 
         def ended(task: "asyncio.Task[None]") -> None:
-            running.discard(task)
+            running.pop(task, None)
             room.release()
 
         try:
@@ -127,12 +127,12 @@ class Worker:
                 if job is None:
                     break
                 task = asyncio.get_running_loop().create_task(self._do(handler, job), name=repr(job))
-                running.add(task)
+                running[task] = None
                 task.add_done_callback(ended)
         finally:
             await self._finish(running)
 
-    async def _finish(self, running: "set[asyncio.Task[None]]") -> None:
+    async def _finish(self, running: "dict[asyncio.Task[None], None]") -> None:
         """Time to finish for those who are at it; what is cut off is delivered again."""
         if running:
             await asyncio.wait(running, timeout=self._stop_s_max)

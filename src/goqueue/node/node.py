@@ -183,6 +183,12 @@ class Node:
         self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
         return self._assembly
 
+    @property
+    def broker(self) -> Broker:
+        """Of a node that is open."""
+        assert self._assembly is not None
+        return self._assembly.broker
+
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
         assert self._assembly is not None

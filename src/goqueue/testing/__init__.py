@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         Record,
         Scheduled,
     )
+    from goqueue.testing.simulation import Process, Simulation
+    from goqueue.testing.virtual_loop import Stuck, VirtualLoop
+    from goqueue.testing.virtual_network import VirtualNetwork, Weather
 
 __all__ = [
     "SECTOR_BYTES",
@@ -36,12 +39,18 @@ __all__ = [
     "MemoryDisk",
     "Message",
     "PowerLost",
+    "Process",
     "ReceiptExpired",
     "ReceiptRepeated",
     "ReceiptUnknown",
     "Record",
     "Scheduled",
+    "Simulation",
+    "Stuck",
     "VirtualClock",
+    "VirtualLoop",
+    "VirtualNetwork",
+    "Weather",
     "broker",
 ]
 
@@ -58,6 +67,12 @@ _HOMES = {
     "ReceiptUnknown": "message",
     "Record": "message",
     "Scheduled": "message",
+    "Process": "simulation",
+    "Simulation": "simulation",
+    "Stuck": "virtual_loop",
+    "VirtualLoop": "virtual_loop",
+    "VirtualNetwork": "virtual_network",
+    "Weather": "virtual_network",
     "broker": "memory_broker",
 }
 

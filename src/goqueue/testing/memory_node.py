@@ -53,10 +53,15 @@ class PromptCommitter(Committer):
             self._clock.call_after(log.options.sync_interval_ms, self._commit)
         elif not self._is_due:
             self._is_due = True
-            if self.sync_ms:
-                self._clock.call_after(self.sync_ms, self._commit)
+            sync_ms = self.next_sync_ms()
+            if sync_ms:
+                self._clock.call_after(sync_ms, self._commit)
             else:
                 self._clock.call_soon(self._commit)
+
+    def next_sync_ms(self) -> float:
+        """How long the next one takes."""
+        return self.sync_ms
 
     def _run(self, pending: PendingSync) -> float:
         pending.run()

@@ -130,7 +130,7 @@ class Queues:
 
     def _due_calls(self) -> Iterator[Callable[[], None]]:
         for group in self._groups:
-            woken, dying = list(group.machine.woken), list(group.machine.dying)
+            woken, dying = sorted(group.machine.woken), sorted(group.machine.dying)
             group.machine.woken.clear()
             group.machine.dying.clear()
             yield from (partial(call, place) for place in woken for call in self.on_woken)

@@ -128,7 +128,7 @@ class Journal:
         now_ms = self._clock.now_ms()
         for first in range(0, len(notes), NOTES_PER_PAGE):
             some = list(notes[first : first + NOTES_PER_PAGE])
-            ids = {topic: self._topic_id(topic) for topic in {note.topic for note in some}}
+            ids = {topic: self._topic_id(topic) for topic in dict.fromkeys(note.topic for note in some)}
             page = Page({topic: id_ for topic, id_ in ids.items() if id_}, some, [] if first else parents)
             try:
                 batch = build_batch([(now_ms, None, _encode(page), [])], codec=Codec.LZ4)

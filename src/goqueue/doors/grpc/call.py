@@ -17,7 +17,7 @@ class Call(Asking):
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.is_stopping = False
-        self.on_stop: set[Callable[[], None]] = set()
+        self.on_stop: dict[Callable[[], None], None] = {}
         """To be called when the node stops, by whoever would otherwise go on for ever."""
 
     @property

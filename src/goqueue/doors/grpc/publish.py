@@ -189,11 +189,11 @@ class _Stream:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._reading = tasks.create_task(self._read())
-            self._call.on_stop.add(self._stop)
+            self._call.on_stop[self._stop] = None
             try:
                 await self._write()
             finally:
-                self._call.on_stop.discard(self._stop)
+                self._call.on_stop.pop(self._stop, None)
                 self._reading.cancel()
         if self._call.is_stopping:
             raise StopsHere

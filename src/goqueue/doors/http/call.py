@@ -23,7 +23,7 @@ class Call(Asking):
     version: str
     operations: Sequence[Operation]
     """All that this door does."""
-    on_stop: set[Callable[[], None]] = field(default_factory=set)
+    on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 
     @property

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
@@ -24,6 +24,29 @@ STANDING_HEADERS = (
 )
 
 events = get_logger("http door")
+
+T = TypeVar("T")
+
+
+class InOrder(Generic[T]):
+    """What uvicorn keeps in sets, in the order in which it came: which of two is closed first does not depend on where
+    in memory they are.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[T, None] = {}
+
+    def add(self, item: T) -> None:
+        self._items[item] = None
+
+    def discard(self, item: T) -> None:
+        self._items.pop(item, None)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
 
 
 class HttpDoor:
@@ -50,8 +73,10 @@ class HttpDoor:
             proxy_headers=False,
         )
         self._state = ServerState()
+        self._state.connections = InOrder()  # type: ignore[assignment]
+        self._state.tasks = InOrder()  # type: ignore[assignment]
         self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
-        self._parked: set[asyncio.Task[None]] = set()
+        self._parked: dict[asyncio.Task[None], None] = {}
         self._network = network or LoopNetwork()
         self._now_ms = now_ms
         self._server: Listener | None = None
@@ -131,7 +156,7 @@ class HttpDoor:
         give_up = loop.time() + self.limits.drain_s_max
         if self._state.tasks:
             _, late = await asyncio.wait(self._state.tasks, timeout=self.limits.drain_s_max)
-            for task in late:
+            for task in [task for task in self._state.tasks if task in late]:
                 task.cancel()
             if late:
                 await asyncio.wait(late)

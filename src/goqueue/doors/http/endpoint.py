@@ -149,8 +149,8 @@ class Endpoint:
         assert task is not None
         is_gone = False
         scope[ENDS_WITH_CLIENT] = True
-        parked: set[asyncio.Task[Any]] = scope.get("state", {}).get(PARKED, set())
-        parked.add(task)
+        parked: dict[asyncio.Task[Any], None] = scope.get("state", {}).get(PARKED, {})
+        parked[task] = None
 
         async def watch() -> None:
             nonlocal is_gone
@@ -168,7 +168,7 @@ class Endpoint:
                 raise
             raise ClientGone from None
         finally:
-            parked.discard(task)
+            parked.pop(task, None)
             watcher.cancel()
             await asyncio.wait((watcher,))
 

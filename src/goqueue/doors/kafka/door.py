@@ -58,7 +58,7 @@ class KafkaDoor:
         self._sessions = ShareSessions(broker)
         self._routes = Routes(broker.topics)
         self._run = ProduceRun(broker.publisher, self._routes)
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self.requests = 0
@@ -80,14 +80,14 @@ class KafkaDoor:
 
     def _connect(self) -> Connection:
         connection = Connection(self._shared, self._limits, self._broker.clock, self)
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._is_empty.clear()
         if len(self.connections) > self._limits.connections_max:
             connection.close("too many connections")
         return connection
 
     def lost(self, connection: Connection, _why: str) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self._sessions.lost(connection)
         if not self.connections:
             self._is_empty.set()

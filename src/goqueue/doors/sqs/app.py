@@ -37,7 +37,7 @@ class ClientGone(GoQueueError):
 
 class SqsApp:
     def __init__(self, broker: Broker, *, account_id: str = ACCOUNT_ID, region: str = REGION) -> None:
-        self._desk = Desk(broker, Naming(account_id, region), AllQueues(broker.topics), set())
+        self._desk = Desk(broker, Naming(account_id, region), AllQueues(broker.topics), {})
         self._has_stopped = False
 
     def stop(self) -> None:

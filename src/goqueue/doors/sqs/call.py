@@ -41,7 +41,7 @@ class Desk(NamedTuple):
     broker: Broker
     naming: Naming
     queues: AllQueues
-    waiting: set[asyncio.Future[Any]]
+    waiting: dict[asyncio.Future[Any], None]
     """Long polls."""
 
 
@@ -83,7 +83,7 @@ class Call(Asking):
         parked = submit(lambda reply: None if future.done() else future.set_result(reply))
         if future.done():
             return future.result()
-        self._waiting.add(future)
+        self._waiting[future] = None
         try:
             async with asyncio.TaskGroup() as tasks:
                 gone = tasks.create_task(_returned(self._gone))
@@ -91,7 +91,7 @@ class Call(Asking):
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 gone.cancel()
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
             if parked is not None:
                 parked.cancel()
         return future.result() if future.done() else []

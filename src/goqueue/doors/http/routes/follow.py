@@ -84,7 +84,7 @@ def _seen(event_id: str | None) -> dict[int, int]:
 
 
 async def _events(call: Call, follower: Follower) -> AsyncGenerator[bytes, None]:
-    call.on_stop.add(follower.stop)
+    call.on_stop[follower.stop] = None
     try:
         yield RETRY
         while not follower.is_stopped:
@@ -102,7 +102,7 @@ async def _events(call: Call, follower: Follower) -> AsyncGenerator[bytes, None]
     except GoQueueError as error:
         yield _event("end", _encode({"reason": str(error)}))
     finally:
-        call.on_stop.discard(follower.stop)
+        call.on_stop.pop(follower.stop, None)
         follower.close()
 
 

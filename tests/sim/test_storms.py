@@ -1,0 +1,13 @@
+"""One node with all of its users in trouble, 30 times; more with `make sim`."""
+
+import pytest
+
+from goqueue.testing.simulation import Simulation
+from tests.sim.storm import storm
+
+SEEDS = range(1, 31)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_acknowledged_is_there_once_and_nobody_is_stuck_when_the_trouble_is_over(seed: int) -> None:
+    Simulation(seed).run(storm)
