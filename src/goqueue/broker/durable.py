@@ -4,13 +4,13 @@ A machine's state is ahead of its ledger's disk for as long as a sync takes. Who
 a schema for instance, would find it gone, or given to somebody else, after a loss of power.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TypeAlias
 
 from goqueue.model.errors import GoQueueError
 from goqueue.replica.replica import Replica
-from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.coordinators import AllCoordinators
 
 OnConfirmed: TypeAlias = Callable[[GoQueueError | None], None]
 """None: it is durable. An error: it never will be, so that nobody must be told of it."""
@@ -27,10 +27,8 @@ class LedgerKind(StrEnum):
 
 
 class Durable:
-    def __init__(self, coordinators: Sequence[Coordinator]) -> None:
-        self._of: dict[LedgerKind, list[Coordinator]] = {
-            kind: [each for each in coordinators if each.name.rpartition("-")[0] == kind] for kind in LedgerKind
-        }
+    def __init__(self, coordinators: AllCoordinators) -> None:
+        self._of = {kind: coordinators.of_kind(kind) for kind in LedgerKind}
 
     def confirm(self, kinds: Iterable[LedgerKind], on_confirmed: OnConfirmed) -> None:
         """Call once all that these ledgers were given so far is durable; mostly at once."""

@@ -1,6 +1,6 @@
 """What is the matter with this node, if anything is: asked by probes, and exported."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
@@ -8,7 +8,8 @@ from typing import NamedTuple
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics.topics import Topics
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.coordinators import AllCoordinators
+from goqueue.runtime.life import Life
 
 LATE_S_MAX = 2.0
 """A client that gives its requests so long was kept waiting in vain within the last half minute."""
@@ -34,7 +35,7 @@ def _check(name: str, is_passed: bool, message: str) -> Check:
 
 class Health:
     def __init__(
-        self, topics: Topics, replicas: Replicas, coordinators: Sequence[Coordinator], loop_watch: LoopWatch
+        self, topics: Topics, replicas: Replicas, coordinators: AllCoordinators, loop_watch: LoopWatch
     ) -> None:
         self._topics = topics
         self._replicas = replicas
@@ -70,6 +71,10 @@ class Health:
         late_s = self._loop_watch.worst_s
         words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
         yield _check("event_loop", late_s < LATE_S_MAX, words)
+
+    def coordinator_lives(self) -> dict[Life, int]:
+        """How many are active, are being loaded, have failed."""
+        return self._coordinators.lives()
 
     def faults(self) -> dict[str, int]:
         """By coordinator: commands that met a fault of ours since the start."""

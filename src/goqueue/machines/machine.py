@@ -107,6 +107,16 @@ class Ahead(Protocol):
         """It could not be stored: let the state be what the ledger says."""
 
 
+def stepping(machine: Machine) -> Stepping | None:
+    """None: it does not care."""
+    return machine if isinstance(machine, Stepping) else None
+
+
+def ahead(machine: Machine) -> Ahead:
+    assert isinstance(machine, Ahead)
+    return machine
+
+
 class Placing(Protocol):
     """What a machine with facts that want to know their place has on top."""
 

@@ -49,7 +49,20 @@ class LogClosed(GoQueueError):
 
 
 class CoordinatorFailed(GoQueueError):
-    """A fault of ours: this command was not decided, or the coordinator stopped until the node is restarted."""
+    """A fault of ours: this command was not decided, or nobody knows whether it was. The coordinator reads its ledger
+    again."""
+
+    retriable = True
+
+
+class CoordinatorLoading(GoQueueError):
+    """The coordinator is reading its ledger and decides nothing yet."""
+
+    retriable = True
+
+
+class NotCoordinator(GoQueueError):
+    """The coordinator is not in service on this node, or not any more. What it was asked to do may have been done."""
 
     retriable = True
 

@@ -1,6 +1,8 @@
 """What a node remembers: its ledgers, the machines on them, and the services that are nothing but these."""
 
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from typing import TypeVar
 
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.groups.groups import Groups, commands
@@ -35,11 +37,14 @@ from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.coordinators import AllCoordinators, Coordinators
 from goqueue.runtime.ledger import Fact, Ledger, Machine
 from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
 SECRET_BYTES = 32
+LEASES_PER_MACHINE = 2**40
+M = TypeVar("M", bound=Machine)
 
 
 class State:
@@ -62,41 +67,41 @@ class State:
         self._aside = aside
         self._meters = meters
         refuse_damaged_metadata(replicas.directory.disk)
-        self.coordinators: list[Coordinator] = []
+        self.coordinators = AllCoordinators()
+        self._made = 0
+        """Machines of deliveries."""
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
-        self._controller = Controller(limits)
-        self._store = EmbeddedStore(self._controller, self._open(METADATA, 0, self._controller, STORED_FACTS))
+        self._store = EmbeddedStore(self._open(METADATA, lambda: Controller(limits), STORED_FACTS).of(0))
         self.topics = Topics(self._store, replicas, clock, dice)
-        self._ids = ProducerIds(self._store.submit, lambda: self._controller.producer_ids_end)
+        self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
         self.groups = self._groups(group_options)
         self.queues = Queues(
-            [self._open("@deliveries", number, Deliveries(), DELIVERY_FACTS) for number in range(GROUP_LEDGERS)],
+            list(self._open("@deliveries", self._deliveries, DELIVERY_FACTS, GROUP_LEDGERS)),
             self.topics,
             clock,
             journeys,
             meters,
         )
-        delays = self._open("@delays", 0, Delays(), DELAY_FACTS)
+        delays = self._open("@delays", Delays, DELAY_FACTS).of(0)
         self.schedules = Schedules(delays, self.topics, clock, journeys, self._ids)
         self.transactions = self._transactions()
-        self.schemas = Schemas(self._open("@schemas", 0, SchemaMachine(), SCHEMA_FACTS))
+        self.schemas = Schemas(self._open("@schemas", SchemaMachine, SCHEMA_FACTS).of(0))
 
     @property
     def cluster_id(self) -> str:
-        return self._controller.cluster_id
+        return self._store.cluster_id
 
     @property
     def secret(self) -> bytes:
         """Known to this cluster only; receipts are signed with it."""
-        return self._controller.secret
+        return self._store.secret
 
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        for name in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
-            for coordinator in self.coordinators:
-                if coordinator.name.rpartition("-")[0] == name:
-                    coordinator.load()
+        for kind in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
+            for coordinator in self.coordinators.of_kind(kind):
+                coordinator.load_now()
         self._name_cluster()
         self.topics.reconcile()
         self.topics.work_aside(self._aside)
@@ -114,30 +119,41 @@ class State:
             raise DiskFull(f"this node is new and cannot store the id of its cluster: {replies[0]}")
 
     def _open(
-        self, ledger: str, partition: int, machine: Machine, facts: tuple[type[Fact], ...], *, is_steady: bool = False
-    ) -> Coordinator:
+        self,
+        ledger: str,
+        make_machine: Callable[[], M],
+        facts: tuple[type[Fact], ...],
+        shards: int = 1,
+        *,
+        is_steady: bool = False,
+    ) -> Coordinators[int, M]:
         """`is_steady`: its deadlines are the ends of durations, which a step of the wall clock must not change."""
-        replica = self._replicas.open_ledger(ledger, partition, LEDGER_OPTIONS, self._clock.now_ms())
-        if ledger == METADATA:
-            self._is_new = replica.end_offset == 0
-        elif replica.log.is_new and not self._is_new:
-            self._replicas.note_made_anew(replica)
         kind = ledger.removeprefix(LEDGER_PREFIX)
-        stored = Ledger(replica, kind, facts, self._aside)
-        clock = SteadyClock(self._clock, stored.newest_ms) if is_steady else self._clock
-        coordinator = Coordinator(f"{kind}-{partition}", machine, stored, clock)
-        self.coordinators.append(coordinator)
-        return coordinator
+        opened = self.coordinators.add(Coordinators[int, M](kind))
+        for number in range(shards):
+            replica = self._replicas.open_ledger(ledger, number, LEDGER_OPTIONS, self._clock.now_ms())
+            if ledger == METADATA:
+                self._is_new = replica.end_offset == 0
+            elif replica.log.is_new and not self._is_new:
+                self._replicas.note_made_anew(replica)
+            stored = Ledger(replica, kind, facts, self._aside)
+            clock = SteadyClock(self._clock, stored.newest_ms) if is_steady else self._clock
+            opened.add(number, Coordinator(f"{kind}-{number}", make_machine, stored, clock))
+        return opened
+
+    def _deliveries(self) -> Deliveries:
+        """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next."""
+        self._made += 1
+        return Deliveries(1 + max(0, self._made - GROUP_LEDGERS) * LEASES_PER_MACHINE)
 
     def _groups(self, options: commands.GroupOptions) -> Groups:
-        coordinators = []
-        for number in range(GROUP_LEDGERS):
-            machine = GroupsMachine(options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
-            coordinators.append(self._open("@groups", number, machine, GROUP_FACTS, is_steady=True))
+        def make() -> GroupsMachine:
+            return GroupsMachine(options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+
+        coordinators = self._open("@groups", make, GROUP_FACTS, GROUP_LEDGERS, is_steady=True)
         return Groups(coordinators, self._clock, self._dice, self._meters)
 
     def _transactions(self) -> Transactions:
-        machine = TransactionMachine()
-        coordinator = self._open("@transactions", 0, machine, TRANSACTION_FACTS, is_steady=True)
+        coordinator = self._open("@transactions", TransactionMachine, TRANSACTION_FACTS, is_steady=True).of(0)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
-        return Transactions(machine, coordinator, self.topics, self._clock, ends, self._ids, self._meters)
+        return Transactions(coordinator, self.topics, self._clock, ends, self._ids, self._meters)

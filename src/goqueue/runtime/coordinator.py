@@ -1,79 +1,212 @@
 """A coordinator: a machine, its ledger and an inbox. One command at a time; replies leave when what they rest on is
-durable.
+durable. The machine comes and goes: it is made anew and read from the ledger whenever it is loaded, also after a fault.
 """
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from goqueue.machines.machine import Ahead, ClockSet, Fact, Machine, Outcome, Stepping, Tick, apply_at
-from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
+from goqueue.machines.machine import ClockSet, Fact, Machine, Outcome, Tick, apply_at, stepping
+from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError, NotCoordinator
+from goqueue.runtime.ahead import DirectChanges, OnReply
 from goqueue.runtime.clock import Clock, Steps, Timer
+from goqueue.runtime.deadline import RETRY_MS
 from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.life import Faults, Life
+from goqueue.runtime.loading import Loading
 from goqueue.telemetry.calls import call_each, first_fault
 from goqueue.telemetry.logs import get_logger
 
+__all__ = ["Coordinator", "OnReply"]
+
 events = get_logger("runtime")
 
-RETRY_MS = 1000
+WAIT_MS_MAX = 1000
+"""How long commands wait for a coordinator that is being loaded."""
+INBOX_MAX = 1000
+"""How many of them; the others are refused at once."""
 
-OnStored = Callable[[GoQueueError | None], None]
-"""None: it is durable."""
-OnReply = Callable[[Any], None]
-"""Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
+M = TypeVar("M", bound=Machine)
+_ACTIVE = Life.ACTIVE  # looking up enum members costs
 
 
-class Coordinator:
-    """Invariant: the machine's state is what its ledger holds, plus what a restart may forget."""
+class Coordinator(DirectChanges[M]):
+    """Invariant: while it is active, the machine's state is what its ledger holds, plus what a restart may forget.
+    Invariant: it has a machine while it is active; and when its ledger failed, for questions.
+    """
 
-    def __init__(self, name: str, machine: Machine, ledger: Ledger, clock: Clock) -> None:
-        self.name = name
-        self.machine = machine
-        self._ledger = ledger
-        self._clock = clock
+    def __init__(self, name: str, make_machine: Callable[[], M], ledger: Ledger, clock: Clock) -> None:
+        super().__init__(name, ledger, clock)
+        self._make_machine = make_machine
+        self._faults = Faults()
+        self.loads = 0
+        """How often it became active."""
+        self._loading: Loading[M] | None = None
+        self._retry: Timer | None = None
+        """Of a load that waits, or of the commands that wait for one."""
+        self._refuses_waiting = False
         self._waiting: dict[int, OnReply] = {}
         self._next_ticket = 1
-        self._timer: Timer | None = None
-        self._timer_due_ms: int | None = None
-        self._failure: GoQueueError | None = None
-        self.faults = 0
-        """Commands that met a fault of ours."""
-        self._busy = False
-        self._steps: Steps | None = None
-        if isinstance(machine, Stepping):
-            self._steps = Steps(clock)
-            clock.watch_steps(self._clock_was_set)
-        self._ahead = machine if isinstance(machine, Ahead) else None
-        self._unstored: list[OnStored] = []
-        """Of whoever has changed the state of a machine that is ahead."""
-        self._store_is_due = False
-        self._inbox: list[tuple[Any, OnReply | None]] = []
+        self._inbox: deque[tuple[Any, OnReply | None]] = deque()
         self.command: Any = None
         """What is being decided, or was last."""
-        self.is_loaded = False
-        """False: `after_apply` tells what was before the last restart."""
-        self.after_apply: Callable[[Iterable[Fact]], None] = lambda facts: None
-        """Called with facts that were applied, before anybody is told: something may have to be done about them
-        outside, perhaps not before they are durable. After a replay, with those that a snapshot would hold."""
+        self.on_loaded: Callable[[], None] = lambda: None
+        """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
+        and tells it what a restart forgets. It must not walk over the state."""
+        self.before_apply: Callable[[list[Fact]], None] | None = None
+        """Called with facts that are stored and will be applied next."""
+        clock.watch_steps(self._clock_was_set)
+
+    # -- its life
+
+    def load_now(self) -> None:
+        """Rebuild the machine from its ledger here and now: for a start, before anybody is served."""
+        machine = self._begin()
+        self._ledger.replay(machine, self._clock.now_ms())
+        self._loaded(machine)
 
     def load(self) -> None:
-        """Rebuild the machine from its ledger; before anything else."""
-        self._ledger.replay(self.machine, self._clock.now_ms())
-        self._set_timer()
-        self.after_apply(self.machine.facts())
-        self.is_loaded = True
+        """Rebuild the machine from its ledger in slices; commands wait meanwhile. Nothing happens if it is loaded."""
+        if self._life in (Life.LOADING, _ACTIVE):
+            return
+        machine = self._begin()
+        self._retry = self._clock.call_after(WAIT_MS_MAX, self._refuse_waiting)
+        self._loading = Loading(self._ledger, self._clock, machine, self._loaded, self._stay_failed)
+        self._loading.begin()
+
+    def unload(self, why: GoQueueError | None = None) -> None:
+        """Out of service here. Whoever waits is told first: nobody knows whether what was decided will stay."""
+        error = why or NotCoordinator(f"{self.name} is not in service on this node any more")
+        decided, self._decided = self._decided, deque()
+        self._ledger.abandon_snapshot()
+        self._failure = error
+        calls = self._retire(Life.UNLOADED)
+        calls += [partial(on_reply, error) for replies in decided for on_reply, _ in replies]
+        call_each([*calls, *self._refused()])
+
+    def stop(self) -> None:
+        """The node stops: no timer fires and nothing is written after this. Stopping twice is fine."""
+        if self._unstored:
+            self._store()
+        machine = self._machine
+        if machine is not None and self._life is _ACTIVE:
+            self._ledger.snapshot(machine, self._clock.now_ms())
+        self._failure = GoQueueError(f"{self.name} has stopped")
+        self._retire(Life.UNLOADED)
+
+    def _begin(self) -> M:
+        self._stop_retry()
+        self._life, self._failure = Life.LOADING, None
+        self._refuses_waiting = False
+        return self._make_machine()
+
+    def _loaded(self, machine: M) -> None:
+        self._activate(machine)
+        self._work()
+
+    def _activate(self, machine: M) -> None:
+        self._stop_retry()
+        self._machine, self._life, self._loading = machine, _ACTIVE, None
+        self._steps = None if stepping(machine) is None else Steps(self._clock)
+        self.loads += 1
+        self._faults.became_active(self._now_ms())
+        was_busy, self._busy = self._busy, True  # what is submitted meanwhile comes after it
+        try:
+            self._deadline.set(machine.next_deadline_ms())
+            self.on_loaded()
+        except Exception as fault:  # noqa: BLE001  what is due was not done
+            self._begin_anew(fault, "what is due after a load")
+        finally:
+            self._busy = was_busy
+
+    def _retire(self, life: Life) -> list[Callable[[], None]]:
+        """Without a machine from here on. Returns what tells those who wait for a reply that nobody decided yet."""
+        if self._loading is not None:
+            self._loading.stop()
+        self._life, self._machine, self._loading, self._steps = life, None, None, None
+        self._deadline.stop()
+        self._stop_retry()
+        error = self._failure or CoordinatorFailed(f"{self.name} has no state")
+        waiting, self._waiting = list(self._waiting.values()), {}
+        return [*(partial(on_reply, error) for on_reply in waiting), *self._untold(error)]
+
+    def _begin_anew(self, fault: Exception, what: str) -> None:
+        """Nothing is believed of a state that may not be what the ledger says: it is read again."""
+        self._faults.count += 1
+        events.error("coordinator failed", coordinator=self.name, command=what, exc_info=fault)
+        backoff_ms = self._faults.backoff_ms(self._now_ms())
+        if backoff_ms:
+            why = (
+                f"{self.name} is out of service for {backoff_ms // 1000} s: it met a fault of the node at {what}, again"
+            )
+            self._stay_failed(CoordinatorFailed(f"{why}; see its log"), backoff_ms)
+            return
+        why = f"{self.name} met a fault of the node at {what} and reads its ledger again: what it was asked may be done"
+        self._failure = CoordinatorFailed(why)
+        calls = self._retire(Life.UNLOADED)
+        self.load()
+        call_each(calls)
+
+    def _stay_failed(self, error: GoQueueError, backoff_ms: int = 0) -> None:
+        """Until the time is over; without one until the node is restarted, since a ledger that failed stays so."""
+        if self._life in (Life.FAILED, Life.UNLOADED):
+            return
+        events.error("coordinator stopped", coordinator=self.name, reason=str(error))
+        self._failure = error
+        # What a ledger that failed had taken may be read on: nobody is told of it, since it is never confirmed.
+        machine = self._machine if error is self._ledger.failure else None
+        calls = self._retire(Life.FAILED)
+        self._machine = machine
+        if not backoff_ms and error.retriable:
+            backoff_ms = self._faults.backoff_ms(self._now_ms()) or RETRY_MS
+        if backoff_ms:
+            self._retry = self._clock.call_after(backoff_ms, self.load)
+        call_each([*calls, *self._refused()])
+
+    def _refuse_waiting(self) -> None:
+        """It takes long: commands of clients are not kept any more, so that they may ask elsewhere or later."""
+        self._retry, self._refuses_waiting = None, True
+        call_each(self._refused())
+
+    def _refused(self) -> list[Callable[[], None]]:
+        """What refuses those in the inbox. Ours that want no reply stay while there will be a machine."""
+        error, inbox = self.refusal(), list(self._inbox)
+        self._inbox.clear()
+        if self._life is Life.LOADING:
+            self._inbox.extend(each for each in inbox if each[1] is None)
+        return [partial(on_reply, error) for _, on_reply in inbox if on_reply is not None]
+
+    @property
+    def faults(self) -> int:
+        """Commands that met a fault of ours."""
+        return self._faults.count
+
+    # -- commands
 
     def submit(self, command: Any, on_reply: OnReply | None = None) -> None:
         """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
+        if self._life is not _ACTIVE:
+            self._submit_inactive(command, on_reply)
+            return
         self._inbox.append((command, on_reply))
-        if self._busy:
-            return  # submitted from within a reply: its turn comes
+        if not self._busy:  # else it was submitted from within a reply: its turn comes
+            self._work()
+
+    def _submit_inactive(self, command: Any, on_reply: OnReply | None) -> None:
+        is_kept = self._life is Life.LOADING and len(self._inbox) < INBOX_MAX
+        if is_kept and (on_reply is None or not self._refuses_waiting):
+            self._inbox.append((command, on_reply))
+        elif on_reply is not None:
+            on_reply(self.refusal())
+
+    def _work(self) -> None:
         self._busy = True
         fault: Exception | None = None
         try:
-            while self._inbox:
+            while self._inbox and self._life is _ACTIVE:
                 try:
-                    self._handle(*self._inbox.pop(0))
+                    self._handle(*self._inbox.popleft())
                 except Exception as error:  # noqa: BLE001  of whoever was answered: those behind it must have their turn
                     fault = first_fault(fault, error)
         finally:
@@ -85,42 +218,43 @@ class Coordinator:
                 del fault  # it holds this frame
 
     def _handle(self, command: Any, on_reply: OnReply | None) -> None:
-        if self._failure is not None:
-            if on_reply is not None:
-                on_reply(self._failure)
-            return
         if self._unstored:
             self._store()
+        machine = self._machine
+        if machine is None or self._life is not _ACTIVE:  # it met a fault just now: this command waits with the others
+            self._submit_inactive(command, on_reply)
+            return
         now_ms = self._clock.now_ms()
         if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
-            self._inbox.insert(0, (command, on_reply))  # what was decided is put right first
+            self._inbox.appendleft((command, on_reply))  # what was decided is put right first
             command, on_reply = ClockSet(by_ms), None
         self.command = command
         ticket = self._next_ticket
         self._next_ticket += 1
-        outcome = self._decide(command, ticket, now_ms, on_reply)
+        outcome = self._decide(machine, command, ticket, now_ms, on_reply)
         if outcome is None:
             return
         try:
             if outcome.facts:
                 self.after_apply(outcome.facts)
-            self._set_timer()
+            self._deadline.set(machine.next_deadline_ms())
         except Exception as fault:  # noqa: BLE001  what has to be done about the facts was not done
-            self._stop_for(fault, command)
+            self._begin_anew(fault, type(command).__name__)
             return
         self._give(outcome)
-        if outcome.facts:
-            self._ledger.maybe_snapshot(self.machine, now_ms)
+        if outcome.facts and machine is self._machine:
+            self._ledger.maybe_snapshot(machine, now_ms)
 
-    def _decide(self, command: Any, ticket: int, now_ms: int, on_reply: OnReply | None) -> Outcome | None:
+    def _decide(self, machine: M, command: Any, ticket: int, now_ms: int, on_reply: OnReply | None) -> Outcome | None:
         """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
         is_decided = False
         try:
             if isinstance(command, ClockSet):
-                assert isinstance(self.machine, Stepping)
-                outcome = Outcome(self.machine.clock_set(command.by_ms, now_ms), [])
+                stepped = stepping(machine)
+                assert stepped is not None
+                outcome = Outcome(stepped.clock_set(command.by_ms, now_ms), [])
             else:
-                outcome = self.machine.decide(command, ticket, now_ms)
+                outcome = machine.decide(command, ticket, now_ms)
             is_decided = True
             offset = self._ledger.append(outcome.facts, now_ms)
         except Exception as error:  # noqa: BLE001  a command that we cannot decide must not cost the others their service
@@ -132,169 +266,52 @@ class Coordinator:
         if on_reply is not None:
             self._waiting[ticket] = on_reply
         try:
+            if self.before_apply is not None and outcome.facts:
+                self.before_apply(outcome.facts)
             for fact in outcome.facts:
-                apply_at(self.machine, fact, offset)
+                apply_at(machine, fact, offset)
                 offset += len(fact.stored_keys()) if fact.is_tombstone else fact.durable
         except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
-            self._stop_for(fault, command)
+            self._begin_anew(fault, type(command).__name__)
             return None
         return outcome
 
     def _not_stored(self, error: GoQueueError, on_reply: OnReply | None) -> None:
         # Too much for one batch is refused like anything that finds no room: the ledger is none the worse for it.
         if not error.retriable and not isinstance(error, BatchTooLarge):
-            self._fail(error, on_reply)
+            try:
+                self._stay_failed(error)
+            finally:
+                if on_reply is not None:
+                    on_reply(error)
             return
         try:
             if on_reply is not None:
                 on_reply(error)
         finally:
-            self._try_later()
+            if self._machine is not None:
+                self._deadline.try_later(self._machine.next_deadline_ms())
 
     def _not_decided(self, fault: Exception, command: Any, on_reply: OnReply | None) -> None:
         """Nothing was changed, since `decide` only reads: the next command may fare better. But who cannot decide a
-        Tick has no deadlines any more, and must not go on as if it had.
+        Tick has no deadlines any more, and must not go on as if it had; and who fails again and again may have a state
+        that is not what the ledger says.
         """
-        if isinstance(command, Tick):
-            self._stop_for(fault, command)
-            return
-        self.faults += 1
         kind = type(command).__name__
-        events.error("command failed", coordinator=self.name, command=kind, exc_info=fault)
-        if on_reply is not None:
-            on_reply(CoordinatorFailed(f"{self.name} could not decide {kind}: a fault of the node, see its log"))
-
-    def _stop_for(self, fault: Exception, command: Any) -> None:
-        """Nothing is believed of a state that may not be what the ledger says."""
-        self.faults += 1
-        kind = type(command).__name__
-        events.error("coordinator failed", coordinator=self.name, command=kind, exc_info=fault)
-        why = f"{self.name} is out of service until the node is restarted: a fault of the node at {kind}, see its log"
-        self._fail(CoordinatorFailed(why), None)
-
-    def now_ms(self) -> int:
-        """As its machine is told: to be compared with what that says."""
-        return self._clock.now_ms()
-
-    def read_fact(self, ledger_offset: int) -> Fact | None:
-        """What the machine was told lies there."""
-        return self._ledger.read_fact(ledger_offset)
-
-    def read_facts(self, ledger_offsets: Iterable[int]) -> dict[int, Fact]:
-        """Many at once; what is gone or damaged is left out."""
-        return self._ledger.read_facts(ledger_offsets)
-
-    @property
-    def failure(self) -> GoQueueError | None:
-        """Why it decides nothing any more, if so."""
-        return self._failure or self._ledger.failure
-
-    @property
-    def skipped_facts(self) -> int:
-        """How much of its ledger could not be read or applied when it was loaded."""
-        return self._ledger.skipped_facts
-
-    @property
-    def is_busy(self) -> bool:
-        """A command submitted now would wait for its turn: this is asked from within a reply."""
-        return self._busy
-
-    # -- changes that a machine makes ahead of its ledger
-
-    def directly(self) -> int | None:
-        """The time at which the machine may be changed directly. None: not now, ask with a command."""
-        if self._busy or self._failure is not None:
-            return None
-        now_ms = self._clock.now_ms()
-        if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
-            self.submit(ClockSet(by_ms))
-            return None
-        return now_ms
-
-    def deadline_set(self, due_ms: int) -> None:
-        """The machine has a new deadline."""
-        if self._timer_due_ms is None or due_ms < self._timer_due_ms:
-            self._set_timer()
-
-    def when_stored(self, call: OnStored) -> None:
-        """The machine was changed directly: store that with all others of this turn, and call when it is durable, or
-        with an error: then it was taken back.
-        """
-        self._unstored.append(call)
-        if not self._store_is_due:
-            self._store_is_due = True
-            self._clock.call_soon(self._turn_ends)
-
-    def _turn_ends(self) -> None:
-        if self._unstored and not self._ledger.is_durable and self._ledger.failure is None:
-            self._ledger.when_durable(self._turn_ends)  # what comes while the disk is busy goes into the next sync
-            return
-        self._store_is_due = False
-        if self._unstored:
-            self._store()
-
-    def _store(self) -> None:
-        assert self._ahead is not None
-        calls, self._unstored = self._unstored, []
-        if self._failure is not None:
-            call_each(partial(call, self._failure) for call in calls)
-            return
-        now_ms = self._clock.now_ms()
-        facts = self._ahead.facts_ahead(now_ms)
+        error = CoordinatorFailed(f"{self.name} could not decide {kind}: a fault of the node, see its log")
         try:
-            self._ledger.append(facts, now_ms)
-        except GoQueueError as error:
-            self._ahead.take_back(now_ms)
-            self._set_timer()
-            if not error.retriable and not isinstance(error, BatchTooLarge):
-                self._fail(error, None)
-            call_each(partial(call, error.kept()) for call in calls)
-            return
-        try:
-            for fact in facts:
-                self.machine.apply(fact)
-            self.after_apply(facts)
-        except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
-            self._stop_for(fault, facts)
-            call_each(partial(call, self._failure) for call in calls)
-            return
-        self._ledger.when_durable(partial(self._stored, calls))
-        self._ledger.maybe_snapshot(self.machine, now_ms)
-
-    def _stored(self, calls: list[OnStored]) -> None:
-        failure = self._ledger.failure
-        call_each(partial(call, failure) for call in calls)
-        if failure is not None:
-            self._fail(failure, None)
-
-    def make_durable(self) -> None:
-        """All that was decided so far, here and now: for a start, before anybody is served."""
-        self._ledger.make_durable()
-
-    def when_durable(self, call: Callable[[], None]) -> None:
-        """Call once all that was decided so far is durable; never, if it will not be."""
-        if self._unstored:
-            self._store()
-        self._ledger.when_durable(lambda: call() if self._ledger.failure is None else None)
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether its state is what a restart would find; if not, `confirm` tells when it is."""
-        return self._ledger.is_durable and not self._unstored and not isinstance(self._failure, CoordinatorFailed)
-
-    def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
-        """Call once all that was decided so far is durable; with an error, if it will not be, or if the state is not
-        what the ledger says. For whoever has read the state and is about to tell of it.
-        """
-        if self._unstored:
-            self._store()
-        if isinstance(self._failure, CoordinatorFailed):
-            on_confirmed(self._failure)
-        else:
-            self._ledger.when_durable(lambda: on_confirmed(self._ledger.failure))
+            if isinstance(command, Tick | ClockSet) or self._faults.is_reread_due(self._now_ms()):
+                self._begin_anew(fault, kind)
+            else:
+                self._faults.count += 1
+                events.error("command failed", coordinator=self.name, command=kind, exc_info=fault)
+        finally:
+            if on_reply is not None:
+                on_reply(error)
 
     def _give(self, outcome: Outcome) -> None:
-        ready = [(self._waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in self._waiting]
+        waiting = self._waiting
+        ready = [(waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in waiting]
         if not ready:
             return
         if outcome.is_immediate and len(ready) == 1:  # as most are
@@ -304,40 +321,18 @@ class Coordinator:
         if outcome.is_immediate:
             call_each(partial(on_reply, reply) for on_reply, reply in ready)
             return
+        self._leave_durable(ready)
 
-        def give() -> None:
-            failure = self._ledger.failure
-            calls = [partial(on_reply, reply if failure is None else failure) for on_reply, reply in ready]
-            if failure is not None:
-                calls.append(partial(self._fail, failure, None))
-            call_each(calls)
+    @property
+    def is_busy(self) -> bool:
+        """A command submitted now would wait for its turn: this is asked from within a reply."""
+        return self._busy
 
-        self._ledger.when_durable(give)
+    # -- time
 
-    def _fail(self, error: GoQueueError, on_reply: OnReply | None) -> None:
-        """Out of service until the node is restarted: the ledger failed, or the machine did."""
-        if self._failure is not None:
-            return
-        events.error("coordinator stopped", coordinator=self.name, reason=str(error))
-        self._failure = error
-        self._stop_timer()
-        waiting, self._waiting = list(self._waiting.values()), {}
-        call_each(partial(waiter, error) for waiter in [*waiting, *([on_reply] if on_reply else [])])
-
-    def _set_timer(self) -> None:
-        due_ms = self.machine.next_deadline_ms()
-        if due_ms == self._timer_due_ms:
-            return
-        self._stop_timer()
-        self._timer_due_ms = due_ms
-        if due_ms is not None:
-            self._timer = self._clock.call_after(max(0, due_ms - self._clock.now_ms()), self._tick)
-
-    def _try_later(self) -> None:
-        """What was due could not be stored and is due still; but a full disk is not asked again without a pause."""
-        self._stop_timer()
-        if self.machine.next_deadline_ms() is not None:
-            self._timer = self._clock.call_after(RETRY_MS, self._tick)
+    def _now_ms(self) -> int:
+        """For how long things take: nobody sets this clock."""
+        return int(self._clock.monotonic_s() * 1000)
 
     def notice_clock(self) -> None:
         """For who compares what the machine says with the time: it has heard of every step by now."""
@@ -346,24 +341,15 @@ class Coordinator:
 
     def _clock_was_set(self) -> None:
         """What is due by the wall clock may be due now, and the timer knows nothing of it."""
-        self._stop_timer()
-        if self._failure is None and self.machine.next_deadline_ms() is not None:
-            self.submit(Tick())
+        if self._steps is not None:
+            self._deadline.stop()
+            if self.peek().next_deadline_ms() is not None:
+                self.submit(Tick())
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._timer_due_ms = None
+    def _stop_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = None
 
     def _tick(self) -> None:
-        self._timer = self._timer_due_ms = None
         self.submit(Tick())
-
-    def stop(self) -> None:
-        """No timer fires and nothing is written after this. Stopping twice is fine."""
-        if self._unstored:
-            self._store()
-        self._stop_timer()
-        if self._failure is None:
-            self._ledger.snapshot(self.machine, self._clock.now_ms())
-            self._failure = GoQueueError(f"{self.name} has stopped")

@@ -6,14 +6,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
+from typing import TypeAlias
 
 import msgspec
 
 from goqueue.machines.machine import Fact, Machine, apply_at, frozen_facts
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import Batch, split
-from goqueue.records.decode import decode
+from goqueue.records.decode import DecodedRecord, decode
 from goqueue.records.plain import plain_batch
+from goqueue.records.portions import portions
 from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside, at_once
 from goqueue.telemetry.logs import get_logger
@@ -28,10 +30,18 @@ SNAPSHOT_AT_LATEST_MS = 60 * 60 * 1000
 """Compaction drops tombstones after a day. A snapshot that is older would bring back what they removed."""
 SLICE_WEIGHT = 2048
 """So much of a snapshot is made in one go: a millisecond or so."""
+SLICE_COST = 256
+"""Of a replay, in facts: so many are applied in one go, in a millisecond or so."""
+WEIGHT_PER_COST = 8
+"""A fact that packs so many costs as much as one more."""
+BYTES_PER_COST = 8 * 1024
 READ_BYTES = 64 * 1024
 SKIPS_TOLD_MAX = 10
 """One by one, in the log; the others are only counted."""
 SKIP_CHARS_MAX = 200
+
+Entries: TypeAlias = tuple[int, list[tuple[bytes, bytes]]] | None
+"""Of a snapshot: up to which offset it knows everything, and what."""
 
 events = get_logger("runtime")
 
@@ -55,40 +65,84 @@ class Ledger:
         """Under which the machine was loaded, and decides: what another leader wrote since, it does not know."""
 
     def replay(self, machine: Machine, now_ms: int) -> None:
-        """Rebuild `machine`, which is empty, from the last snapshot and what came after it."""
+        """Rebuild `machine`, which is empty, from the last snapshot and what came after it: here and now."""
         self._epoch = self._replica.leader_epoch
-        offset = self._replica.start_offset
-        snapshot = self._snapshots.latest(up_to=self._replica.end_offset)
-        if snapshot is not None and snapshot.offset >= offset:
-            for _, value in snapshot.entries:
-                try:
-                    fact = self._decoder.decode(value)
-                    machine.apply(fact)
-                    self._snapshot_size += fact.weight()
-                except Exception as error:  # noqa: BLE001  whatever it is, it is told
-                    self._skip(f"in the snapshot at {snapshot.offset}", error)
-            offset = snapshot.offset
-        self._snapshot_ms = now_ms
-        for batch in self._replica.batches_from(offset):
-            self._replay_batch(machine, batch)
+        for _ in self._replaying(machine, self._latest(self._replica.end_offset), now_ms):
+            pass
 
-    def _replay_batch(self, machine: Machine, batch: Batch) -> None:
-        """What cannot be read or applied is left out and told: one bad fact must not cost all others, nor the start of
-        the node."""
+    def replay_in_slices(self, machine: Machine, now_ms: int, on_ready: Callable[[Iterator[None]], None]) -> None:
+        """As `replay`; `on_ready` gets the work, which stops after every slice. The snapshot is read aside before: one
+        of a large state takes a second."""
+        self._epoch = self._replica.leader_epoch
+        end_offset, found = self._replica.end_offset, list[Entries]()
+
+        def done(error: BaseException | None) -> None:
+            if error is not None:  # costs only the shortcut: all is in the log
+                events.error("snapshot not read", ledger=self._replica.name, reason=str(error))
+            on_ready(self._replaying(machine, found[0] if found else None, now_ms))
+
+        def read() -> None:
+            found.append(self._latest(end_offset))
+
+        self._aside(read, done)
+
+    def _latest(self, end_offset: int) -> Entries:
+        snapshot = self._snapshots.latest(up_to=end_offset)
+        return None if snapshot is None else (snapshot.offset, snapshot.entries)
+
+    def _replaying(self, machine: Machine, entries: Entries, now_ms: int) -> Iterator[None]:
+        self._saving = None  # of a machine that is no more
+        self._since_snapshot = self._snapshot_size = self.skipped_facts = self._told_skips = 0
+        self._snapshot_ms = now_ms
+        offset, cost = self._replica.start_offset, 0
+        if entries is not None and entries[0] >= offset:
+            offset = entries[0]
+            for _, value in entries[1]:
+                cost += self._replay_entry(machine, value, offset)
+                if cost >= SLICE_COST:
+                    cost = 0
+                    yield
+        for batch in self._replica.batches_from(offset):
+            for records in self._opened(batch):
+                for record in records:
+                    cost += self._replay_record(machine, record)
+                    if cost >= SLICE_COST:
+                        cost = 0
+                        yield
+
+    def _replay_entry(self, machine: Machine, value: bytes, offset: int) -> int:
+        """What it cost, as `SLICE_COST` counts. What cannot be read or applied is left out and told: one bad fact must
+        not cost all others, nor the start of the node."""
+        weight = 1
         try:
-            records = decode(batch)
+            fact = self._decoder.decode(value)
+            machine.apply(fact)
+            weight = fact.weight()
+            self._snapshot_size += weight
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told
+            self._skip(f"in the snapshot at {offset}", error)
+        return 1 + weight // WEIGHT_PER_COST + len(value) // BYTES_PER_COST
+
+    def _replay_record(self, machine: Machine, record: DecodedRecord) -> int:
+        value = record.value
+        self._since_snapshot += 1
+        try:
+            if value is None:
+                machine.forget(record.key or b"")
+                return 1
+            apply_at(machine, self._decoder.decode(value), record.offset)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told
+            self._skip(f"at {record.offset}", error)
+        return 1 + len(value or b"") // BYTES_PER_COST
+
+    def _opened(self, batch: Batch) -> Iterator[Sequence[DecodedRecord]]:
+        left = batch.record_count
+        try:
+            for portion in portions(batch):
+                left -= len(portion.records)
+                yield portion.records
         except GoQueueError as error:
-            self._skip(f"batch at {batch.base_offset}", error, batch.record_count)
-            return
-        for record in records:
-            try:
-                if record.value is None:
-                    machine.forget(record.key or b"")
-                else:
-                    apply_at(machine, self._decoder.decode(record.value), record.offset)
-            except Exception as error:  # noqa: BLE001  whatever it is, it is told
-                self._skip(f"at {record.offset}", error)
-            self._since_snapshot += 1
+            self._skip(f"batch at {batch.base_offset}", error, left)
 
     def _skip(self, where: str, error: Exception, facts: int = 1) -> None:
         self.skipped_facts += facts
@@ -166,6 +220,10 @@ class Ledger:
     @property
     def failure(self) -> GoQueueError | None:
         return self._replica.failure
+
+    def abandon_snapshot(self) -> None:
+        """The one that is under way is of a machine that is no more."""
+        self._saving = None
 
     def maybe_snapshot(self, machine: Machine, now_ms: int) -> None:
         """A snapshot costs as much as the state is large, so a large state is saved after as many new records."""

@@ -273,7 +273,7 @@ def test_where_the_node_cannot_have_many_more_partitions_one_takes_all_dead_lett
     node = queue_node()
     node.ask(node.broker.topics.submit, AddPartitions("orders", 3))
     store: Any = node.broker.topics._store
-    store._controller._limits = PartitionLimits(in_all=4)
+    store._coordinator.peek()._limits = PartitionLimits(in_all=4)
     node.put("orders", b"bad")
     node.settle(node.receive(), How.REJECT)
     assert node.broker.topics.image.topics["orders.dlq"].partitions == 1

@@ -73,16 +73,16 @@ def test_a_group_hears_of_the_end_of_its_own_transactions_only(bank: Bank, monke
     identity = bank.begin()
     heard = []
     for number, coordinator in enumerate(bank.broker.groups._coordinators):
-        decide = coordinator.machine.decide
+        decide = coordinator.peek().decide
 
         def note(command: Any, *rest: Any, number: int = number, decide: Any = decide) -> Any:
             if isinstance(command, EndTransactionOffsets):
                 heard.append(number)
             return decide(command, *rest)
 
-        monkeypatch.setattr(coordinator.machine, "decide", note)
+        monkeypatch.setattr(coordinator.peek(), "decide", note)
     end(bank, identity)
-    assert heard == [bank.broker.groups._coordinators.index(bank.broker.groups._of(GROUP))]
+    assert heard == [list(bank.broker.groups._coordinators).index(bank.broker.groups._of(GROUP))]
 
 
 def test_a_transaction_of_a_deleted_topic_still_ends(bank: Bank) -> None:

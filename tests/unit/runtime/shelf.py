@@ -120,9 +120,15 @@ class Library(Parts):
         super().__init__(disk, clock)
         self.ledger_replica = self.replica("@shelf", cleanup_policy="compact", segment_bytes="16384")
         self.ledger = Ledger(self.ledger_replica, "shelf", (Stored,))
-        self.shelf = Shelf()
-        self.coordinator = Coordinator("shelf", self.shelf, self.ledger, self.clock)
-        self.coordinator.load()
+        self.coordinator = Coordinator("shelf", self.make_shelf, self.ledger, self.clock)
+        self.coordinator.load_now()
+
+    def make_shelf(self) -> Shelf:
+        return Shelf()
+
+    @property
+    def shelf(self) -> Shelf:
+        return self.coordinator.peek()
 
     def submit(self, command: Any) -> list[Any]:
         """Where its reply will be."""

@@ -54,8 +54,8 @@ def test_replay_skips_what_the_machine_cannot_apply() -> None:
             super().apply(fact)
 
     shelf = Picky()
-    coordinator = Coordinator("shelf", shelf, Ledger(library.ledger_replica, "shelf", (Stored,)), library.clock)
-    coordinator.load()
+    coordinator = Coordinator("shelf", lambda: shelf, Ledger(library.ledger_replica, "shelf", (Stored,)), library.clock)
+    coordinator.load_now()
     assert (shelf.plain, coordinator.skipped_facts) == ({"a": 0, "c": 2}, 1)
 
 

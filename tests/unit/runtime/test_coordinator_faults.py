@@ -1,77 +1,191 @@
-"""Faults of ours: a coordinator that cannot go on stops and tells everyone who waits; one that can, goes on."""
+"""Faults of ours: a coordinator whose state may be wrong tells everyone who waits, and reads its ledger again."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.machines.machine import Tick
+from goqueue.machines.machine import Outcome, Tick
 from goqueue.model.errors import CoordinatorFailed
-from tests.unit.runtime.shelf import Get, Library, Put, WaitFor
+from goqueue.runtime.life import BACKOFF_MS_MIN, SOUND_MS, UNDECIDED_MAX, Life
+from tests.unit.runtime.shelf import Get, Library, Put, Shelf, Stored, WaitFor
 
 
 def fail(*_: object) -> Any:
     raise ZeroDivisionError
 
 
-def breaking(library: Library, method: str, kind: type) -> None:
-    """Let one of the machine's methods fail for what is of this kind."""
-    sound: Callable[..., Any] = getattr(library.shelf, method)
-    setattr(library.shelf, method, lambda what, *others: (fail if type(what) is kind else sound)(what, *others))
+class Broken(Shelf):
+    """Fails in one of its methods, for what is of one kind, so many times: in this machine and in those that come after
+    it.
+    """
+
+    method = ""
+    kind: type = object
+    times = 0
+
+    @classmethod
+    def fail_in(cls, method: str, kind: type, times: int) -> None:
+        cls.method, cls.kind, cls.times = method, kind, times
+
+    def _maybe_fail(self, method: str, what: object) -> None:
+        if method == self.method and type(what) is self.kind and type(self).times:
+            type(self).times -= 1
+            fail()
+
+    def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
+        self._maybe_fail("decide", command)
+        return super().decide(command, ticket, now_ms)
+
+    def apply(self, fact: Any) -> None:
+        self._maybe_fail("apply", fact)
+        super().apply(fact)
+
+    def next_deadline_ms(self) -> int | None:
+        self._maybe_fail("next_deadline_ms", self)
+        return super().next_deadline_ms()
 
 
-def expect_stopped(library: Library, told: list[Any]) -> None:
-    assert [event["event"] for event in told] == ["coordinator failed", "coordinator stopped"]
-    assert isinstance(told[0]["exc_info"], ZeroDivisionError)
-    assert isinstance(library.coordinator.failure, CoordinatorFailed)
-    assert library.coordinator.failure.retriable
-    assert library.coordinator.faults == 1
-    assert library.clock.timers == 0
-    for command in (Put("new", 1), Get("milk"), WaitFor("new")):
-        assert [type(reply) for reply in library.submit(command)] == [CoordinatorFailed]
-    operations = library.disk.op_count
-    library.coordinator.stop()
-    assert library.disk.op_count == operations, "a state that is not what the ledger says is not saved"
+class Faulty(Library):
+    """Its shelves are made by a class of its own, which can be told to fail."""
+
+    def __init__(self) -> None:
+        class Mine(Broken):
+            pass
+
+        self.make: type[Broken] = Mine
+        super().__init__()
+
+    def make_shelf(self) -> Shelf:
+        return self.make()
+
+    def fail_in(self, what: str, times: int = 1) -> None:
+        if what == "after_apply":
+            self.coordinator.after_apply = self._fail_after
+            self._left = times
+        elif what == "next_deadline_ms":
+            self.make.fail_in(what, self.make, times)
+        else:
+            self.make.fail_in(
+                *{"apply": ("apply", Stored), "tick": ("decide", Tick), "decide": ("decide", Put)}[what], times
+            )
+
+    def _fail_after(self, _facts: object) -> None:
+        self._left -= 1
+        if self._left >= 0:
+            fail()
+
+    def break_with(self, what: str) -> list[Any]:
+        """Let it happen; where the reply will be, if anybody asked."""
+        if what == "tick":
+            self.clock.advance(9000)
+            return []
+        return self.submit(Put("b", 2))
 
 
-def test_a_fact_that_cannot_be_applied_stops_the_coordinator_and_answers_everyone_who_waits() -> None:
-    library = Library()
+FATAL = ["apply", "after_apply", "next_deadline_ms", "tick"]
+
+
+def prepared() -> tuple[Faulty, list[Any]]:
+    """With something on the shelf, something that spoils, and somebody who waits."""
+    library = Faulty()
     library.submit(Put("milk", 1, library.clock.now_ms() + 9000))
+    library.submit(Put("salt", 3))
     parked = library.submit(WaitFor("a"))
     library.commit()
-    breaking(library, "apply", type(library.shelf.values["milk"]))
+    return library, parked
+
+
+@pytest.mark.parametrize("what", FATAL)
+def test_after_a_fault_those_who_wait_are_told_and_the_state_is_read_from_the_ledger_again(what: str) -> None:
+    library, parked = prepared()
+    before = library.shelf
+    library.fail_in(what)
     with capture_logs() as told:
-        failed = library.submit(Put("b", 2))
+        failed = library.break_with(what)
+        assert [type(reply) for reply in parked + failed] == [CoordinatorFailed] * (1 + len(failed))
+        assert all(reply.retriable for reply in parked + failed)
+        library.commit()
+    (event,) = told
+    assert (event["event"], type(event["exc_info"])) == ("coordinator failed", ZeroDivisionError)
+    assert library.coordinator.life is Life.ACTIVE
+    assert library.shelf is not before
+    assert (library.coordinator.failure, library.coordinator.faults, library.coordinator.loads) == (None, 1, 2)
+    expected = {"salt": 3} if what == "tick" else {"milk": 1, "salt": 3, "b": 2}
+    assert library.shelf.plain == expected, "what the ledger says"
+    assert (library.shelf.waiting, parked[1:]) == ({}, []), "nobody is told twice"
+    assert library.submit(Put("c", 4)) == []
     library.commit()
-    assert [type(reply) for reply in parked + failed] == [CoordinatorFailed] * 2
-    expect_stopped(library, told)
-    assert library.again().shelf.plain == {"milk": 1, "b": 2}, "a restart believes the ledger"
-
-
-def test_a_deadline_that_cannot_be_decided_stops_the_coordinator() -> None:
-    library = Library()
-    parked = library.submit(WaitFor("a"))
-    library.submit(Put("milk", 1, library.clock.now_ms() + 9000))
+    library.clock.advance(9000)
     library.commit()
-    breaking(library, "decide", Tick)
-    with capture_logs() as told:
-        library.clock.advance(9000)
-    assert [type(reply) for reply in parked] == [CoordinatorFailed]
-    expect_stopped(library, told)
+    assert library.shelf.plain == {key: value for key, value in expected.items() if key != "milk"} | {"c": 4}
+    assert library.again().shelf.plain == library.shelf.plain
 
 
-@pytest.mark.parametrize("what", ["after_apply", "next_deadline_ms"])
-def test_what_has_to_be_done_about_facts_and_cannot_be_stops_the_coordinator(what: str) -> None:
-    library = Library()
-    if what == "after_apply":
-        library.coordinator.after_apply = fail
-    else:
-        library.shelf.next_deadline_ms = fail  # type: ignore[method-assign]
+def test_faults_again_and_again_take_it_out_of_service_for_longer_and_longer() -> None:
+    library = Faulty()
+    library.fail_in("after_apply", times=5)
+    downtimes: list[int] = []
+    with capture_logs():
+        for number in range(5):
+            library.submit(Put("salt", number))
+            library.commit()
+            waited_ms = 0
+            while library.coordinator.life is not Life.ACTIVE:
+                assert library.coordinator.life is Life.FAILED
+                assert isinstance(library.coordinator.failure, CoordinatorFailed)
+                assert [type(reply) for reply in library.submit(Get("salt"))] == [CoordinatorFailed]
+                library.clock.advance(1000)
+                waited_ms += 1000
+            downtimes.append(waited_ms)
+    assert downtimes == [0, 0, BACKOFF_MS_MIN, 2 * BACKOFF_MS_MIN, 4 * BACKOFF_MS_MIN]
+    library.clock.advance(SOUND_MS)
+    assert library.submit(Get("salt")) == [4]
+    library.fail_in("after_apply")
+    with capture_logs():
+        library.submit(Put("salt", 5))
+    library.commit()
+    assert library.coordinator.life is Life.ACTIVE, "it was sound for long enough"
+
+
+def test_a_deadline_that_always_fails_costs_the_node_little() -> None:
+    library, _ = prepared()
+    library.fail_in("tick", times=1_000_000)
+    with capture_logs():
+        library.clock.advance(60 * 60_000)
+    assert library.coordinator.life is Life.FAILED
+    assert library.coordinator.loads < 25
+
+
+def test_a_command_that_cannot_be_decided_is_refused_and_the_others_are_served() -> None:
+    """One client's command must not cost everybody the coordinator: nothing was changed."""
+    library, parked = prepared()
+    shelf = library.shelf
     with capture_logs() as told:
-        failed = library.submit(Put("a", 1))
-    assert [type(reply) for reply in failed] == [CoordinatorFailed]
-    expect_stopped(library, told)
+        refused = library.submit("nonsense")
+    assert [(type(reply), reply.retriable) for reply in refused] == [(CoordinatorFailed, True)]
+    assert [(event["event"], event["command"]) for event in told] == [("command failed", "str")]
+    assert (library.coordinator.failure, library.coordinator.faults) == (None, 1)
+    assert library.shelf is shelf
+    library.submit(Put("a", 1))
+    library.commit()
+    assert parked == [1]
+
+
+def test_commands_that_cannot_be_decided_make_it_read_its_ledger_at_times_and_not_more_often() -> None:
+    """The state may be wrong; but nobody may keep all others waiting by sending nonsense."""
+    library, _ = prepared()
+    with capture_logs():
+        for _ in range(UNDECIDED_MAX - 1):
+            library.submit("nonsense")
+        assert library.coordinator.loads == 1
+        assert [type(reply) for reply in library.submit("nonsense")] == [CoordinatorFailed]
+        library.commit()
+        assert library.coordinator.loads == 2
+        for _ in range(1000):
+            assert [type(reply) for reply in library.submit("nonsense")] == [CoordinatorFailed]
+            assert library.submit(Get("salt")) == [3]
+    assert library.coordinator.loads == 2
 
 
 def test_what_was_decided_before_the_fault_is_answered_when_it_is_durable() -> None:
@@ -82,19 +196,6 @@ def test_what_was_decided_before_the_fault_is_answered_when_it_is_durable() -> N
         library.submit(Put("b", 2))
     library.commit()
     assert sound == [1]
-
-
-def test_a_command_that_cannot_be_decided_is_refused_and_the_others_are_served() -> None:
-    """One client's command must not cost everybody the coordinator: nothing was changed."""
-    library = Library()
-    with capture_logs() as told:
-        refused = library.submit("nonsense")
-    assert [(type(reply), reply.retriable) for reply in refused] == [(CoordinatorFailed, True)]
-    assert [(event["event"], event["command"]) for event in told] == [("command failed", "str")]
-    assert (library.coordinator.failure, library.coordinator.faults) == (None, 1)
-    replies = library.submit(Put("a", 1))
-    library.commit()
-    assert replies == [1]
 
 
 def test_a_reply_that_fails_costs_the_others_nothing() -> None:

@@ -32,11 +32,14 @@ class DelayNode(Parts):
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         super().__init__(disk, clock)
         self.ledger_replica = self.replica("@delays", cleanup_policy="compact", segment_bytes="65536")
-        self.machine = Delays()
         ledger = Ledger(self.ledger_replica, "delays", DELAY_FACTS)
-        self.coordinator = Coordinator("delays", self.machine, ledger, self.clock)
+        self.coordinator = Coordinator("delays", Delays, ledger, self.clock)
         self.published: list[bytes] = []
-        self.coordinator.load()
+        self.coordinator.load_now()
+
+    @property
+    def machine(self) -> Delays:
+        return self.coordinator.peek()
 
     def ask(self, command: Any) -> Any:
         replies: list[Any] = []

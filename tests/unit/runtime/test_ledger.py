@@ -84,9 +84,9 @@ class LargeShelf(Shelf):
 
 def test_a_large_state_is_saved_after_as_many_new_records_however_few_facts_its_snapshot_has() -> None:
     library = Library()
-    library.coordinator.machine = LargeShelf()
+    library.coordinator._machine = LargeShelf()
     library.coordinator.submit(Put("a", 0))
-    library.ledger.snapshot(library.coordinator.machine, library.clock.now_ms())
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
     for number in range(SNAPSHOT_EVERY_RECORDS + 499):
         library.coordinator.submit(Put("a", number))
     library.commit()
@@ -99,10 +99,10 @@ def test_a_large_state_is_saved_after_as_many_new_records_however_few_facts_its_
 def test_a_large_state_with_little_news_is_saved_before_compaction_can_drop_a_tombstone() -> None:
     """After a day the tombstone may be gone from the ledger: a snapshot from before it would bring back "b"."""
     library = Library()
-    library.coordinator.machine = LargeShelf()
+    library.coordinator._machine = LargeShelf()
     for name in "ab":
         library.coordinator.submit(Put(name, 0))
-    library.ledger.snapshot(library.coordinator.machine, library.clock.now_ms())
+    library.ledger.snapshot(library.shelf, library.clock.now_ms())
     library.coordinator.submit(Drop("b"))
     library.clock.advance(SNAPSHOT_EVERY_MS)
     library.coordinator.submit(Put("a", 1))

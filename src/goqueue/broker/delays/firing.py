@@ -7,6 +7,7 @@ import msgspec
 
 from goqueue.machines.delays.commands import RECURRING
 from goqueue.machines.delays.jobs import FiringJob
+from goqueue.machines.delays.machine import Delays
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import Refused
@@ -82,7 +83,7 @@ def check_fits(body: Body, batch_bytes_max: int) -> None:
         raise BatchTooLarge(f"a delayed record takes up to {size} bytes, at most {batch_bytes_max} are taken")
 
 
-def read_bodies(coordinator: Coordinator, job: FiringJob) -> Bodies:
+def read_bodies(coordinator: Coordinator[Delays], job: FiringJob) -> Bodies:
     places = job.records.ledger_offsets
     facts: dict[int, Any] = coordinator.read_facts(places)
     try:

@@ -21,7 +21,7 @@ ONE_BATCH = 1
 events = get_logger("broker")
 
 
-def follow_hosts(coordinator: Coordinator, machine: Delays, topics: Topics, image: Image) -> None:
+def follow_hosts(coordinator: Coordinator[Delays], machine: Delays, topics: Topics, image: Image) -> None:
     """Partitions that cannot be opened are left as they are: nothing can be published to them."""
     for topic in image.topics.values():
         for partition in range(topic.partitions):
@@ -33,7 +33,7 @@ def follow_hosts(coordinator: Coordinator, machine: Delays, topics: Topics, imag
                 _follow(coordinator, command)
 
 
-def _follow(coordinator: Coordinator, command: FollowHost) -> None:
+def _follow(coordinator: Coordinator[Delays], command: FollowHost) -> None:
     def followed(reply: Any) -> None:
         if isinstance(reply, GoQueueError):
             place = {"topic": command.topic, "partition": command.partition}

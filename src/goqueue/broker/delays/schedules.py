@@ -23,6 +23,7 @@ from goqueue.machines.delays.commands import (
     DropRecurring,
     EndTransactionSchedules,
     FiringDone,
+    FollowHost,
     ForgetTopic,
     FoundRecurring,
     FoundSchedule,
@@ -89,11 +90,8 @@ class Recurring(NamedTuple):
 
 class Schedules:
     def __init__(
-        self, coordinator: Coordinator, topics: Topics, clock: Clock, journeys: Journeys, ids: ProducerIds
+        self, coordinator: Coordinator[Delays], topics: Topics, clock: Clock, journeys: Journeys, ids: ProducerIds
     ) -> None:
-        machine = coordinator.machine
-        assert isinstance(machine, Delays)
-        self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
@@ -108,14 +106,15 @@ class Schedules:
         self._reach: WeakKeyDictionary[Replica, int] = WeakKeyDictionary()
         """How far a log must be durable before the next job is published to it."""
         self._held_keys = HeldKeys(self._waiting)
-        self._asks_for_producer = self._follows = False
+        self._asks_for_producer = False
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
         coordinator.after_apply = self._applied
+        coordinator.on_loaded = self._loaded
 
     @property
     def machine(self) -> Delays:  # for questions only
-        return self._machine
+        return self._coordinator.peek()
 
     # -- publishing
 
@@ -184,7 +183,7 @@ class Schedules:
         self, place: tuple[str, int], producer: tuple[int, int], is_commit: bool, on_reply: OnReply
     ) -> None:
         """Before the marker goes into the log: what was delayed in this partition begins to wait, or is dropped."""
-        if not self._machine.has_open_transaction(producer[0]):
+        if not self.machine.has_open_transaction(producer[0]):
             on_reply(None)
             return
         self._held_keys.changed(place)
@@ -195,20 +194,24 @@ class Schedules:
     def _applied(self, facts: Iterable[Fact]) -> None:
         if isinstance(self._coordinator.command, ClockSet):
             self._held_keys.forget()
-        if self._coordinator.is_loaded:
+        if not isinstance(self._coordinator.command, FollowHost):
             note_delay(self._journeys, facts, self._image, self._clock.now_ms())
             self._fire()
-        elif not self._follows:
-            self._follows = True
-            follow_hosts(self._coordinator, self._machine, self._topics, self._image)
-            self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
+
+    def _loaded(self) -> None:
+        self._held_keys.forget()
+        self._under_way, self._appended = set(), set()  # what is in its log is not published twice
+        follow_hosts(self._coordinator, self.machine, self._topics, self._image)
+        self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
 
     def _fire(self) -> None:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
-        jobs = [job for job in self._machine.firing() if job.number not in self._under_way]
-        if not jobs or not self._image.revision:  # at the start, before topics are known
+        if not self._coordinator.is_active or not self._image.revision:  # the load, or the start, asks again
             return
-        producer = self._machine.producer()
+        jobs = [job for job in self.machine.firing() if job.number not in self._under_way]
+        if not jobs:
+            return
+        producer = self.machine.producer()
         if producer is None:
             self._ask_for_producer()
             return
@@ -295,7 +298,7 @@ class Schedules:
     def _waiting(self, place: tuple[str, int]) -> Iterator[tuple[bytes | None, int]]:
         for found in self.pending(*place, None, PENDING_MAX):
             yield found.body.key, found.schedule.due_ms
-        for job in self._machine.firing():
+        for job in self.machine.firing():
             if (job.topic, job.partition) == place and job.number not in self._appended:
                 yield from zip((body.key for body in read_bodies(self._coordinator, job).bodies), job.records.due_ms)
 
@@ -306,18 +309,18 @@ class Schedules:
         for found in self.pending(topic, partition, None, PENDING_MAX):
             if not found.schedule.waits_for_transaction:
                 yield found.schedule.key.offset, found.body
-        for job in self._machine.firing():
+        for job in self.machine.firing():
             if (job.topic, job.partition) == (topic, partition):
                 yield from zip(job.records.offsets, read_bodies(self._coordinator, job).bodies)
 
     # -- what users ask
 
     def look_up(self, key: ScheduleKey) -> Found | None:
-        schedule = self._machine.find(key)
+        schedule = self.machine.find(key)
         return None if schedule is None else self._with_bodies([schedule])[0]
 
     def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[Found]:
-        return self._with_bodies(self._machine.pending(topic, partition, after, limit))
+        return self._with_bodies(self.machine.pending(topic, partition, after, limit))
 
     def _with_bodies(self, schedules: Iterable[FoundSchedule]) -> list[Found]:
         found = list(schedules)
@@ -341,7 +344,7 @@ class Schedules:
         self._coordinator.submit(Reschedule(key, due_ms, found.body.encode()), on_reply)
 
     def measure(self) -> DelayMeasure:
-        return self._machine.measure()
+        return self.machine.measure()
 
     def store_recurring(self, wanted: Recurring, on_reply: OnReply) -> None:
         """Publish a message again and again; the reply says when first, or what is wrong with the times."""
@@ -371,7 +374,7 @@ class Schedules:
         self._coordinator.submit(DropRecurring(name), on_reply)
 
     def recurring(self) -> list[FoundRecurring]:
-        return self._machine.recurring()
+        return self.machine.recurring()
 
     def recurring_body(self, found: FoundRecurring) -> Body | None:
         """None: the disk cannot give it back."""

@@ -1,6 +1,6 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 from zlib import crc32
@@ -21,6 +21,7 @@ from goqueue.model.topics import Topic, TopicsChange
 from goqueue.ports.dice import Dice, random_id
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinators import Coordinators
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
@@ -38,7 +39,9 @@ class HasGroup(Protocol):
 
 
 class Groups:
-    def __init__(self, coordinators: Sequence[Coordinator], clock: Clock, dice: Dice, meters: Meters) -> None:
+    def __init__(
+        self, coordinators: Coordinators[int, GroupsMachine], clock: Clock, dice: Dice, meters: Meters
+    ) -> None:
         self._coordinators = coordinators
         self._meters = meters
         self._clock = clock
@@ -52,7 +55,9 @@ class Groups:
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
         for coordinator in coordinators:
+            coordinator.before_apply = partial(self._applying, coordinator)
             coordinator.after_apply = partial(self._applied, coordinator)
+            coordinator.on_loaded = partial(self._loaded, coordinator)
 
     def new_member_id(self, client_id: str) -> str:
         number = random_id(self._dice).hex()
@@ -68,17 +73,28 @@ class Groups:
         if not watching:
             self._watchers.pop(group_id, None)
 
-    def _applied(self, coordinator: Coordinator, facts: Iterable[Fact]) -> None:
+    def _loaded(self, coordinator: Coordinator[GroupsMachine]) -> None:
+        """Who was loaded anew knows no topics. At the start they announce themselves."""
+        if self._topics:
+            self._tell(coordinator, commands.TopicsChanged(self._topics, None))
+
+    def _applying(self, coordinator: Coordinator[GroupsMachine], facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            if type(fact) is not OffsetCommitted:
+                self._rebalances.learn(facts, coordinator.peek().groups)
+                return
+
+    def _applied(self, coordinator: Coordinator[GroupsMachine], facts: Iterable[Fact]) -> None:
         others = []
-        is_loaded, committed = coordinator.is_loaded, self._meters.committed
+        committed = self._meters.committed
         for fact in facts:
             if type(fact) is not OffsetCommitted:
                 others.append(fact)
-            elif is_loaded:
+            else:
                 committed(fact.topic, fact.group_id)
         if not others:
             return  # as for most commands by far: somebody commits
-        self._rebalances.see(others, coordinator.command, is_new=is_loaded)
+        self._rebalances.see(others, coordinator.command)
         for fact in others:
             if isinstance(fact, consumer_commands.ConsumerMemberGone):
                 self._clock.call_soon(lambda fact=fact: self._tell_gone(fact))  # type: ignore[misc]
@@ -102,7 +118,9 @@ class Groups:
             names = change.names if change.before.revision else None
             self._tell(coordinator, commands.TopicsChanged(change.image.topics, names))
 
-    def _tell(self, coordinator: Coordinator, news: commands.TopicDeleted | commands.TopicsChanged) -> None:
+    def _tell(
+        self, coordinator: Coordinator[GroupsMachine], news: commands.TopicDeleted | commands.TopicsChanged
+    ) -> None:
         """News must not be lost for want of room on the disk; those told later say how topics are then."""
 
         def again() -> None:
@@ -121,13 +139,13 @@ class Groups:
         """Commands of the groups machine."""
         group_id = command.group_id
         coordinator = self._of(group_id)
-        machine = coordinator.machine
-        assert isinstance(machine, GroupsMachine)
-        if machine.kind_of(group_id) is None:  # else the machine knows better
-            refused = machine.refused_by_queue(command)
-            if refused is not None and self.is_queue(group_id):
-                on_reply(refused)
-                return
+        if coordinator.is_active:  # else it answers for itself
+            machine = coordinator.peek()
+            if machine.kind_of(group_id) is None:  # else the machine knows better
+                refused = machine.refused_by_queue(command)
+                if refused is not None and self.is_queue(group_id):
+                    on_reply(refused)
+                    return
         if type(command) is commands.CommitOffsets:
             on_reply = self._measured_commit(command, on_reply)
         coordinator.submit(command, on_reply)
@@ -142,9 +160,7 @@ class Groups:
         return self._machine_of(group_id).kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
 
     def _machine_of(self, group_id: str) -> GroupsMachine:
-        machine = self._of(group_id).machine
-        assert isinstance(machine, GroupsMachine)
-        return machine
+        return self._of(group_id).peek()
 
     def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
         monotonic_s = self._clock.monotonic_s
@@ -180,7 +196,7 @@ class Groups:
         if not of_each:
             on_reply([])
         for number, some in of_each.items():
-            self._coordinators[number].submit(commands.ListGroups(some, with_topics), collect)
+            self._coordinators.of(number).submit(commands.ListGroups(some, with_topics), collect)
 
     def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
@@ -209,22 +225,19 @@ class Groups:
         self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
 
     def page(self, after: str | None, count: int) -> list[str]:
-        """The next names, sorted, of all groups but those of which only deliveries are known."""
-        return sorted(name for machine in self._machines() for name in machine.page(after, count))[:count]
+        """The next names, sorted, of all groups but those of which only deliveries are known. A refusal: a coordinator
+        is not active."""
+        pages = (coordinator.peek().page(after, count) for coordinator in self._coordinators)
+        return sorted(name for page in pages for name in page)[:count]
 
     def readers(self, topic: str) -> set[str]:
-        """Groups that have committed to a topic, or whose members it is assigned to by us."""
-        return {name for machine in self._machines() for name in machine.readers(topic)}
-
-    def _machines(self) -> Iterator[GroupsMachine]:
-        for coordinator in self._coordinators:
-            assert isinstance(coordinator.machine, GroupsMachine)
-            yield coordinator.machine
+        """Groups that have committed to a topic, or whose members it is assigned to by us. A refusal: as `names`."""
+        return {name for coordinator in self._coordinators for name in coordinator.peek().readers(topic)}
 
     def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
-        """Every group, and what it has committed."""
-        for machine in self._machines():
-            yield from machine.measured()
+        """Every group, and what it has committed; but for those whose coordinators are not active."""
+        for _, coordinator in self._coordinators.active():
+            yield from coordinator.peek().measured()
 
     @property
     def partitions(self) -> int:
@@ -234,8 +247,8 @@ class Groups:
     def partition_of(self, group_id: str) -> int:
         return group_hash(group_id) % len(self._coordinators)
 
-    def _of(self, group_id: str) -> Coordinator:
-        return self._coordinators[self.partition_of(group_id)]
+    def _of(self, group_id: str) -> Coordinator[GroupsMachine]:
+        return self._coordinators.of(self.partition_of(group_id))
 
 
 def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:

@@ -78,7 +78,7 @@ class Lag:
             replies.append(reply)
             if len(replies) == len(questions):
                 failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-                on_reply(failure or self._measure(*replies))
+                on_reply(failure or self._measured(*replies))
 
         for question in questions:
             self._groups.submit(question, collect)
@@ -112,6 +112,12 @@ class Lag:
             on_reply(sorted(found, key=lambda one: one.group_id))
         for group_id in now:
             self.of_group(group_id, collect)
+
+    def _measured(self, *replies: Any) -> GroupLag | GoQueueError:
+        try:
+            return self._measure(*replies)
+        except GoQueueError as error:  # of the coordinator of its deliveries
+            return error.kept()
 
     def _measure(self, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
         group_id = classic.group_id

@@ -19,14 +19,16 @@ def read_node(page: Page, sources: Sources) -> None:
         page.add("goqueue_runtime_coordinator_faults_total", (name,), faults)
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
-    page.add("goqueue_broker_transactions_open", (), transactions.machine.count(State.ONGOING))
+    if transactions.is_active:
+        page.add("goqueue_broker_transactions_open", (), transactions.machine.count(State.ONGOING))
     page.add("goqueue_broker_transactions_started_total", (), meters.transactions_begun)
     page.observe("goqueue_broker_transaction_latency_seconds", (), meters.transactions_s)
     page.add("goqueue_broker_transactions_committed_total", (), transactions.committed)
     page.add("goqueue_broker_transactions_aborted_total", (), transactions.aborted)
-    schemas = sources.schemas.machine
-    page.add("goqueue_broker_schemas", (), len(schemas.schema_ids()))
-    page.add("goqueue_broker_schema_subjects", (), len(schemas.subjects()))
+    if sources.schemas.is_active:
+        schemas = sources.schemas.machine
+        page.add("goqueue_broker_schemas", (), len(schemas.schema_ids()))
+        page.add("goqueue_broker_schema_subjects", (), len(schemas.subjects()))
     for name, ask in sources.doors.items():
         facts = ask()
         page.add("goqueue_broker_active_connections", (name,), facts.connections)

@@ -1,11 +1,14 @@
 """Topics and their logs: one walk over all partitions."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain
 from operator import add
 
 from goqueue.broker.metrics.page import Bound, Page
 from goqueue.broker.metrics.sources import Sources
 from goqueue.model.codes import Code
+from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Step
@@ -79,7 +82,9 @@ def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: b
     second_places.look_at_all(sources.replicas)
     counts = sources.journeys.counts
     persisted = counts[Step.PERSISTED]
-    pending = sources.schedules.machine.pending_by_topic()
+    pending: Mapping[str, int] = {}
+    with suppress(CoordinatorFailed, CoordinatorLoading):
+        pending = sources.schedules.machine.pending_by_topic()
     topics = sources.topics.image.topics
     page.add("goqueue_broker_topic_count", (), len(topics))
     labels = [names.topic(name) for name in topics]

@@ -20,23 +20,30 @@ _FIRST_ATTEMPT: Final = 1
 
 
 class Group(NamedTuple):
-    """A group's part of the world."""
+    """A group's part of the world, for this moment: the machine must not be kept."""
 
-    coordinator: Coordinator
+    coordinator: Coordinator[Deliveries]
     machine: Deliveries
 
 
 class DirectWay:
-    def __init__(self, journeys: Journeys, on_changed: Callable[[Group], None]) -> None:
+    def __init__(self, journeys: Journeys, on_changed: Callable[[Deliveries], None]) -> None:
         self._journeys = journeys
         self._on_changed = on_changed
         """Something was leased or settled there, and no fact tells of it."""
 
     def lease(
-        self, group: Group, place: Place, consumer: str, records_max: int, lease_ms: int | None
+        self,
+        coordinator: Coordinator[Deliveries],
+        place: Place,
+        consumer: str,
+        records_max: int,
+        lease_ms: int | None,
     ) -> LeaseReply | GoQueueError:
         """At once: whoever asks is not within a reply of the coordinator."""
-        coordinator, machine = group
+        if not coordinator.is_active:
+            return coordinator.refusal()
+        machine = coordinator.peek()
         now_ms = coordinator.directly()
         if now_ms is not None:
             leased = machine.direct.lease(place, consumer, records_max, lease_ms, now_ms)
@@ -45,19 +52,18 @@ class DirectWay:
                 coordinator.deadline_set(deadline_ms)
                 group_id, topic, partition = place
                 self._journeys.note(now_ms, _LEASED, topic, partition, first, last, group_id, consumer)
-                self._on_changed(group)
+                self._on_changed(machine)
                 return LeaseReply(number, deadline_ms, (LeasedRun(first, last, _FIRST_ATTEMPT, now_ms),))
         replies: list[LeaseReply | GoQueueError] = []
         coordinator.submit(Lease(place, consumer, records_max, lease_ms), replies.append)
         return replies.pop()
 
-    def settle(self, group: Group, command: Settle, on_reply: OnReply | None) -> None:
+    def settle(self, coordinator: Coordinator[Deliveries], command: Settle, on_reply: OnReply | None) -> None:
         """One settlement after the other, in their order; from the first that is not plain on, with a command."""
-        coordinator, machine = group
         place, settlements, consumer = command.place, command.settlements, command.consumer
         done = 0
         if are_apart(settlements) and coordinator.directly() is not None:
-            settle = machine.direct.settle
+            settle = coordinator.peek().direct.settle
             for first, last, how, _, _, lease in settlements:
                 if how is not _ACK or not settle(place, first, last, lease, consumer):
                     break
@@ -65,7 +71,7 @@ class DirectWay:
         if not done:
             coordinator.submit(command, on_reply)
             return
-        self._on_changed(group)
+        self._on_changed(coordinator.peek())
         if done == len(settlements):
             reply = _ONE_DONE if done == 1 else SettleReply((_DONE,) * done)
             coordinator.when_stored(lambda error: _answer(on_reply, reply if error is None else error))

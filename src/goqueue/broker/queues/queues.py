@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 from zlib import crc32
 
 from goqueue.broker.groups.starts import EARLIEST, LATEST, start_offset
@@ -54,13 +55,13 @@ __all__ = ["EARLIEST", "LATEST", "Place", "QueueLag", "Queues"]
 class Queues:
     def __init__(
         self,
-        coordinators: Sequence[Coordinator],
+        coordinators: Sequence[Coordinator[Deliveries]],
         topics: Topics,
         clock: Clock,
         journeys: Journeys,
         meters: Meters,
     ) -> None:
-        self._groups = [Group(each, cast(Deliveries, each.machine)) for each in coordinators]
+        self._coordinators = coordinators
         self._topics = topics
         self._clock = clock
         self._journeys = journeys
@@ -74,55 +75,63 @@ class Queues:
         """Called when a place has dead letters to be written."""
         self._tell_is_due = False
         self._watchers = Watchers(clock)
+        self.watch, self.unwatch = self._watchers.add, self._watchers.remove
+        """Call when something was leased, settled or given back: in this group, or in another."""
         self._direct = DirectWay(journeys, self._changed)
         self._rates = LaneRates()
         self._batches = OpenBatches()
-        for group in self._groups:
-            group.coordinator.after_apply = partial(self._applied, group)
+        for coordinator in coordinators:
+            coordinator.after_apply = partial(self._applied, coordinator)
+            coordinator.on_loaded = partial(self._loaded, coordinator)
+
+    @property
+    def _groups(self) -> Iterator[Group]:
+        return (Group(each, each.peek()) for each in self._coordinators if each.is_active)
 
     @property
     def partitions(self) -> int:
         """Of the ledger that queue groups are kept in."""
-        return len(self._groups)
+        return len(self._coordinators)
 
     def partition_of(self, group_id: str) -> int:
-        return crc32(group_id.encode()) % len(self._groups)
+        return crc32(group_id.encode()) % len(self._coordinators)
 
     def of(self, group_id: str) -> Group:
-        return self._groups[self.partition_of(group_id)]
+        coordinator = self._coordinators[self.partition_of(group_id)]
+        return Group(coordinator, coordinator.peek())
 
     def submit(self, group_id: str, command: Any, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine."""
+        coordinator = self._coordinators[self.partition_of(group_id)]
         if isinstance(command, Settle):
             if on_reply is not None:
                 on_reply = measured_settle(command, on_reply, self._meters, self._clock)
-            self._direct.settle(self.of(group_id), command, on_reply)
+            self._direct.settle(coordinator, command, on_reply)
         else:
-            self.of(group_id).coordinator.submit(command, on_reply)
+            coordinator.submit(command, on_reply)
 
     def lease(self, place: Place, consumer: str, records_max: int, lease_ms: int | None) -> LeaseReply | GoQueueError:
         """At once, so never from within a reply of the coordinator."""
-        return self._direct.lease(self.of(place.group_id), place, consumer, records_max, lease_ms)
+        coordinator = self._coordinators[self.partition_of(place.group_id)]
+        return self._direct.lease(coordinator, place, consumer, records_max, lease_ms)
 
     # -- what goes on
 
-    def _applied(self, group: Group, facts: Iterable[Fact]) -> None:
-        if group.coordinator.is_loaded:
-            note_delivery(self._journeys, group.machine, facts, self._clock.now_ms())
-        self._changed(group)
+    def _loaded(self, coordinator: Coordinator[Deliveries]) -> None:
+        if self._image.revision:  # else it is the start, and topics are not known yet
+            self._resume(Group(coordinator, coordinator.peek()))
+        self._changed(coordinator.peek())
 
-    def _changed(self, group: Group) -> None:
-        if not self._tell_is_due and (group.machine.woken or group.machine.dying):
+    def _applied(self, coordinator: Coordinator[Deliveries], facts: Iterable[Fact]) -> None:
+        machine = coordinator.peek()
+        note_delivery(self._journeys, machine, facts, self._clock.now_ms())
+        self._changed(machine)
+
+    def _changed(self, machine: Deliveries) -> None:
+        if not self._tell_is_due and (machine.woken or machine.dying):
             self._tell_is_due = True
             self._clock.call_soon(self._tell)
         self._watchers.changed()
-
-    def watch(self, group_id: str, call: Callable[[], None]) -> None:
-        """Call when something was leased, settled or given back: in this group, or in another."""
-        self._watchers.add(group_id, call)
-
-    def unwatch(self, group_id: str, call: Callable[[], None]) -> None:
-        self._watchers.remove(group_id, call)
 
     def _tell(self) -> None:
         self._tell_is_due = False
@@ -142,11 +151,13 @@ class Queues:
         """Groups forget topics that are gone, and hear of options that were changed."""
         self._image = change.image
         if not change.before.revision:
-            self._resume()
+            for group in self._groups:
+                self._resume(group)
+                group.coordinator.make_durable()  # what they dropped with the end of a log must not come back
             return
         for topic in change.gone:
-            for group in self._groups:
-                group.coordinator.submit(ForgetTopic(topic.name, topic.id))
+            for coordinator in self._coordinators:
+                coordinator.submit(ForgetTopic(topic.name, topic.id))
         known = change.before.topics
         changed = {
             each.name
@@ -158,20 +169,17 @@ class Queues:
                 place for group in self._groups for name in changed for place in group.machine.places_in(name)
             )
 
-    def _resume(self) -> None:
-        """After a restart: places are open again; those in topics that went meanwhile are forgotten."""
-        for group in self._groups:
-            for group_id in group.machine.groups():
-                for stored in group.machine.state_of(group_id).places:
-                    topic = self._image.topics.get(stored.topic)
-                    if topic is None or topic.id != stored.topic_id:
-                        group.coordinator.submit(ForgetTopic(stored.topic, stored.topic_id))
-                        continue
-                    place = Place(group_id, stored.topic, stored.partition)
-                    policy, log_end = self._policy(group_id, topic), self._topics.end_offset(*place[1:])
-                    group.coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy, log_end))
-            # What they dropped with the end of a log must not come back when others stand there.
-            group.coordinator.make_durable()
+    def _resume(self, group: Group) -> None:
+        """After a load: places are open again; those in topics that went meanwhile are forgotten."""
+        for group_id in group.machine.groups():
+            for stored in group.machine.state_of(group_id).places:
+                topic = self._image.topics.get(stored.topic)
+                if topic is None or topic.id != stored.topic_id:
+                    group.coordinator.submit(ForgetTopic(stored.topic, stored.topic_id))
+                    continue
+                place = Place(group_id, stored.topic, stored.partition)
+                policy, log_end = self._policy(group_id, topic), self._topics.end_offset(*place[1:])
+                group.coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy, log_end))
 
     def _tell_policies(self, places: Iterable[Place]) -> None:
         for place in list(places):
@@ -274,10 +282,9 @@ class Queues:
         return not machine.has_ready(place) and any(offset < end for _, offset, end in machine.replays(place))
 
     def _topic(self, name: str) -> Topic:
-        topic = self._image.topics.get(name)
-        if topic is None:
+        if name not in self._image.topics:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return topic
+        return self._image.topics[name]
 
     # -- groups
 
@@ -306,31 +313,24 @@ class Queues:
         return self.of(place.group_id).machine.held.reach(place, consumer)
 
     def held_by(self, group_id: str, consumer: str) -> int:
-        """How many records a consumer holds."""
         return self.of(group_id).machine.held_by(group_id, consumer)
 
     def tally(self) -> Tally:
         """What happened since the start, in all groups."""
-        total = Tally()
-        for _, machine in self._groups:
-            for name in total.__struct_fields__:
-                setattr(total, name, getattr(total, name) + getattr(machine.tally, name))
-        return total
+        tallies = [group.machine.tally for group in self._groups]
+        return Tally(**{name: sum(getattr(each, name) for each in tallies) for name in Tally.__struct_fields__})
 
     def measured(self) -> Iterator[tuple[Place, Measure]]:
         """Every place of every group as it is known now, without another look at any log."""
-        for group in self._groups:
-            yield from group.machine.measured()
+        return chain.from_iterable(group.machine.measured() for group in self._groups)
 
     def held(self) -> Iterator[HeldRun]:
         """All that consumers of all groups hold."""
-        for group in self._groups:
-            yield from group.machine.held.all()
+        return chain.from_iterable(group.machine.held.all() for group in self._groups)
 
     def groups(self) -> Iterator[str]:
         """All of them, in no order: for the start, when nobody waits yet. Else see `page`."""
-        for group in self._groups:
-            yield from group.machine.groups()
+        return chain.from_iterable(group.machine.groups() for group in self._groups)
 
     def page(self, after: str | None, count: int) -> list[str]:
         """The next names of groups, sorted."""

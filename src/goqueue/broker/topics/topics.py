@@ -9,10 +9,13 @@ from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic,
 from goqueue.model.codes import Code
 from goqueue.model.errors import (
     BatchTooLarge,
+    CoordinatorFailed,
+    CoordinatorLoading,
     CorruptBatch,
     DiskFull,
     GoQueueError,
     InvalidWish,
+    NotCoordinator,
     OffsetOutOfRange,
     ReadFailed,
 )
@@ -258,6 +261,9 @@ CODES: tuple[tuple[type[GoQueueError], Code], ...] = (
     (DiskFull, Code.KAFKA_STORAGE_ERROR),
     (InvalidWish, Code.INVALID_RECORD),
     (ReadFailed, Code.KAFKA_STORAGE_ERROR),
+    (CoordinatorLoading, Code.COORDINATOR_LOAD_IN_PROGRESS),
+    (CoordinatorFailed, Code.COORDINATOR_NOT_AVAILABLE),
+    (NotCoordinator, Code.NOT_COORDINATOR),
 )
 
 

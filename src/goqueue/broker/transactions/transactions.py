@@ -79,8 +79,7 @@ class Hanging(NamedTuple):
 class Transactions:
     def __init__(
         self,
-        machine: TransactionMachine,
-        coordinator: Coordinator,
+        coordinator: Coordinator[TransactionMachine],
         topics: Topics,
         clock: Clock,
         ends: Ends,
@@ -88,7 +87,6 @@ class Transactions:
         meters: Meters,
     ) -> None:
         self.ids = ids
-        self._machine = machine
         self._coordinator = coordinator
         self._topics = topics
         self._clock = clock
@@ -104,11 +102,16 @@ class Transactions:
         self.enlisting = Enlisting(clock, coordinator.submit, self.when_settled)
         self._joined = Joined(coordinator.when_durable)
         coordinator.after_apply = self._applied
+        coordinator.on_loaded = self._loaded
+
+    @property
+    def is_active(self) -> bool:
+        return self._coordinator.is_active
 
     @property
     def machine(self) -> TransactionMachine:
-        """For questions only."""
-        return self._machine
+        """For questions only. The refusal of the coordinator: it is not active."""
+        return self._coordinator.peek()
 
     def now_ms(self) -> int:
         """By the clock that transactions go by."""
@@ -168,7 +171,7 @@ class Transactions:
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
         """Call when every marker of the last transaction that was decided is written, at once if they are."""
-        known = self._machine.get(transactional_id)
+        known = self.machine.get(transactional_id)
         if known is None or not known.is_prepared:
             call()
         else:
@@ -184,17 +187,26 @@ class Transactions:
 
     def has_joined(self, writer: Writer, place: Partition | str) -> bool:
         """Whether this is part of the writer's transaction, though perhaps not for good yet."""
-        return self._machine.verify(writer.producer_id, writer.epoch, place) is Code.NONE
+        return self.machine.verify(writer.producer_id, writer.epoch, place) is Code.NONE
 
     def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
-        verdict = self._machine.verify(producer_id, epoch, place)
+        verdict = self.machine.verify(producer_id, epoch, place)
         if verdict is not Code.NONE or (self.enlisting.is_idle and self._joined.is_settled):
             return verdict
-        known = self._machine.of_producer(producer_id)
+        known = self.machine.of_producer(producer_id)
         assert known is not None  # it was found just now
         name = known.transactional_id
         must_wait = self.enlisting.is_waited_for(name) or not self._joined.has(name, place)
         return Code.CONCURRENT_TRANSACTIONS if must_wait else Code.NONE
+
+    def _loaded(self) -> None:
+        self._joined = Joined(self._coordinator.when_durable)  # all that was loaded is durable
+        due = [job.transactional_id for job in self.machine.markers_due()]
+        for name in [name for name in self._settled if name not in due]:
+            for call in self._settled.pop(name):
+                self._clock.call_soon(call)
+        if due:
+            self._coordinator.when_durable(lambda: self._write_markers(due))
 
     def _applied(self, facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
@@ -202,8 +214,7 @@ class Transactions:
         for fact in facts:
             if isinstance(fact, TransactionChanged):
                 self._measure(fact)
-                if self._coordinator.is_loaded:
-                    self._joined.changed(fact)
+                self._joined.changed(fact)
                 self.committed += fact.state is State.COMPLETE_COMMIT
                 self.aborted += fact.state is State.COMPLETE_ABORT
                 if fact.is_prepared:
@@ -216,14 +227,16 @@ class Transactions:
 
     def _measure(self, fact: TransactionChanged) -> None:
         name, now_s = fact.transactional_id, self._clock.monotonic_s()
-        if fact.state is State.ONGOING and name not in self._began_s and self._coordinator.is_loaded:
+        if fact.state is State.ONGOING and name not in self._began_s:
             self._began_s[name] = now_s
             self._meters.transactions_begun += 1
         elif fact.state in COMPLETE and name in self._began_s:
             self._meters.transactions_s.observe(now_s - self._began_s.pop(name))
 
     def _write_markers(self, names: Iterable[str]) -> None:
-        for job in self._machine.markers_due(names):
+        if not self._coordinator.is_active:
+            return  # it asks what is due when it is loaded
+        for job in self.machine.markers_due(names):
             places: list[Partition | str] = [*job.partitions, *job.groups]
             for place in places:
                 key = (job.transactional_id, job.serial, place)
@@ -276,7 +289,7 @@ class Transactions:
         """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
         partitions: it is asked to abort, and a commit is refused.
         """
-        known = self._machine.of_producer(one.producer_id)
+        known = self.machine.of_producer(one.producer_id)
         code = Code.NONE
         if min(one.producer_id, one.epoch) < 0:
             code = Code.INVALID_REQUEST
@@ -285,7 +298,7 @@ class Transactions:
             return
         elif not self._topics.has(*place):
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
-        elif one.coordinator_epoch > self._machine.coordinator_epoch:
+        elif one.coordinator_epoch > self.machine.coordinator_epoch:
             # The partition would refuse every marker of ours from then on.
             code = Code.TRANSACTION_COORDINATOR_FENCED
         elif known is not None and one.epoch > known.epoch:

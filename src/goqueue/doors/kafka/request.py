@@ -12,7 +12,7 @@ from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.frames import RequestHeader, response_frame
 from goqueue.wire.kafka.notation import Message
@@ -132,5 +132,10 @@ class Request:
 
 
 def failure_code(reply: object) -> Code | None:
-    """What to tell a client whose coordinator could not answer: it looks for one again. None: it did answer."""
+    """What to tell a client whose coordinator could not answer: it asks again, or looks for another first. None: it did
+    answer."""
+    if isinstance(reply, CoordinatorLoading):
+        return Code.COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(reply, NotCoordinator):
+        return Code.NOT_COORDINATOR
     return Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else None

@@ -74,8 +74,9 @@ _UNKNOWN_PLACE: Decided = ([], Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class Deliveries:
-    def __init__(self) -> None:
+    def __init__(self, leases_from: int = 1) -> None:
         self._state = DeliveryState()
+        self._state.leases.next_number = leases_from
         self.held = Held(self._state)
         self.direct = Direct(self._state)
         self.woken = self._state.woken

@@ -67,7 +67,7 @@ class Groups:
                 self._hearers.setdefault(command, set()).add(kind.name)
         self._kind_of_command = {command: kind for kind in all_kinds for command in kind.commands}
         self._kind_of_fact = {fact: kind for kind in all_kinds for fact in kind.facts}
-        self._groups: NameTable[OneGroup] = NameTable()
+        self.groups = self._groups = NameTable[OneGroup]()  # for others to read
         self._offsets = GroupOffsets(self._options)
         self._known = KnownTopics()
         self._readers = GroupReaders()

@@ -92,20 +92,29 @@ async def test_a_ledger_out_of_service_fails_the_probes(client: Client) -> None:
 
 
 @served
-async def test_a_coordinator_that_stopped_for_a_fault_fails_the_probes_and_refuses_for_now(client: Client) -> None:
-    (schemas,) = [each for each in client.b.broker.health._coordinators if each.name == "schemas-0"]
-    schemas.machine.apply = lambda fact: 1 // 0  # type: ignore[method-assign, assignment]
+async def test_a_coordinator_that_fails_again_and_again_fails_the_probes_and_refuses_for_now(client: Client) -> None:
+    (schemas,) = client.b.broker.health._coordinators.of_kind("schemas")
+
+    def fail(_facts: object) -> None:
+        raise ZeroDivisionError
+
+    schemas.after_apply = fail
     with capture_logs() as told:
-        for _ in range(2):
-            answer = await client.ask("POST", "/subjects/orders/versions", {"schema": '{"type": "string"}'}, status=503)
-            assert "out of service until the node is restarted" in answer["message"]
-    assert [event["event"] for event in told] == ["coordinator failed", "coordinator stopped"]
+        for number in range(3):
+            path, body = f"/subjects/orders{number}/versions", {"schema": '{"type": "string"}'}
+            await client.ask("POST", path, body, status=503)
+            await client.b.advance("10ms")
+    assert [event["event"] for event in told] == ["coordinator failed"] * 3 + ["coordinator stopped"]
     assert "schemas-0" in (await client.get("/healthz", status=503))["message"]
     assert failed(await client.get("/readyz", verbose="true", status=503)) == {"ledgers"}
     lines = client.b.broker.metrics.exposition()[0].decode().splitlines()
-    assert 'goqueue_runtime_coordinator_faults_total{coordinator="schemas-0",node_id="1"} 1' in lines
+    assert 'goqueue_runtime_coordinator_faults_total{coordinator="schemas-0",node_id="1"} 3' in lines
     assert 'goqueue_runtime_coordinators_out_of_service{node_id="1"} 1' in lines
     await client.post("/topics", name="orders", status=201)
+    schemas.after_apply = lambda facts: None
+    await client.b.advance("10s")
+    assert await client.get("/subjects") == ["orders0", "orders1", "orders2"], "what was stored is not lost"
+    assert (await client.get("/healthz"))["status"] == "pass"
 
 
 @served

@@ -1,0 +1,158 @@
+"""Changes that a machine makes ahead of its ledger: at once, outside `decide`. What one turn of the loop changed is
+stored together, and nobody is told of it before that is durable.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from goqueue.machines.machine import Ahead, ClockSet, Fact, Machine, ahead
+from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
+from goqueue.runtime.clock import Clock, Steps
+from goqueue.runtime.deadline import Deadline
+from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.questions import Questions
+from goqueue.telemetry.calls import call_each
+
+M = TypeVar("M", bound=Machine)
+OnStored = Callable[[GoQueueError | None], None]
+"""None: it is durable."""
+OnReply = Callable[[Any], None]
+"""Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
+Replies = list[tuple[OnReply, Any]]
+
+
+class DirectChanges(Questions[M], Generic[M]):
+    """The part of a coordinator that sees to them."""
+
+    def __init__(self, name: str, ledger: Ledger, clock: Clock) -> None:
+        super().__init__(name, ledger, clock)
+        self._busy = False
+        self._steps: Steps | None = None
+        self._deadline = Deadline(clock, self._tick)
+        self._unstored: list[OnStored] = []
+        """Of whoever has changed the state of a machine that is ahead."""
+        self._store_is_due = False
+        self._decided: deque[Replies] = deque()
+        """Replies that leave when the ledger is durable, in that order."""
+        self.after_apply: Callable[[list[Fact]], None] = lambda facts: None
+        """Called with facts that were applied, before anybody is told: something may have to be done about them
+        outside, perhaps not before they are durable."""
+
+    @abstractmethod
+    def submit(self, command: Any, on_reply: OnReply | None = None) -> None: ...
+
+    @abstractmethod
+    def _tick(self) -> None: ...
+
+    @abstractmethod
+    def _begin_anew(self, fault: Exception, what: str) -> None: ...
+
+    @abstractmethod
+    def _stay_failed(self, error: GoQueueError, backoff_ms: int = 0) -> None: ...
+
+    def directly(self) -> int | None:
+        """The time at which the machine may be changed directly. None: not now, ask with a command."""
+        if self._busy or not self.is_active:
+            return None
+        now_ms = self._clock.now_ms()
+        if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
+            self.submit(ClockSet(by_ms))
+            return None
+        return now_ms
+
+    def deadline_set(self, due_ms: int) -> None:
+        """The machine has a new deadline."""
+        if self._deadline.is_later_than(due_ms):
+            self._deadline.set(self.peek().next_deadline_ms())
+
+    def when_stored(self, call: OnStored) -> None:
+        """The machine was changed directly: store that with all others of this turn, and call when it is durable, or
+        with an error: then it was taken back, or nobody knows.
+        """
+        self._unstored.append(call)
+        if not self._store_is_due:
+            self._store_is_due = True
+            self._clock.call_soon(self._turn_ends)
+
+    def _turn_ends(self) -> None:
+        if self._unstored and not self._ledger.is_durable and self._ledger.failure is None:
+            self._ledger.when_durable(self._turn_ends)  # what comes while the disk is busy goes into the next sync
+            return
+        self._store_is_due = False
+        if self._unstored:
+            self._store()
+
+    def _store(self) -> None:
+        machine, calls = self._machine, self._unstored
+        if machine is None or not self.is_active:
+            call_each(self._untold(self.refusal()))
+            return
+        self._unstored = []
+        now_ms, changed = self._clock.now_ms(), ahead(machine)
+        facts = changed.facts_ahead(now_ms)
+        try:
+            self._ledger.append(facts, now_ms)
+        except GoQueueError as error:
+            self._not_kept(changed, error.kept(), calls)
+            return
+        try:
+            for fact in facts:
+                machine.apply(fact)
+            self.after_apply(facts)
+        except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
+            unknown = CoordinatorFailed(f"{self.name} met a fault of the node: what it was asked may be done")
+            call_each([partial(self._begin_anew, fault, "settling"), *(partial(call, unknown) for call in calls)])
+            return
+        self._leave_durable([(call, None) for call in calls])
+        self._ledger.maybe_snapshot(machine, now_ms)
+
+    def _not_kept(self, changed: Ahead, error: GoQueueError, calls: list[OnStored]) -> None:
+        changed.take_back(self._clock.now_ms())
+        self._deadline.set(self.peek().next_deadline_ms())
+        told = [partial(call, error) for call in calls]
+        if error.retriable or isinstance(error, BatchTooLarge):
+            call_each(told)
+        else:
+            call_each([partial(self._stay_failed, error), *told])
+
+    def _untold(self, error: GoQueueError) -> list[Callable[[], None]]:
+        """What tells those whose changes were not stored, and will not be."""
+        calls, self._unstored = self._unstored, []
+        return [partial(call, error) for call in calls]
+
+    def _leave_durable(self, replies: Replies) -> None:
+        self._decided.append(replies)
+        self._ledger.when_durable(partial(self._give_durable, self._decided))
+
+    def _give_durable(self, decided: deque[Replies]) -> None:
+        if not decided or decided is not self._decided:
+            return  # they were told that it was unloaded
+        ready, failure = decided.popleft(), self._ledger.failure
+        if failure is None:
+            if len(ready) == 1:
+                ((on_reply, reply),) = ready
+                on_reply(reply)
+            else:
+                call_each(partial(on_reply, reply) for on_reply, reply in ready)
+            return
+        calls: list[Callable[[], None]] = [partial(on_reply, failure) for on_reply, _ in ready]
+        call_each([*calls, partial(self._stay_failed, failure)])
+
+    # -- questions see what is stored
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        if self._unstored:
+            self._store()
+        super().when_durable(call)
+
+    @property
+    def is_durable(self) -> bool:
+        return not self._unstored and super().is_durable
+
+    def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
+        if self._unstored:
+            self._store()
+        super().confirm(on_confirmed)

@@ -1,0 +1,100 @@
+"""The coordinators of a node, by what they keep and by key: found, loaded and unloaded here, and told to health and
+metrics from here.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
+
+from goqueue.machines.machine import Machine
+from goqueue.model.errors import NotCoordinator
+from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.life import Life
+
+K = TypeVar("K", bound=Hashable)
+M = TypeVar("M", bound=Machine)
+
+
+class Coordinators(Generic[K, M]):
+    """All of one kind: of groups and transactions by the number of their shard, of deliveries and delays by partition.
+
+    Invariant: who is here has an open ledger.
+    """
+
+    def __init__(self, kind: str, make: Callable[[K], Coordinator[M]] | None = None) -> None:
+        self.kind = kind
+        self._make = make
+        self._by_key: dict[K, Coordinator[M]] = {}
+        self.on_added: list[Callable[[K, Coordinator[M]], None]] = []
+        """Called before a new one is loaded: whoever wants to hear of its facts says so."""
+
+    def add(self, key: K, coordinator: Coordinator[M]) -> Coordinator[M]:
+        """It is not loaded by this."""
+        assert key not in self._by_key, f"there is a coordinator of {self.kind} for {key} already"
+        self._by_key[key] = coordinator
+        for call in self.on_added:
+            call(key, coordinator)
+        return coordinator
+
+    def of(self, key: K) -> Coordinator[M]:
+        """NotCoordinator: it is not here."""
+        found = self._by_key.get(key)
+        if found is None:
+            raise NotCoordinator(f"{self.kind} of {key} are not kept by this node")
+        return found
+
+    def find(self, key: K) -> Coordinator[M] | None:
+        return self._by_key.get(key)
+
+    def of_or_made(self, key: K) -> Coordinator[M]:
+        """One that is made when it is first needed. Commands to it wait while it is loaded."""
+        found = self._by_key.get(key)
+        if found is None:
+            assert self._make is not None, f"coordinators of {self.kind} are all made at the start"
+            found = self.add(key, self._make(key))
+            found.load()
+        return found
+
+    def load(self, key: K) -> None:
+        self.of(key).load()
+
+    def unload(self, key: K) -> None:
+        """Whoever waits is told; the coordinator is forgotten."""
+        found = self._by_key.pop(key, None)
+        if found is not None:
+            found.unload()
+
+    def active(self) -> Iterator[tuple[K, Coordinator[M]]]:
+        """Those that may be asked now."""
+        return ((key, each) for key, each in list(self._by_key.items()) if each.life is Life.ACTIVE)
+
+    def __iter__(self) -> Iterator[Coordinator[M]]:
+        return iter(list(self._by_key.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+
+class AllCoordinators:
+    """Of every kind: the one place that health, metrics and the stop of a node look at."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, Coordinators[Any, Any]] = {}
+
+    def add(self, coordinators: Coordinators[K, M]) -> Coordinators[K, M]:
+        assert coordinators.kind not in self._kinds
+        self._kinds[coordinators.kind] = coordinators
+        return coordinators
+
+    def of_kind(self, kind: str) -> Coordinators[Any, Any]:
+        return self._kinds[kind]
+
+    def __iter__(self) -> Iterator[Coordinator[Any]]:
+        for kind in self._kinds.values():
+            yield from kind
+
+    def lives(self) -> dict[Life, int]:
+        """How many stand where."""
+        counted = dict.fromkeys(Life, 0)
+        for each in self:
+            counted[each.life] += 1
+        return counted

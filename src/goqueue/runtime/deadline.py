@@ -1,0 +1,43 @@
+"""The one timer of a coordinator: set for the machine's next deadline."""
+
+from collections.abc import Callable
+
+from goqueue.runtime.clock import Clock, Timer
+
+RETRY_MS = 1000
+
+
+class Deadline:
+    def __init__(self, clock: Clock, on_due: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_due = on_due
+        self._timer: Timer | None = None
+        self._due_ms: int | None = None
+
+    def set(self, due_ms: int | None) -> None:
+        """None: there is none."""
+        if due_ms == self._due_ms:
+            return
+        self.stop()
+        self._due_ms = due_ms
+        if due_ms is not None:
+            self._timer = self._clock.call_after(max(0, due_ms - self._clock.now_ms()), self._fire)
+
+    def is_later_than(self, due_ms: int) -> bool:
+        """Or there is none."""
+        return self._due_ms is None or due_ms < self._due_ms
+
+    def try_later(self, due_ms: int | None) -> None:
+        """What was due could not be stored and is due still; but a full disk is not asked again without a pause."""
+        self.stop()
+        if due_ms is not None:
+            self._timer = self._clock.call_after(RETRY_MS, self._fire)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._due_ms = None
+
+    def _fire(self) -> None:
+        self._timer = self._due_ms = None
+        self._on_due()

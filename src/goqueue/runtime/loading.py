@@ -1,0 +1,71 @@
+"""A machine is read from its ledger while the node serves: a slice of the work, then others have their turn."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Generic, TypeVar
+
+from goqueue.machines.machine import Machine
+from goqueue.model.errors import CoordinatorFailed, GoQueueError
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.ledger import Ledger
+from goqueue.telemetry.logs import get_logger
+
+M = TypeVar("M", bound=Machine)
+
+events = get_logger("runtime")
+
+
+class Loading(Generic[M]):
+    """One load. `on_loaded` gets the machine once all that it was told is durable: nothing may be told that could still
+    be lost. `on_failed`: the ledger cannot be read.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        machine: M,
+        on_loaded: Callable[[M], None],
+        on_failed: Callable[[GoQueueError], None],
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._machine = machine
+        self._on_loaded = on_loaded
+        self._on_failed = on_failed
+        self._is_over = False
+
+    def begin(self) -> None:
+        self._ledger.replay_in_slices(self._machine, self._clock.now_ms(), self._ready)
+
+    def stop(self) -> None:
+        """Nobody hears of it any more."""
+        self._is_over = True
+
+    def _ready(self, slices: Iterator[None]) -> None:
+        self._clock.call_soon(partial(self._go_on, slices))
+
+    def _go_on(self, slices: Iterator[None]) -> None:
+        if self._is_over:
+            return
+        try:
+            for _ in slices:
+                self._clock.call_soon(partial(self._go_on, slices))
+                return
+        except Exception as error:  # noqa: BLE001  whatever it was: without its ledger it cannot serve
+            self._is_over = True
+            if not isinstance(error, GoQueueError):
+                events.error("ledger not read", exc_info=error)
+                error = CoordinatorFailed("a fault of the node: its ledger cannot be read, see the log of the node")
+            self._on_failed(error)
+            return
+        self._ledger.when_durable(self._finish)
+
+    def _finish(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._ledger.failure is not None:
+            self._on_failed(self._ledger.failure)
+        else:
+            self._on_loaded(self._machine)

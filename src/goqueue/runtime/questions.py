@@ -1,0 +1,117 @@
+"""What may be asked of a coordinator: its life, and the state of its machine while it has one. Whoever is told of the
+state is told what a loss of power cannot take back.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from goqueue.machines.machine import Fact, Machine
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.life import Life
+
+M = TypeVar("M", bound=Machine)
+T = TypeVar("T")
+_ACTIVE = Life.ACTIVE  # looking up enum members costs
+
+
+class Questions(Generic[M]):
+    def __init__(self, name: str, ledger: Ledger, clock: Clock) -> None:
+        self.name = name
+        self._machine: M | None = None
+        self._ledger = ledger
+        self._clock = clock
+        self._life = Life.UNLOADED
+        self._failure: GoQueueError | None = None
+
+    @property
+    def life(self) -> Life:
+        return self._life
+
+    @property
+    def is_active(self) -> bool:
+        return self._life is _ACTIVE
+
+    def refusal(self) -> GoQueueError:
+        """Why it decides nothing now."""
+        if self._failure is not None:
+            return self._failure
+        if self._life is Life.LOADING:
+            return CoordinatorLoading(f"{self.name} is being loaded: ask again")
+        return NotCoordinator(f"{self.name} is not in service on this node")
+
+    @property
+    def failure(self) -> GoQueueError | None:
+        """Why it is out of service, if so. One that is being loaded, or is not wanted here, is not."""
+        if self._life is Life.FAILED:
+            return self._failure
+        return self._ledger.failure if self._life is _ACTIVE else None
+
+    @property
+    def skipped_facts(self) -> int:
+        """How much of its ledger could not be read or applied when it was loaded."""
+        return self._ledger.skipped_facts
+
+    def peek(self) -> M:
+        """The machine as it is now, for questions; it must not be kept. For what is told to nobody, or together with
+        `confirm`: its state is ahead of the disk. The refusal: it is not active.
+        """
+        return self._machine if self._machine is not None else self._refuse()
+
+    def _refuse(self) -> M:
+        raise self.refusal()
+
+    def ask(self, question: Callable[[M], T], on_answer: Callable[[T | GoQueueError], None]) -> None:
+        """The answer to a question about the state, given when all that it may rest on is durable."""
+        if self._machine is None:
+            on_answer(self.refusal())
+            return
+        answer = question(self._machine)
+        self.confirm(lambda error: on_answer(answer if error is None else error))
+
+    def now_ms(self) -> int:
+        """As its machine is told: to be compared with what that says."""
+        return self._clock.now_ms()
+
+    def read_fact(self, ledger_offset: int) -> Fact | None:
+        """What the machine was told lies there."""
+        return self._ledger.read_fact(ledger_offset)
+
+    def read_facts(self, ledger_offsets: Iterable[int]) -> dict[int, Fact]:
+        """Many at once; what is gone or damaged is left out."""
+        return self._ledger.read_facts(ledger_offsets)
+
+    def make_durable(self) -> None:
+        """All that was decided so far, here and now: for a start, before anybody is served."""
+        self._ledger.make_durable()
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """Call once all that was decided so far is durable; never, if it will not be, or if the coordinator was loaded
+        anew by then: that asks what is due."""
+        machine = self._machine
+        self._ledger.when_durable(lambda: call() if self._ledger.failure is None and machine is self._machine else None)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether its state is what a restart would find; if not, `confirm` tells when it is."""
+        return self._life is _ACTIVE and self._ledger.is_durable
+
+    def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
+        """Call once all that was decided so far is durable; with an error, if it will not be, or if there is no state
+        any more. For whoever has read the state and is about to tell of it.
+        """
+        machine = self._machine
+        if machine is None:
+            on_confirmed(self.refusal())
+            return
+
+        def reached() -> None:
+            failure = self._ledger.failure
+            if failure is None and machine is not self._machine:
+                failure = (
+                    self.refusal() if self._machine is None else CoordinatorLoading(f"{self.name} was loaded anew")
+                )
+            on_confirmed(failure)
+
+        self._ledger.when_durable(reached)
