@@ -66,6 +66,9 @@ class Health:
         ledgers = self.failed_coordinators()
         words = f"{len(ledgers)} ledgers are out of service: {_some(ledgers)}"
         yield _check("ledgers", not ledgers, words if ledgers else "all ledgers are in service")
+        unfinished = self._topics.unfinished
+        words = f"{len(unfinished)} topics could not be made or removed, a restart tries again: {_some(unfinished)}"
+        yield _check("topics", not unfinished, words if unfinished else "all topics are as they should be")
         yield self._damage()
         yield self._disk()
         late_s = self._loop_watch.worst_s

@@ -289,6 +289,12 @@ class Segment:
         self.expected = expected
         self._checked = bytearray(len(self._checked))
 
+    def check_again(self) -> None:
+        """A reader met a batch that is not what was written. What is found is told, and passed over from then on."""
+        self.expect(self.expected)
+        self.boundaries.clear()
+        self.found = None
+
     def is_sound(self) -> bool:
         """True: every batch was checked, and none is damaged."""
         return not self.damage and len(self._checked) > 0 and self._checked.find(0) < 0

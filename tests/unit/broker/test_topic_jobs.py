@@ -263,3 +263,25 @@ def test_a_new_partition_costs_two_syncs_and_its_topic_a_few(partitions: int) ->
     node.publish("orders", b"x")
     ops = [line.split()[1:] for line in node.disk.trace()[before:]]
     assert [op[0] for op in ops] == ["allocate", "write"], "the first append waits for no sync"
+
+
+def test_a_topic_whose_job_fails_for_a_fault_of_ours_is_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node()
+
+    def fail(opening: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(node.replicas, "adopt", fail)
+    with capture_logs() as logs:
+        node.submit("made", CreateTopic("orders", b"o" * 16, 1))
+        node.work()
+    assert [each["attempt"] for each in logs if each["event"] == "topic job failed"] == [1, 2, 3]
+    assert node.codes == {"made": Code.UNKNOWN_SERVER_ERROR}
+    assert node.partitions == {}
+    assert node.broker.topics.unfinished == ["orders"]
+    told = {check.name: check for check in node.broker.health.checks()}
+    assert (told["topics"].status, "orders" in told["topics"].message) == ("fail", True)
+    monkeypatch.undo()
+    node.submit("another", CreateTopic("clicks", b"c" * 16, 1))
+    node.work()
+    assert (node.codes["another"], node.is_served("clicks", 0)) == (Code.NONE, True)

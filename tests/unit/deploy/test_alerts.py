@@ -180,6 +180,23 @@ async def full_disk(s: Scraped) -> None:
     await s.minutes(6)
 
 
+async def refused_appends(s: Scraped) -> None:
+    await s.minutes(1, lambda: publish(s))
+    s.b.disk.capacity_bytes = s.b.disk.total_bytes() - s.b.disk.free_bytes()
+    with pytest.raises(GoQueueError):
+        await s.b.publish("orders", b"x" * 100_000)
+    s.b.disk.capacity_bytes = None  # there is room again: what was refused is told all the same
+    await s.minutes(1)
+
+
+async def rotten_batch(s: Scraped) -> None:
+    await s.minutes(1, lambda: publish(s))
+    (segment,) = [f"logs/orders/0/{name}" for name in s.b.disk.list("logs/orders/0") if name.endswith(".log")]
+    s.b.disk.flip_bit(segment, 8 * 70)
+    assert len(await s.b.read("orders", 0)) == 30, "the other batches are read"
+    await s.minutes(1)
+
+
 BOTH_LAGS = {"GoQueueHighConsumerLag", "GoQueueCriticalConsumerLag"}
 BOTH_PUBLISH = {"GoQueueHighPublishLatency", "GoQueueCriticalPublishLatency"}
 OUT_OF_SERVICE = {"GoQueuePartitionsOutOfService", "GoQueueNodeUnhealthy", "GoQueueStorageWriteErrors"}
@@ -200,6 +217,8 @@ FAULTS: dict[Fault, set[str]] = {
     failing_write: OUT_OF_SERVICE,
     errors: {"GoQueueHighErrorRate"},
     full_disk: {"GoQueueDiskNearReserve"},
+    refused_appends: {"GoQueueAppendsRefused"},
+    rotten_batch: {"GoQueueDamage"},
 }
 
 

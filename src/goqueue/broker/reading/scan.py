@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from goqueue.broker.queues.observe import Aborted
 from goqueue.model.again import Again
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import CorruptBatch, GoQueueError
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.lanes import tell_lane
@@ -76,7 +76,11 @@ class Reader:
         records: list[DecodedRecord] = []
         room = TURN_BYTES
         while room > 0 and len(records) < TURN_RECORDS:
-            portion = next(self._piece, None)
+            try:
+                portion = next(self._piece, None)
+            except CorruptBatch:  # it rotted since it was checked: from now on it is known, and passed over
+                self._replica.log.segments.of(self.offset).check_again()
+                portion = None
             if portion is None:
                 self._piece = None
                 break

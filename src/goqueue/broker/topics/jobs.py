@@ -6,6 +6,12 @@ from collections import deque
 from collections.abc import Callable, Generator
 
 from goqueue.runtime.aside import Aside, Work, at_once
+from goqueue.telemetry.logs import get_logger
+
+events = get_logger("broker")
+
+ATTEMPTS_MAX = 3
+"""How often a topic's job may raise, which is a fault of ours, before it is left alone until the next start."""
 
 Steps = Generator[Work, BaseException | None, None]
 """Runs in the owner's thread; what it yields is done aside, and it is sent what that raised."""
@@ -19,14 +25,22 @@ class TopicJobs:
         self._on_end = on_end
         self._waiting: deque[tuple[str, Steps, BaseException | None]] = deque()
         self._names: set[str] = set()
+        self._faults: dict[str, int] = {}
         self._has_step = False
         self._is_going = False
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._names
 
+    @property
+    def given_up(self) -> list[str]:
+        """Topics that nothing is done for any more."""
+        return [topic for topic, faults in self._faults.items() if faults >= ATTEMPTS_MAX]
+
     def begin(self, topic: str, steps: Steps) -> None:
-        """`on_end` is called with the topic when it is over, perhaps at once."""
+        """`on_end` is called with the topic when it is over, perhaps at once. Nothing happens for one given up."""
+        if self._faults.get(topic, 0) >= ATTEMPTS_MAX:
+            return
         self._names.add(topic)
         self._waiting.append((topic, steps, None))
         self._go_on()
@@ -47,6 +61,12 @@ class TopicJobs:
             work = steps.send(error)
         except StopIteration:
             self._names.discard(topic)
+            self._on_end(topic)
+            return
+        except Exception as fault:  # noqa: BLE001  one topic's trouble must not end the jobs of the others
+            self._names.discard(topic)
+            self._faults[topic] = self._faults.get(topic, 0) + 1
+            events.error("topic job failed", topic=topic, attempt=self._faults[topic], exc_info=fault)
             self._on_end(topic)
             return
         self._has_step = True

@@ -203,11 +203,25 @@ class Topics:
         def replied(reply: Any) -> None:
             waits = isinstance(reply, Result) and reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS)
             if waits and command.name in self._jobs:
-                self._unanswered.setdefault(command.name, []).append(lambda: on_reply(reply))
+                self._unanswered.setdefault(command.name, []).append(
+                    partial(self._reply_to, command.name, on_reply, reply)
+                )
             else:
                 on_reply(reply)
 
         self._store.submit(command, replied)
+
+    def _reply_to(self, name: str, on_reply: Callable[[Any], None], reply: Any) -> None:
+        if name in self._jobs.given_up:
+            reply = Result(
+                Code.UNKNOWN_SERVER_ERROR, f"the partitions of {name!r} could not be brought about: see the log"
+            )
+        on_reply(reply)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Topics that could not be made or removed, because of a fault of ours; the next start tries again."""
+        return self._jobs.given_up
 
     def _answer(self, names: Iterable[str]) -> None:
         done = [name for name in names if name not in self._jobs]
