@@ -116,7 +116,7 @@ class Result(msgspec.Struct, frozen=True):
     topic: Topic | None = None
 
 
-class TopicStored(Fact, frozen=True, tag=True):
+class TopicStored(Fact, frozen=True, tag="TopicStored"):
     name: str
     topic_id: bytes
     partitions: int
@@ -127,7 +127,7 @@ class TopicStored(Fact, frozen=True, tag=True):
         return self.name.encode()
 
 
-class TopicForgotten(Fact, frozen=True, tag=True):
+class TopicForgotten(Fact, frozen=True):
     is_tombstone = True
     name: str
 
@@ -135,7 +135,7 @@ class TopicForgotten(Fact, frozen=True, tag=True):
         return self.name.encode()
 
 
-class ClusterNamed(Fact, frozen=True, tag=True):
+class ClusterNamed(Fact, frozen=True, tag="ClusterNamed"):
     cluster_id: str
     secret: bytes = b""
 
@@ -143,7 +143,7 @@ class ClusterNamed(Fact, frozen=True, tag=True):
         return b"\0cluster"  # no topic can be called that
 
 
-class ProducerIdsTaken(Fact, frozen=True, tag=True):
+class ProducerIdsTaken(Fact, frozen=True, tag="ProducerIdsTaken"):
     """Ids below `end` may be in use. One fact for a block: whoever has it and goes away leaves the rest unused."""
 
     end: int

@@ -9,8 +9,22 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 import msgspec
 
 
-class Fact(msgspec.Struct, frozen=True, tag=True):
-    """Something that was decided."""
+class FactMeta(msgspec.StructMeta):
+    """Refuses a fact that would be stored under the name of its class: a class may be renamed, what is stored stays."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        made: Any = super().__new__(mcs, name, bases, namespace, **config)
+        if bases != (msgspec.Struct,) and made.is_stored() and not isinstance(config.get("tag"), str):
+            raise TypeError(
+                f'{name} is stored and needs a tag that stays when it is renamed: class {name}(..., tag="{name}").'
+                " Then see CONTRIBUTING.md, Stored facts"
+            )
+        return made
+
+
+class Fact(msgspec.Struct, metaclass=FactMeta, frozen=True):
+    """Something that was decided. One that is stored has a `tag` of its own, by which ledgers of all versions know it;
+    its fields are only ever added to, at the end and with a default (`tests/golden`)."""
 
     durable: ClassVar[bool] = True
     """False: it is applied and never stored, because a restart may forget it."""
@@ -19,6 +33,11 @@ class Fact(msgspec.Struct, frozen=True, tag=True):
     wants_place: ClassVar[bool] = False
     """True: right after it was applied, now or at replay, the machine is told where in the ledger it lies. What is
     large need not be kept in memory then."""
+
+    @classmethod
+    def is_stored(cls) -> bool:
+        """As a record with a value."""
+        return cls.durable and not cls.is_tombstone and cls.key is not Fact.key
 
     def key(self) -> bytes:
         """Its place in the ledger: a later fact with the same key replaces it."""

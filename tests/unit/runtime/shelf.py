@@ -36,7 +36,7 @@ class WaitFor(msgspec.Struct, frozen=True):
     name: str
 
 
-class Stored(Fact, frozen=True, tag=True):
+class Stored(Fact, frozen=True, tag="Stored"):
     wants_place = True
     name: str
     value: int
@@ -46,7 +46,7 @@ class Stored(Fact, frozen=True, tag=True):
         return self.name.encode()
 
 
-class Dropped(Fact, frozen=True, tag=True):
+class Dropped(Fact, frozen=True):
     is_tombstone = True
     name: str
 
@@ -54,7 +54,7 @@ class Dropped(Fact, frozen=True, tag=True):
         return self.name.encode()
 
 
-class Waits(Fact, frozen=True, tag=True):
+class Waits(Fact, frozen=True):
     durable = False
     name: str
     ticket: int

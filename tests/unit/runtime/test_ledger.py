@@ -69,7 +69,7 @@ def test_a_snapshot_is_made_after_so_long_if_there_is_news() -> None:
     assert len(library.snapshots()) == 1, "there was nothing new"
 
 
-class Packed(Stored, frozen=True, tag=True):
+class Packed(Stored, frozen=True, tag="Packed"):
     """One fact for many."""
 
     def weight(self) -> int:

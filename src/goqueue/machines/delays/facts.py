@@ -88,7 +88,7 @@ class OfTarget(Fact, frozen=True, array_like=True):
         return TargetId(self.topic_id, self.partition)
 
 
-class Scheduled(OfTarget, frozen=True, array_like=True):
+class Scheduled(OfTarget, frozen=True, array_like=True, tag="Scheduled"):
     """Rescheduled, it is stored again. Memory never holds the body: it is read from where this fact lies."""
 
     wants_place = True
@@ -104,7 +104,7 @@ class Scheduled(OfTarget, frozen=True, array_like=True):
         return _OF_TARGET.pack(SCHEDULE, self.topic_id, self.partition, self.offset)
 
 
-class Firing(OfTarget, frozen=True, array_like=True):
+class Firing(OfTarget, frozen=True, array_like=True, tag="Firing"):
     """Stored before the broker publishes. It holds all that the job needs, so that its schedules need not be there any
     more, and goes with them when the batch is in its partition.
     """
@@ -126,7 +126,7 @@ class Firing(OfTarget, frozen=True, array_like=True):
         return target_key(JOB, self.target, self.number)
 
 
-class TargetKept(OfTarget, frozen=True, array_like=True):
+class TargetKept(OfTarget, frozen=True, array_like=True, tag="TargetKept"):
     """What must outlive the schedules and jobs of a partition: which places are known, and the next sequence. Known is
     what is not above the pair of `epoch` and `up_to`. A later epoch with a lower offset says that the log has lost its
     end in between, and the ledger what it knew of it.
@@ -140,7 +140,7 @@ class TargetKept(OfTarget, frozen=True, array_like=True):
         return target_key(TARGET, self.target)
 
 
-class Unkept(OfTarget, frozen=True, array_like=True):
+class Unkept(OfTarget, frozen=True, array_like=True, tag="Unkept"):
     """Places that the log keeps free for records which the ledger has lost: a producer that was not answered may send
     these again, and they are taken though later places are known.
     """
@@ -151,7 +151,7 @@ class Unkept(OfTarget, frozen=True, array_like=True):
         return target_key(UNKEPT, self.target)
 
 
-class TransactionReleased(OfTarget, frozen=True, array_like=True):
+class TransactionReleased(OfTarget, frozen=True, array_like=True, tag="TransactionReleased"):
     """Committed: what this producer scheduled here so far waits for its time. One per producer and partition: a later
     commit says all that the one before said. It goes when nothing at or below `last_offset` waits any more.
     """
@@ -164,7 +164,7 @@ class TransactionReleased(OfTarget, frozen=True, array_like=True):
         return target_key(RELEASE, self.target, self.producer_id)
 
 
-class SchedulesDoomed(OfTarget, frozen=True, array_like=True):
+class SchedulesDoomed(OfTarget, frozen=True, array_like=True, tag="SchedulesDoomed"):
     """These will never fire; their tombstones, and those of `keys`, are written bit by bit. It names every offset: it
     must hold good even where compaction left only a later commit of the same producer.
     """
@@ -179,7 +179,7 @@ class SchedulesDoomed(OfTarget, frozen=True, array_like=True):
         return target_key(DOOM, self.target, first[0] if first else -1)
 
 
-class ClockFollowed(Fact, frozen=True, array_like=True):
+class ClockFollowed(Fact, frozen=True, array_like=True, tag="ClockFollowed"):
     """The wall clock was set, and what was stored before and asked for a delay is due so much later, or earlier. One
     for every step, since what comes after it is not concerned.
     """
@@ -193,7 +193,7 @@ class ClockFollowed(Fact, frozen=True, array_like=True):
         return number_key(CLOCK, self.at_ms)
 
 
-class TopicForgotten(Fact, frozen=True, array_like=True):
+class TopicForgotten(Fact, frozen=True, array_like=True, tag="TopicForgotten"):
     """All of this topic is doomed."""
 
     topic_id: bytes
@@ -202,7 +202,7 @@ class TopicForgotten(Fact, frozen=True, array_like=True):
         return topic_key(self.topic_id)
 
 
-class DelayProducer(Fact, frozen=True, array_like=True):
+class DelayProducer(Fact, frozen=True, array_like=True, tag="DelayProducer"):
     producer_id: int
     producer_epoch: int
 
@@ -210,7 +210,7 @@ class DelayProducer(Fact, frozen=True, array_like=True):
         return PRODUCER
 
 
-class RecurringStored(Fact, frozen=True, array_like=True):
+class RecurringStored(Fact, frozen=True, array_like=True, tag="RecurringStored"):
     """`number` is new for every definition, also for one that replaces another of its name. `next_ms` was decided with
     the time zones of that day.
     """
@@ -230,7 +230,7 @@ class RecurringStored(Fact, frozen=True, array_like=True):
         return number_key(RECURRING_KIND, self.number)
 
 
-class RecurringRan(Fact, frozen=True, array_like=True):
+class RecurringRan(Fact, frozen=True, array_like=True, tag="RecurringRan"):
     """`next_ms` is -1 if it will not run again."""
 
     number: int
@@ -241,7 +241,7 @@ class RecurringRan(Fact, frozen=True, array_like=True):
         return number_key(RAN, self.number)
 
 
-class RecurringStopped(Fact, frozen=True, array_like=True):
+class RecurringStopped(Fact, frozen=True, array_like=True, tag="RecurringStopped"):
     """Dropped or replaced while a job of it was unfinished: its body stays until that is done."""
 
     number: int
@@ -250,7 +250,7 @@ class RecurringStopped(Fact, frozen=True, array_like=True):
         return number_key(STOPPED, self.number)
 
 
-class SchedulesPacked(OfTarget, frozen=True, array_like=True):
+class SchedulesPacked(OfTarget, frozen=True, array_like=True, tag="SchedulesPacked"):
     """Only in snapshots: many schedules of one partition, in the order of their offsets."""
 
     offsets: bytes
@@ -268,7 +268,7 @@ class SchedulesPacked(OfTarget, frozen=True, array_like=True):
         return len(self.offsets) // 8
 
 
-class TargetSaved(TargetKept, frozen=True, array_like=True):
+class TargetSaved(TargetKept, frozen=True, array_like=True, tag="TargetSaved"):
     """Only in snapshots: TargetKept, and what the ledger itself says of `up_to`. It must say enough without them."""
 
     kept_up_to: int = -1
@@ -277,7 +277,7 @@ class TargetSaved(TargetKept, frozen=True, array_like=True):
         return target_key(TARGET, self.target)
 
 
-class RecurringKept(Fact, frozen=True, array_like=True):
+class RecurringKept(Fact, frozen=True, array_like=True, tag="RecurringKept"):
     """Only in snapshots: a recurring schedule without its body."""
 
     number: int

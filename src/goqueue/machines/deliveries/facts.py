@@ -22,7 +22,7 @@ OPTIONS = "options"
 # Stored
 
 
-class Progress(Fact, frozen=True, array_like=True):
+class Progress(Fact, frozen=True, array_like=True, tag="Progress"):
     """Everything below `start_offset` is settled in this window."""
 
     place: Place
@@ -45,7 +45,7 @@ class ProgressForgotten(Fact, frozen=True):
         return ledger_key(PROGRESS, *self.place, self.window)
 
 
-class BlockStored(Fact, frozen=True, array_like=True):
+class BlockStored(Fact, frozen=True, array_like=True, tag="BlockStored"):
     place: Place
     window: int
     number: int
@@ -67,7 +67,7 @@ class BlockForgotten(Fact, frozen=True):
         return ledger_key(BLOCK_KEY, *self.place, self.window, self.number)
 
 
-class ReplayStored(Fact, frozen=True, array_like=True):
+class ReplayStored(Fact, frozen=True, array_like=True, tag="ReplayStored"):
     place: Place
     window: int
     chosen: tuple[Range, ...]
@@ -87,7 +87,7 @@ class ReplayForgotten(Fact, frozen=True):
         return ledger_key(REPLAY, *self.place, self.window)
 
 
-class DeadStored(Fact, frozen=True, array_like=True):
+class DeadStored(Fact, frozen=True, array_like=True, tag="DeadStored"):
     """Each by itself and not in its block: with what its consumer said it may be large."""
 
     place: Place
@@ -107,7 +107,7 @@ class DeadForgotten(Fact, frozen=True):
         return ledger_key(DEAD_KEY, *self.place, self.offset)
 
 
-class OptionsStored(Fact, frozen=True, array_like=True):
+class OptionsStored(Fact, frozen=True, array_like=True, tag="OptionsStored"):
     group_id: str
     options: dict[str, str]
 

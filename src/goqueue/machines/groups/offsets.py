@@ -28,7 +28,7 @@ OFFSET = "offset"
 PENDING = "pending"
 
 
-class OffsetCommitted(Fact, frozen=True):
+class OffsetCommitted(Fact, frozen=True, tag="OffsetCommitted"):
     group_id: str
     topic: str
     partition: int
@@ -54,7 +54,7 @@ class OffsetForgotten(Fact, frozen=True):
         return ledger_key(OFFSET, self.group_id, self.topic, self.partition)
 
 
-class OffsetPending(Fact, frozen=True):
+class OffsetPending(Fact, frozen=True, tag="OffsetPending"):
     """Will be committed if its producer's transaction is."""
 
     producer_id: int

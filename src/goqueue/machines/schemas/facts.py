@@ -58,7 +58,7 @@ class Result(msgspec.Struct, frozen=True):
     versions: tuple[int, ...] = ()
 
 
-class SchemaStored(Fact, frozen=True, tag=True):
+class SchemaStored(Fact, frozen=True, tag="SchemaStored"):
     schema_id: int
     schema: NewSchema
 
@@ -66,7 +66,7 @@ class SchemaStored(Fact, frozen=True, tag=True):
         return b"s%d" % self.schema_id
 
 
-class SchemaForgotten(Fact, frozen=True, tag=True):
+class SchemaForgotten(Fact, frozen=True):
     is_tombstone = True
     schema_id: int
 
@@ -74,7 +74,7 @@ class SchemaForgotten(Fact, frozen=True, tag=True):
         return b"s%d" % self.schema_id
 
 
-class IdsUsed(Fact, frozen=True, tag=True):
+class IdsUsed(Fact, frozen=True, tag="IdsUsed"):
     """Ids below this one were given away at some time. Ids of forgotten schemas stay used."""
 
     next_id: int
@@ -83,7 +83,7 @@ class IdsUsed(Fact, frozen=True, tag=True):
         return IDS_KEY
 
 
-class VersionStored(Fact, frozen=True, tag=True):
+class VersionStored(Fact, frozen=True, tag="VersionStored"):
     subject: str
     version: int
     schema_id: int
@@ -93,7 +93,7 @@ class VersionStored(Fact, frozen=True, tag=True):
         return b"v%d/%s" % (self.version, self.subject.encode())
 
 
-class VersionForgotten(Fact, frozen=True, tag=True):
+class VersionForgotten(Fact, frozen=True):
     is_tombstone = True
     subject: str
     version: int
@@ -102,7 +102,7 @@ class VersionForgotten(Fact, frozen=True, tag=True):
         return b"v%d/%s" % (self.version, self.subject.encode())
 
 
-class LevelStored(Fact, frozen=True, tag=True):
+class LevelStored(Fact, frozen=True, tag="LevelStored"):
     subject: str
     level: Level
 
@@ -110,7 +110,7 @@ class LevelStored(Fact, frozen=True, tag=True):
         return b"c" + self.subject.encode()
 
 
-class LevelForgotten(Fact, frozen=True, tag=True):
+class LevelForgotten(Fact, frozen=True):
     is_tombstone = True
     subject: str = EVERYWHERE
 
@@ -118,7 +118,7 @@ class LevelForgotten(Fact, frozen=True, tag=True):
         return b"c" + self.subject.encode()
 
 
-class ModeStored(Fact, frozen=True, tag=True):
+class ModeStored(Fact, frozen=True, tag="ModeStored"):
     subject: str
     mode: Mode
 
@@ -126,7 +126,7 @@ class ModeStored(Fact, frozen=True, tag=True):
         return b"m" + self.subject.encode()
 
 
-class ModeForgotten(Fact, frozen=True, tag=True):
+class ModeForgotten(Fact, frozen=True):
     is_tombstone = True
     subject: str = EVERYWHERE
 

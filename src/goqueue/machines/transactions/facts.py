@@ -59,7 +59,7 @@ def mark_name_of(key: bytes) -> str | None:
     return key.removeprefix(_MARK_PREFIX).decode() if key.startswith(_MARK_PREFIX) else None
 
 
-class TransactionChanged(Fact, frozen=True):
+class TransactionChanged(Fact, frozen=True, tag="TransactionChanged"):
     """All that is known of a transactional id."""
 
     transactional_id: str
@@ -111,7 +111,7 @@ class TransactionExpired(Fact, frozen=True):
         return transaction_key(self.transactional_id)
 
 
-class MarkSet(Fact, frozen=True):
+class MarkSet(Fact, frozen=True, tag="MarkSet"):
     """How far the writer `name` has come with transactions that end together."""
 
     name: str

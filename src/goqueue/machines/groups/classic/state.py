@@ -46,7 +46,7 @@ class ClassicMember(msgspec.Struct, frozen=True):
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
 
-class ClassicGeneration(Fact, frozen=True):
+class ClassicGeneration(Fact, frozen=True, tag="ClassicGeneration"):
     """A generation with its assignments, or that the group has become empty. Members carry on in it after a restart."""
 
     group_id: str

@@ -217,7 +217,7 @@ class ConsumerGroupDescription(msgspec.Struct, frozen=True):
 # -- facts
 
 
-class ConsumerGroupKept(Fact, frozen=True):
+class ConsumerGroupKept(Fact, frozen=True, tag="ConsumerGroupKept"):
     group_id: str
     epoch: int = 0
     target_epoch: int = 0
@@ -243,7 +243,7 @@ class ConsumerGroupGone(Fact, frozen=True):
         return ledger_key(CONSUMER, self.group_id)
 
 
-class ConsumerMemberKept(Fact, frozen=True):
+class ConsumerMemberKept(Fact, frozen=True, tag="ConsumerMemberKept"):
     group_id: str
     member: ConsumerMember
 
