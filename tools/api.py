@@ -10,7 +10,6 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
 from goqueue.doors.http.openapi import document
-from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.wire.grpc import (
     ack_pb2,
     common_pb2,
@@ -22,6 +21,7 @@ from goqueue.wire.grpc import (
     topic_pb2,
     transaction_pb2,
 )
+from goqueue.wire.rest.operations.table import OPERATIONS
 
 API = Path(__file__).parents[1] / "api"
 RELEASED = API / "released"

@@ -11,9 +11,9 @@ from typing import cast
 import httpx
 import pytest
 
-from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages.topics import CreatableTopic, CreateTopicsRequest
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.integration import browser
 from tests.integration.process import DEADLINE_S, Node
 from tests.integration.wire import Closed, Wire

@@ -11,9 +11,8 @@ import pytest
 from goqueue.doors.http.endpoint import QUERY_FIELDS_MAX, REQUEST_S_MAX
 from goqueue.doors.http.errors import OWN_CODES, STATUS
 from goqueue.doors.http.listener import HttpLimits
-from goqueue.doors.http.operation import BODY_BYTES_MAX
-from goqueue.doors.http.routes.messages import PUBLISH_BYTES_MAX
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.rest.operation import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.integration.process import DEADLINE_S, Node
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
@@ -72,7 +71,7 @@ CODES = {
 def test_the_limits_are_those_of_the_code() -> None:
     limits, mib, kib = HttpLimits(), 1 << 20, 1 << 10
     said = dict(re.findall(r"^\| ([a-z][^|]*) \| ([^|]*) \|$", PAGE.partition("## Limits")[2], re.MULTILINE))
-    assert said["body of a request"].startswith(f"{BODY_BYTES_MAX // mib} MiB; {PUBLISH_BYTES_MAX // mib} MiB")
+    assert said["body of a request"].startswith(f"{BODY_BYTES_MAX // mib} MiB; {LARGE_BODY_BYTES_MAX // mib} MiB")
     assert said["path and headers"].startswith(f"{limits.head_bytes_max // kib} KiB, within {limits.head_s_max} s")
     assert said["arrival of a body"] == f"{limits.body_s_max} s"
     assert said["an answer that its client does not read"].startswith(f"{limits.write_s_max} s")

@@ -13,10 +13,10 @@ from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
-from goqueue.doors.http.operation import SLASH_SIGN, Operation
+from goqueue.doors.http.operation import SLASH_SIGN, Route
 from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.doors.http.routes.table import ROUTES
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import App, Message, Receive, Scope, Send
 
@@ -41,9 +41,9 @@ class HttpApp:
         requests_per_second_max: int = 0,
         visitors: Visitors | None = None,
     ) -> None:
-        call = Call(broker, broker.clock.now_ms(), version("goqueue"), OPERATIONS)
+        call = Call(broker, broker.clock.now_ms(), version("goqueue"))
         self._call = call
-        self._paths = _paths(OPERATIONS, call)
+        self._paths = _paths(ROUTES, call)
         self._by_header = by_header or {}
         self._rate = RequestRate(broker.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
         self._id = broker.dice.randbytes(4).hex().encode()
@@ -130,8 +130,8 @@ async def _not_found(scope: Scope, _receive: Receive, send: Send) -> None:
     await answer_error(send, NOT_FOUND, "NO_SUCH_ROUTE", f"there is no {scope['path']} here; see /docs")
 
 
-def _paths(operations: list[Operation], call: Call) -> Paths:
-    by_path: dict[str, list[Operation]] = {}
-    for operation in operations:
-        by_path.setdefault(operation.path, []).append(operation)
+def _paths(routes: list[Route], call: Call) -> Paths:
+    by_path: dict[str, list[Route]] = {}
+    for route in routes:
+        by_path.setdefault(route.operation.path, []).append(route)
     return Paths({path: Methods(each, call) for path, each in by_path.items()})

@@ -1,6 +1,6 @@
 """What a handler is given: the broker, and a way to wait for its answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -9,7 +9,6 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.auto_creation import create_missing, missing
 from goqueue.broker.topics.topics import Replica
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operation
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -21,8 +20,6 @@ class Call(Asking):
     started_ms: int
     """When the door was opened."""
     version: str
-    operations: Sequence[Operation]
-    """All that this door does."""
     on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 

@@ -21,7 +21,7 @@ from goqueue.doors.http.errors import (
     HttpError,
     status_and_code,
 )
-from goqueue.doors.http.operation import Elsewhere, Events, Operation, Text, WithStatus
+from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
@@ -37,8 +37,8 @@ events = get_logger("http door")
 class Endpoint:
     """One operation."""
 
-    def __init__(self, operation: Operation, call: Call) -> None:
-        self._operation = operation
+    def __init__(self, route: Route, call: Call) -> None:
+        self._operation, self._handler, self._rests_on = operation, _, _ = route
         self._call = call
         query_type = operation.query_type
         self._parameters = tuple(each.encode_name for each in msgspec.structs.fields(query_type)) if query_type else ()
@@ -72,11 +72,11 @@ class Endpoint:
             await self._answer(send, reply)
 
     async def _handle(self, arguments: Mapping[str, Any]) -> Any:
-        kinds = self._operation.rests_on
+        kinds = self._rests_on
         if not kinds:
-            return await self._operation.handle(**arguments)
+            return await self._handler(**arguments)
         try:
-            reply = await self._operation.handle(**arguments)
+            reply = await self._handler(**arguments)
         except GoQueueError:  # that something is not there is an answer too
             await self._call.confirmed(self._call.broker.durable, kinds)
             raise
@@ -137,7 +137,7 @@ class Endpoint:
             await answer_json(send, self._operation.status, reply)
 
     async def _wait(self, send: Send, arguments: Mapping[str, Any]) -> Any:
-        reply = await self._operation.handle(**arguments)
+        reply = await self._handler(**arguments)
         if isinstance(reply, Events):
             await _stream(send, reply)
             raise ClientGone
@@ -212,9 +212,10 @@ async def _stream(send: Send, reply: Events) -> None:
 class Methods:
     """All operations of one path."""
 
-    def __init__(self, operations: list[Operation], call: Call) -> None:
-        self._endpoints = {operation.method: Endpoint(operation, call) for operation in operations}
-        if any(each.method == "GET" and not each.waits for each in operations):  # what waits may also take
+    def __init__(self, routes: list[Route], call: Call) -> None:
+        self._endpoints = {route.operation.method: Endpoint(route, call) for route in routes}
+        # What waits may also take.
+        if any(each.operation.method == "GET" and not each.operation.waits for each in routes):
             self._endpoints["HEAD"] = self._endpoints["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from goqueue.doors.http.errors import UNSUPPORTED_MEDIA_TYPE
 from goqueue.doors.http.field_words import describe_fields
-from goqueue.doors.http.operation import Elsewhere, Events, Operation, Text, WithStatus
 from goqueue.wire.rest.common import ErrorReply
+from goqueue.wire.rest.operation import JSON, Operation
 
 REFERENCE = "#/components/schemas/{name}"
 MEANINGS = {
@@ -33,12 +33,12 @@ MODELS = "goqueue.wire.rest."
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
-def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
+def document(operations: Iterable[Operation[Any]], version: str) -> dict[str, Any]:
     chosen = list(operations)
     types: list[Any] = [ErrorReply, *{operation.error_type for operation in chosen}]
     for operation in chosen:
         types += [kind for kind in (operation.body_type, operation.path_type, operation.query_type) if kind]
-        types += reply_types(operation)
+        types.append(operation.reply)
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
     by_type = dict(zip(map(id, types), schemas))
     for struct in _structs(Struct):
@@ -74,18 +74,7 @@ def _structs(base: type[Struct]) -> Iterator[type[Struct]]:
         yield from _structs(kind)
 
 
-def reply_types(operation: Operation) -> list[Any]:
-    """What may come as JSON: all but the wrappers of the door."""
-    is_plain = _is_plain(operation.reply_type)
-    kinds = (operation.reply_type,) if is_plain else get_args(operation.reply_type)
-    return [kind for kind in kinds if kind not in (WithStatus, Text, Events, Elsewhere)]
-
-
-def _is_plain(kind: Any) -> bool:
-    return not get_args(kind) or getattr(kind, "__origin__", None) in (list, dict)
-
-
-def _operation(operation: Operation, by_type: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(operation: Operation[Any], by_type: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
     said: dict[str, Any] = {"operationId": operation.name, "tags": [operation.tag], "summary": operation.summary}
     if operation.description:
         said["description"] = operation.description
@@ -99,7 +88,7 @@ def _operation(operation: Operation, by_type: dict[int, Any], components: dict[s
     if operation.body_type is not None:
         schema = by_type[id(operation.body_type)]
         is_needed = bool(components[operation.body_type.__name__].get("required"))
-        said["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": schema}}}
+        said["requestBody"] = {"required": is_needed, "content": {JSON: {"schema": schema}}}
     said["responses"] = _responses(operation, by_type)
     return said
 
@@ -123,22 +112,17 @@ def _parameters(
     ]
 
 
-def _responses(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
+def _responses(operation: Operation[Any], by_type: dict[int, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {str(operation.status): {"description": "Done", "content": _content(operation, by_type)}}
     for status, meaning in operation.other_replies:
         found[str(status)] = {"description": meaning, "content": _content(operation, by_type)}
-    error = {"application/json": {"schema": by_type[id(operation.error_type)]}}
+    error = {JSON: {"schema": by_type[id(operation.error_type)]}}
     bodies = () if operation.body_type is None else (UNSUPPORTED_MEDIA_TYPE,)
     for status in sorted({*operation.errors, *ALWAYS, *bodies}):
         found.setdefault(str(status), {"description": MEANINGS[status], "content": error})
     return found
 
 
-def _content(operation: Operation, by_type: dict[int, Any]) -> dict[str, Any]:
-    kinds = get_args(operation.reply_type) or (operation.reply_type,)
-    if Events in kinds:
-        return {"text/event-stream": {"schema": {"type": "string"}}}
-    if Text in kinds:
-        return {operation.media_type: {"schema": {"type": "string"}}}
-    schemas = [by_type[id(kind)] for kind in reply_types(operation)]
-    return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
+def _content(operation: Operation[Any], by_type: dict[int, Any]) -> dict[str, Any]:
+    is_json = operation.media_type == JSON
+    return {operation.media_type: {"schema": by_type[id(operation.reply)] if is_json else {"type": "string"}}}

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.postman import example
-from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.testing import MemoryBroker
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.testing.loops import turn
 
 TOPIC, GROUP = "orders", "workers"

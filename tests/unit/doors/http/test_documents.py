@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 
 from goqueue.doors.http.postman import SCHEMA, example
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.doors.http.door_client import Client, served
 
 WORDS = re.compile(r"\{(\w+)\}")

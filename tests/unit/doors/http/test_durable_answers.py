@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.durable import LedgerKind
 from goqueue.doors.http.app import HttpApp
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.doors.http.routes.table import ROUTES
 from tests.unit.doors.http.door_client import Client, door
 
 STRING, INT = ({"schema": f'{{"type":"{kind}"}}'} for kind in ("string", "int"))
@@ -144,6 +144,6 @@ def test_a_state_that_could_not_be_stored_is_not_told_of() -> None:
 
 
 def test_every_question_says_what_its_answer_is_read_from() -> None:
-    without = {each.path for each in OPERATIONS if each.method == "GET" and not each.waits and not each.rests_on}
-    assert without == TOPICS_AND_NODE
-    assert {each.rests_on for each in OPERATIONS if each.tag == "Schemas"} == {(LedgerKind.SCHEMAS,)}
+    asked = [each for each in ROUTES if each.operation.method == "GET" and not each.operation.waits]
+    assert {each.operation.path for each in asked if not each.rests_on} == TOPICS_AND_NODE
+    assert {each.rests_on for each in ROUTES if each.operation.tag == "Schemas"} == {(LedgerKind.SCHEMAS,)}

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.doors.sqs.app import TARGET
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.testing import broker
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.garbage import garbage
 from tests.unit.doors.http.bare import GROUP, TOPIC, Answered, Asked, Bare, samples
 from tests.unit.testing.loops import turn

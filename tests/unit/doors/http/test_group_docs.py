@@ -3,12 +3,9 @@
 import re
 from pathlib import Path
 
-from goqueue.doors.http.routes.acks import REFUSALS, acks
-from goqueue.doors.http.routes.cooperative import cooperative
-from goqueue.doors.http.routes.groups import groups
-from goqueue.doors.http.routes.lag import lag
-from goqueue.doors.http.routes.members import members
-from goqueue.doors.http.routes.offsets import offsets
+from goqueue.doors.http.routes.acks import REFUSALS
+from goqueue.wire.rest.operations.acks import ACKNOWLEDGEMENTS
+from goqueue.wire.rest.operations.groups import COOPERATIVE, GROUPS, LAG, MEMBERS, OFFSETS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "http-groups.md").read_text("utf-8")
 
@@ -18,7 +15,7 @@ def test_every_call_is_in_the_table_and_every_call_of_the_table_exists() -> None
     named = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`?]+)`", table))
     made = {
         f"{operation.method} {operation.path}"
-        for resource in (groups, members, cooperative, offsets, lag, acks)
+        for resource in (GROUPS, MEMBERS, COOPERATIVE, OFFSETS, LAG, ACKNOWLEDGEMENTS)
         for operation in resource.all
     }
     assert named == made

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.doors.http.door_client import Client, served
 
 OF_TOPICS = [one for one in OPERATIONS if "{topic}" in one.path]

@@ -15,14 +15,16 @@ from goqueue.doors.http.asgi import answer
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.http.endpoint import Methods
 from goqueue.doors.http.listener import HttpLimits
-from goqueue.doors.http.operation import Events, Operations
+from goqueue.doors.http.operation import Events, Handlers
 from goqueue.testing import broker
 from goqueue.wire.asgi import App, Receive, Scope, Send
+from goqueue.wire.rest.operation import EVENTS, Resource
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SOON_S = 0.05
 
-tests = Operations("Tests")
+tests = Resource("Tests")
+handlers = Handlers()
 ended: list[str] = []
 
 
@@ -30,9 +32,8 @@ class Nothing(Struct):
     """An empty answer."""
 
 
-@tests.get("/wait", waits=True)
+@handlers.handles(tests.add("wait", "GET /wait", Nothing, "Never answers.", waits=True))
 async def wait(call: Any) -> Nothing:
-    """Never answers."""
     try:
         await asyncio.Event().wait()
     finally:
@@ -40,10 +41,8 @@ async def wait(call: Any) -> Nothing:
     return Nothing()
 
 
-@tests.get("/stream", waits=True)
+@handlers.handles(tests.add("stream", "GET /stream", str, "One event.", waits=True, media_type=EVENTS))
 async def stream(call: Any) -> Events:
-    """One event, and then nothing."""
-
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
             yield b"data: first\n\n"
@@ -54,10 +53,8 @@ async def stream(call: Any) -> Events:
     return Events(pieces())
 
 
-@tests.get("/flood", waits=True)
+@handlers.handles(tests.add("flood", "GET /flood", str, "Events without end.", waits=True, media_type=EVENTS))
 async def flood(call: Any) -> Events:
-    """Events without end."""
-
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
             while True:
@@ -68,7 +65,7 @@ async def flood(call: Any) -> Events:
     return Events(pieces())
 
 
-WAITING = {operation.path: Methods([operation], None) for operation in tests.all}  # type: ignore[arg-type]
+WAITING = {route.operation.path: Methods([route], None) for route in handlers.all}  # type: ignore[arg-type]
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -374,7 +374,7 @@ async def test_what_was_leased_for_a_client_that_has_just_left_is_free_again(cli
     """It left between the lease and the answer."""
     await topic(client)
     member = await join(client)
-    call = Call(client.b.broker, 0, "", [])
+    call = Call(client.b.broker, 0, "")
     replies: list[Callable[[Any], None]] = []
     waiting = asyncio.ensure_future(lease(call, "g", replies.append, lambda reply: reply.found))
     await client.b.advance(0)

@@ -1,9 +1,17 @@
 """All operations together make one document."""
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from goqueue.doors.http.call import Call
 from goqueue.doors.http.openapi import document
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.doors.http.operation import Handlers, Text, WithStatus
+from goqueue.wire.rest.operations.table import OPERATIONS
+from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC
+from goqueue.wire.rest.topics import TopicDetails, TopicNames, TopicPath
 from tests.unit.doors.http.door_client import Client, served
 
 
@@ -12,6 +20,39 @@ def test_every_operation_has_a_name_and_a_summary_of_its_own() -> None:
     assert len(told) == len(OPERATIONS)
     for field in ("operationId", "summary"):
         assert [name for name, count in Counter(each[field] for each in told).items() if count > 1 or not name] == []
+
+
+async def _as_the_table_says(call: Call, path: TopicPath) -> TopicDetails | WithStatus:
+    raise AssertionError
+
+
+async def _without_its_path(call: Call) -> TopicDetails:
+    raise AssertionError
+
+
+async def _with_a_body(call: Call, path: TopicPath, body: TopicNames) -> TopicDetails:
+    raise AssertionError
+
+
+async def _with_another_reply(call: Call, path: TopicPath) -> TopicNames:
+    raise AssertionError
+
+
+async def _with_text(call: Call, path: TopicPath) -> Text:
+    raise AssertionError
+
+
+async def _with_more(call: Call, path: TopicPath, more: int) -> TopicDetails:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("handle", [_without_its_path, _with_a_body, _with_another_reply, _with_text, _with_more])
+def test_a_handler_that_is_not_as_the_table_says_is_refused(handle: Callable[..., Any]) -> None:
+    handlers = Handlers()
+    handlers.handles(DESCRIBE_TOPIC)(_as_the_table_says)
+    with pytest.raises(AssertionError, match=r"describe_topic|door does not give"):
+        handlers.handles(DESCRIBE_TOPIC)(handle)
+    assert [each.handle for each in handlers.all] == [_as_the_table_says]
 
 
 @served

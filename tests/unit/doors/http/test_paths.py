@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from goqueue.doors.http.paths import Paths
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.rest.operations.table import OPERATIONS
 
 
 def paths(*given: str) -> Any:

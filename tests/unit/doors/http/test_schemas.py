@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.doors.http.routes.table import OPERATIONS
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.doors.http.door_client import Client, served
 
 TEXT = '{"type": "object", "properties": {"a": {"type": "string"}}}'

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from goqueue.broker.queues import reliability
-from goqueue.doors.http.routes.table import OPERATIONS
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.testing import broker
+from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.steps import Steps
 from tests.unit.doors.http.bare import TOPIC, Answered, Asked, Bare, samples
 from tests.unit.doors.http.test_garbage import sqs

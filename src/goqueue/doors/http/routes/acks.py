@@ -7,7 +7,7 @@ from goqueue.broker.durable import LedgerKind
 from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.errors import GoQueueError, InvalidMoment
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.wire.rest.acks import (
@@ -30,12 +30,12 @@ from goqueue.wire.rest.acks import (
     VisibilityStats,
 )
 from goqueue.wire.rest.common import Duration
+from goqueue.wire.rest.operations import acks as operations
 
 BACKOFF = -1
 DELAY_MS_MAX = 365 * 86_400_000
 HOLD_MS_MAX = HOLD_S_MAX * 1000
 OK = 200
-ERRORS = (404, 409, 410)
 REFUSALS: dict[Verdict, tuple[int, str, str]] = {
     Verdict.UNKNOWN: (NOT_FOUND, "UNKNOWN_RECEIPT", "no message was ever leased with this receipt"),
     Verdict.REPEATED: (CONFLICT, "ALREADY_SETTLED", "the message was settled before"),
@@ -43,7 +43,7 @@ REFUSALS: dict[Verdict, tuple[int, str, str]] = {
 }
 HOWS = {"ack": How.ACK, "nack": How.RETRY, "reject": How.REJECT, "extend": How.EXTEND}
 
-acks = Operations("Acknowledgements", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+acks = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 async def _settle(call: Call, wanted: Wanted) -> Settled:
@@ -75,12 +75,8 @@ def _hold_ms(timeout: Duration | None, seconds: int | None = None) -> int:
     return hold_ms
 
 
-@acks.post("/messages/ack", errors=ERRORS)
+@acks.handles(operations.ACK)
 async def ack(call: Call, body: Ack) -> Acked:
-    """The message is done: its group never gets it again.
-
-    An acknowledgement that comes after the lease ended still counts if nobody else has got the message meanwhile.
-    """
     settled = await _settle(call, Wanted(body.receipt_handle))
     return Acked(
         success=True,
@@ -95,12 +91,8 @@ async def ack(call: Call, body: Ack) -> Acked:
     )
 
 
-@acks.post("/messages/nack", errors=ERRORS)
+@acks.handles(operations.NACK)
 async def nack(call: Call, body: Nack) -> Nacked:
-    """The message could not be handled: deliver it again later.
-
-    After as many deliveries as its topic or group allows it becomes a dead letter.
-    """
     wanted = Wanted(body.receipt_handle, How.RETRY, _delay_ms(body.delay), body.reason or "")
     settled = await _settle(call, wanted)
     nacked = Nacked(
@@ -119,9 +111,8 @@ async def nack(call: Call, body: Nack) -> Nacked:
     return nacked
 
 
-@acks.post("/messages/reject", errors=ERRORS)
+@acks.handles(operations.REJECT)
 async def reject(call: Call, body: Reject) -> Rejected:
-    """The message can never be handled: to the dead letters with it, now."""
     reason = body.reason or ""
     settled = await _settle(call, Wanted(body.receipt_handle, How.REJECT, reason=reason))
     return Rejected(
@@ -137,9 +128,8 @@ async def reject(call: Call, body: Reject) -> Rejected:
     )
 
 
-@acks.post("/messages/visibility", errors=ERRORS)
+@acks.handles(operations.EXTEND_VISIBILITY)
 async def extend_visibility(call: Call, body: Visibility) -> Extended:
-    """Hold the message longer: its lease ends so long from now."""
     hold_ms = _hold_ms(body.timeout, body.extension_seconds)
     deadline_ms = call.now_ms + hold_ms
     settled = await _settle(call, Wanted(body.receipt_handle, How.EXTEND, hold_ms))
@@ -154,12 +144,8 @@ async def extend_visibility(call: Call, body: Visibility) -> Extended:
     )
 
 
-@acks.post("/messages/ack/batch")
+@acks.handles(operations.SETTLE_ALL)
 async def settle_all(call: Call, body: SettleAll) -> SettledAll:
-    """Settle many messages, each on its own: the answer has one result for each, in their order.
-
-    Every entry of `messages` has an action: ack, nack, reject or extend. `receipt_handles` are acknowledged.
-    """
     entries = [*(body.messages or ()), *(Settlement(receipt_handle=each) for each in body.receipt_handles or ())]
     if not entries:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "there is nothing to settle: say messages or receipt_handles")
@@ -199,9 +185,8 @@ def _result(entry: Settlement, outcome: Verdict | GoQueueError) -> SettleResult:
     return result
 
 
-@acks.get("/reliability/stats")
+@acks.handles(operations.RELIABILITY_STATS)
 async def reliability_stats(call: Call) -> ReliabilityStats:
-    """What became of messages since this node started: acknowledged, tried again, given up."""
     now = await call.in_turns(call.broker.reliabilities.summing())
     return ReliabilityStats(
         ack_manager=AckStats(

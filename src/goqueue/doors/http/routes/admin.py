@@ -12,7 +12,7 @@ from goqueue.broker.topics.compact import CompactResult
 from goqueue.broker.topics.topics import AddPartitions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.rest.admin import (
     Compact,
@@ -27,20 +27,16 @@ from goqueue.wire.rest.admin import (
     RoutingInfo,
     ScalingStatus,
 )
+from goqueue.wire.rest.operations import admin as operations
 from goqueue.wire.rest.topics import TopicPath
 
 GROUPS, QUEUE_GROUPS = "@groups", "@deliveries"
 
-admin = Operations("Administration", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+admin = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@admin.post("/admin/topics/{topic}/partitions", errors=(404,))
+@admin.handles(operations.ADD_PARTITIONS)
 async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> PartitionsAdded:
-    """Give a topic more partitions. There is no way back.
-
-    Messages that are there stay where they are; those of a key that are published from now on may go to another
-    partition than before.
-    """
     before = call.topic(path.topic).partitions
     command = AddPartitions(path.topic, body.count, check_only=body.dry_run)
     await call.order(lambda done: call.broker.topics.submit(command, done))
@@ -54,20 +50,14 @@ async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> P
     )
 
 
-@admin.get("/admin/topics/{topic}/scaling-status", errors=(404,))
+@admin.handles(operations.SCALING_STATUS)
 async def scaling_status(call: Call, path: TopicPath) -> ScalingStatus:
-    """Are partitions being added? On one node they are there when the request for them is answered."""
     topic = call.topic(path.topic)
     return ScalingStatus(topic=topic.name, scaling_in_progress=False, partitions=topic.partitions)
 
 
-@admin.post("/admin/topics/{topic}/compact", errors=(404,), waits=True)
+@admin.handles(operations.COMPACT_TOPIC)
 async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted:
-    """Compact a topic now: of every key only the last message stays, as its `cleanup.policy` says.
-
-    A node does this by itself when it is worth it. A dry run does the work and throws it away, so its numbers are
-    true. A partition that could not be compacted has an `error` in its result.
-    """
     topic = call.topic(path.topic)
     numbers = range(topic.partitions) if body.partitions is None else sorted(set(body.partitions))
     unknown = [number for number in numbers if number >= topic.partitions]
@@ -106,12 +96,8 @@ async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -
     )
 
 
-@admin.get("/admin/coordinators")
+@admin.handles(operations.LIST_COORDINATORS)
 async def list_coordinators(call: Call) -> Coordinators:
-    """Who looks after groups: each belongs to one partition of a ledger, by its name.
-
-    `@groups` keeps stream groups and members, `@deliveries` what queue groups have settled.
-    """
     groups, queues = call.broker.groups, call.broker.queues
     counts: dict[str, Counter[int]] = {GROUPS: Counter(), QUEUE_GROUPS: Counter()}
     for kind, of in ((GROUPS, groups), (QUEUE_GROUPS, queues)):
@@ -134,9 +120,8 @@ def _node(call: Call) -> str:
     return f"node-{call.broker.identity.node_id}"
 
 
-@admin.get("/admin/coordinators/groups/{group}")
+@admin.handles(operations.FIND_COORDINATOR)
 async def find_coordinator(call: Call, path: CoordinatorPath) -> GroupCoordinator:
-    """Who looks after a group, whether it exists already or not."""
     groups, queues = call.broker.groups, call.broker.queues
     is_queue = bool(queues.places(path.group))
     return GroupCoordinator(

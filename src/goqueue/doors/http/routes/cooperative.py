@@ -10,7 +10,7 @@ from goqueue.broker.groups.listing import pages
 from goqueue.broker.groups.members import Membership, TopicPartition, Who
 from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
 from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
 from goqueue.wire.rest.groups import (
@@ -27,34 +27,25 @@ from goqueue.wire.rest.groups import (
     RevokedPartitions,
     RevokePartitions,
 )
+from goqueue.wire.rest.operations import groups as operations
 
 GROUPS_PER_TURN = 50
 
-cooperative = Operations("Cooperative members", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+cooperative = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@cooperative.post("/groups/{group}/join/cooperative", errors=(404, 409))
+@cooperative.handles(operations.JOIN_COOPERATIVELY)
 async def join_cooperatively(call: Call, path: GroupPath, body: JoinGroup) -> JoinedGroup:
-    """Become a member that is asked before partitions are taken from it."""
     return await join(call, path.group, body, is_cooperative=True)
 
 
-@cooperative.post("/groups/{group}/leave/cooperative", errors=(404, 409))
+@cooperative.handles(operations.LEAVE_COOPERATIVELY)
 async def leave_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
-    """Leave a group as a member that is asked first.
-
-    What the member holds is delivered to others at once.
-    """
     return await leave(call, path.group, body)
 
 
-@cooperative.post("/groups/{group}/heartbeat/cooperative", errors=(404, 409))
+@cooperative.handles(operations.HEARTBEAT_COOPERATIVELY)
 async def heartbeat_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> CooperativeHeartbeat:
-    """Show that a member lives, and learn what it shall give up.
-
-    Finish what you hold of `partitions_to_revoke` and then POST to `revoke`, before `revocation_deadline`: who does
-    not is turned out. Polls tell it as well, and bring nothing more of them.
-    """
     who = Who(path.group, body.member_id, body.generation or 0)
     membership: Membership = await call.ask(lambda done: call.broker.members.beat(who, done, is_cooperative=True))
     return CooperativeHeartbeat(
@@ -68,9 +59,8 @@ async def heartbeat_cooperatively(call: Call, path: GroupPath, body: MemberBody)
     )
 
 
-@cooperative.post("/groups/{group}/revoke", errors=(404, 409))
+@cooperative.handles(operations.REVOKE_PARTITIONS)
 async def revoke_partitions(call: Call, path: GroupPath, body: RevokePartitions) -> RevokedPartitions:
-    """Say that partitions were given up. What the member still holds of them is delivered to others at once."""
     who = Who(path.group, body.member_id, body.generation or 0)
     named = None
     if body.revoked_partitions is not None:
@@ -85,9 +75,8 @@ async def revoke_partitions(call: Call, path: GroupPath, body: RevokePartitions)
     )
 
 
-@cooperative.get("/groups/{group}/assignment", errors=(404,))
+@cooperative.handles(operations.MEMBER_ASSIGNMENT)
 async def member_assignment(call: Call, path: GroupPath, query: AssignmentQuery) -> MemberAssignment:
-    """Which partitions a member has. This is no heartbeat."""
     who = Who(path.group, query.member_id)
     membership: Membership = await call.ask(lambda done: call.broker.members.describe(who, done))
     return MemberAssignment(
@@ -97,9 +86,8 @@ async def member_assignment(call: Call, path: GroupPath, query: AssignmentQuery)
     )
 
 
-@cooperative.get("/groups/{group}/cooperative", errors=(404,))
+@cooperative.handles(operations.DESCRIBE_COOPERATIVELY)
 async def describe_cooperatively(call: Call, path: GroupPath) -> CooperativeDetails:
-    """A group with all assignments, and how its rebalances went."""
     view = await group_view(call, path.group)
     return CooperativeDetails(
         id=view.group_id,
@@ -115,15 +103,13 @@ async def describe_cooperatively(call: Call, path: GroupPath) -> CooperativeDeta
     )
 
 
-@cooperative.get("/groups/{group}/rebalance/stats", errors=(404,))
+@cooperative.handles(operations.REBALANCE_STATS)
 async def rebalance_stats(call: Call, path: GroupPath) -> RebalanceStats:
-    """How the rebalances of one group went. Only consumer groups have any that the broker sees."""
     return _stats([(await group_view(call, path.group)).counts or Counts()])
 
 
-@cooperative.get("/rebalance/stats")
+@cooperative.handles(operations.ALL_REBALANCE_STATS)
 async def all_rebalance_stats(call: Call) -> RebalanceStats:
-    """How the rebalances of all consumer groups went."""
     groups = call.broker.groups
     counts: list[Counts] = []
     for names in pages(groups.page):

@@ -17,7 +17,7 @@ from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
-from goqueue.doors.http.operation import Operations, WithStatus
+from goqueue.doors.http.operation import Handlers, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.records import dead_letters as names
@@ -32,21 +32,18 @@ from goqueue.wire.rest.dead_letters import (
     Redrive,
     RedriveReply,
 )
+from goqueue.wire.rest.operations import dead_letters as operations
 from goqueue.wire.rest.topics import TopicPath
 
 PAGE_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60_000
 ACCEPTED = 202
 
-dead_letters = Operations("Dead letters", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+dead_letters = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@dead_letters.get("/topics/{topic}/dlq", errors=(404,))
+@dead_letters.handles(operations.LIST_DEAD_LETTERS)
 async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery) -> DeadLetters:
-    """Dead letters of a topic that nobody has dealt with yet, by partition, in the order in which they died.
-
-    Those that were redriven or discarded are not among them. Reading changes nothing.
-    """
     topic = _source(call, path.topic)
     chosen = filter_of(query, call.now_ms)
     name = call.broker.dead_letters.name_of(topic)
@@ -137,9 +134,8 @@ def _moment(about: dict[str, str], name: str) -> str | None:
     return None if moment_ms < 0 else format_moment(moment_ms)
 
 
-@dead_letters.get("/topics/{topic}/dlq/{partition}/{offset}", errors=(404,))
+@dead_letters.handles(operations.LOOK_AT_DEAD_LETTER)
 async def look_at_dead_letter(call: Call, path: DeadLetterPath) -> DeadLetter:
-    """One dead letter: the message as it was, why it died, and when."""
     name = call.broker.dead_letters.name_of(path.topic)
     return _shown(path.topic, name, path.partition, await _one(call, path))
 
@@ -155,28 +151,16 @@ async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
     return found[0]
 
 
-@dead_letters.delete("/topics/{topic}/dlq/{partition}/{offset}", errors=(404,))
+@dead_letters.handles(operations.DISCARD_DEAD_LETTER)
 async def discard_dead_letter(call: Call, path: DeadLetterPath) -> Discarded:
-    """Deal with one dead letter by doing nothing: it is not listed and not redriven any more."""
     await _one(call, path)
     place = Place(GROUP, call.broker.dead_letters.name_of(path.topic), path.partition)
     _: GoQueueError | None = await call.ask(lambda done: call.broker.dead_letters.settle(place, [path.offset], done))
     return Discarded(discarded=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
 
-@dead_letters.post(
-    "/topics/{topic}/dlq/redrive",
-    errors=(404, 409),
-    waits=True,
-    other_replies=((ACCEPTED, "Under way; look at the same path with GET"),),
-)
+@dead_letters.handles(operations.REDRIVE)
 async def redrive(call: Call, path: TopicPath, body: Redrive) -> RedriveReply | WithStatus:
-    """Send dead letters back to work: to where they came from, or to another topic.
-
-    In the order in which they died. What was sent back is not sent again, also after a restart. The answer comes at
-    the end, or with status 202 after `wait`: then the redrive goes on, GET tells how far it is and DELETE stops it.
-    It does not depend on this connection. A restart of the node ends it; start it again then.
-    """
     topic = _source(call, path.topic)
     if body.to is not None:
         call.topic(body.to)
@@ -251,24 +235,21 @@ def _job(call: Call, topic: str) -> RedriveJob:
     return job
 
 
-@dead_letters.get("/topics/{topic}/dlq/redrive", errors=(404,))
+@dead_letters.handles(operations.LOOK_AT_REDRIVE)
 async def look_at_redrive(call: Call, path: TopicPath) -> RedriveReply:
-    """How far the redrive of a topic's dead letters is, or what the last one did."""
     return _told(_job(call, path.topic))
 
 
-@dead_letters.delete("/topics/{topic}/dlq/redrive", errors=(404,))
+@dead_letters.handles(operations.STOP_REDRIVE)
 async def stop_redrive(call: Call, path: TopicPath) -> RedriveReply:
-    """Stop a redrive: what is on its way goes out, the rest stays where it is."""
     job = _job(call, path.topic)
     if job.ended_ms is None:
         job.stop()
     return _told(job)
 
 
-@dead_letters.delete("/topics/{topic}/dlq", errors=(404,))
+@dead_letters.handles(operations.PURGE_DEAD_LETTERS)
 async def purge_dead_letters(call: Call, path: TopicPath) -> Purged:
-    """Delete all dead letters of a topic, for good and for everybody: their space is given back."""
     topic = _source(call, path.topic)
     purged: int = await call.ask(lambda done: call.broker.dead_letters.purge(topic, done))
     return Purged(topic=topic, purged=purged)

@@ -6,7 +6,7 @@ from goqueue.broker.durable import LedgerKind
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.codes import Code
 from goqueue.model.moments import format_duration, format_moment, parse_duration_ms, parse_moment_ms
 from goqueue.wire.rest.delays import (
@@ -21,20 +21,16 @@ from goqueue.wire.rest.delays import (
     NewTime,
     TimerWheelStats,
 )
+from goqueue.wire.rest.operations import delays as operations
 from goqueue.wire.rest.topics import TopicPath
 
 TICK_MS = 5
 
-delays = Operations("Delays", rests_on=(LedgerKind.DELAYS,))
+delays = Handlers(rests_on=(LedgerKind.DELAYS,))
 
 
-@delays.get("/topics/{topic}/delayed", errors=(404,))
+@delays.handles(operations.LIST_DELAYED)
 async def list_delayed(call: Call, path: TopicPath, query: DelayedPageQuery) -> DelayedMessages:
-    """Messages of a topic that wait for their time, the next to come first.
-
-    They are in no partition yet, and no reader sees them. `offset` is a message's name until it is due. Whoever wants
-    all of very many lists them by place, with a cursor.
-    """
     topic = call.topic(path.topic)
     broker = call.broker
     if query.cursor is not None:
@@ -94,9 +90,8 @@ def _with_content(found: Found, now_ms: int) -> DelayedMessage:
     return shown
 
 
-@delays.get("/topics/{topic}/delayed/{offset}", errors=(404,))
+@delays.handles(operations.FIND_DELAYED)
 async def find_delayed(call: Call, path: DelayedOffsetPath, query: DelayedQuery) -> DelayedMessage:
-    """One message that waits, with its content; say in which partition if the topic has several."""
     topic = call.topic(path.topic)
     partitions = range(topic.partitions) if query.partition is None else [query.partition]
     keys = [ScheduleKey(topic.name, partition, path.offset) for partition in partitions]
@@ -106,9 +101,8 @@ async def find_delayed(call: Call, path: DelayedOffsetPath, query: DelayedQuery)
     return _with_content(found, call.now_ms)
 
 
-@delays.get("/topics/{topic}/delayed/{partition}/{offset}", errors=(404,))
+@delays.handles(operations.LOOK_AT_DELAYED)
 async def look_at_delayed(call: Call, path: DelayedPath) -> DelayedMessage:
-    """One message that waits, with its content."""
     call.topic(path.topic)
     return _with_content(_found(call, path), call.now_ms)
 
@@ -124,9 +118,8 @@ def _not_pending(message: str) -> HttpError:
     return HttpError(NOT_FOUND, "NOT_PENDING", message)
 
 
-@delays.delete("/topics/{topic}/delayed/{partition}/{offset}", errors=(404,))
+@delays.handles(operations.CANCEL_DELAYED)
 async def cancel_delayed(call: Call, path: DelayedPath) -> Cancelled:
-    """Cancel a message that waits: it will never be published. 404: it was published, cancelled, or never there."""
     call.topic(path.topic)
     key = ScheduleKey(path.topic, path.partition, path.offset)
     reply = await call.ask(lambda done: call.broker.schedules.cancel(key, done))
@@ -135,12 +128,8 @@ async def cancel_delayed(call: Call, path: DelayedPath) -> Cancelled:
     return Cancelled(cancelled=True, canceled=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
 
-@delays.patch("/topics/{topic}/delayed/{partition}/{offset}", errors=(404,))
+@delays.handles(operations.RESCHEDULE_DELAYED)
 async def reschedule_delayed(call: Call, path: DelayedPath, body: NewTime) -> DelayedMessage:
-    """Let a message that waits come at another time: after `delay` from now, or at `deliver_at`.
-
-    A time that has passed means now.
-    """
     call.topic(path.topic)
     key = ScheduleKey(path.topic, path.partition, path.offset)
     deliver_at = body.deliver_at if body.deliver_at is not None else body.deliver_at_too
@@ -158,9 +147,8 @@ async def reschedule_delayed(call: Call, path: DelayedPath, body: NewTime) -> De
     return _with_content(found._replace(schedule=found.schedule._replace(due_ms=due_ms)), now_ms)
 
 
-@delays.get("/delay/stats")
+@delays.handles(operations.DELAY_STATS)
 async def delay_stats(call: Call) -> DelayStats:
-    """How much waits for its time, and what became of the rest since the start of the node."""
     schedules = call.broker.schedules
     measure = schedules.measure()
     waiting = measure.pending + measure.waiting_for_transaction

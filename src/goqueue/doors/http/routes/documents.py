@@ -6,9 +6,11 @@ from typing import Any
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.docs_page import PAGE, POLICY
 from goqueue.doors.http.openapi import document
-from goqueue.doors.http.operation import Elsewhere, Operation, Operations, Text
+from goqueue.doors.http.operation import Elsewhere, Handlers, Text
 from goqueue.doors.http.postman import collection
 from goqueue.wire.rest.infrastructure import Root, RootQuery
+from goqueue.wire.rest.operations import infrastructure as operations
+from goqueue.wire.rest.operations.table import OPERATIONS
 
 BASE_URL = "http://127.0.0.1:8080/v1"
 PAGE_HEADERS = (
@@ -17,12 +19,11 @@ PAGE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
 )
 
-documents = Operations("Documents")
+documents = Handlers()
 
 
-@documents.get("/", header_fields=(("accept", "accept"),), other_replies=((303, "For browsers: to /docs"),))
+@documents.handles(operations.ROOT)
 async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
-    """Where to go on from here. Browsers are led to /docs."""
     if "text/html" in query.accept:
         return Elsewhere("docs")
     return Root(
@@ -37,27 +38,21 @@ async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
     )
 
 
-@documents.get("/openapi.json")
+@documents.handles(operations.OPENAPI)
 async def openapi(call: Call) -> dict[str, Any]:
-    """This document: OpenAPI 3.1."""
-    return _document(tuple(call.operations), call.version)
+    return _document(call.version)
 
 
-@documents.get("/postman.json")
+@documents.handles(operations.POSTMAN)
 async def postman(call: Call) -> dict[str, Any]:
-    """The same as a Postman collection.
-
-    Set its variable `baseUrl` to where your node is.
-    """
-    return collection(_document(tuple(call.operations), call.version), BASE_URL)
+    return collection(_document(call.version), BASE_URL)
 
 
-@documents.get("/docs", media_type="text/html")
+@documents.handles(operations.DOCS)
 async def docs(call: Call) -> Text:  # noqa: ARG001  every handler takes it
-    """The same as a page for people, who can try each operation there."""
     return Text(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)
 
 
 @cache
-def _document(operations: tuple[Operation, ...], version: str) -> dict[str, Any]:
-    return document(operations, version)
+def _document(version: str) -> dict[str, Any]:
+    return document(OPERATIONS, version)

@@ -10,37 +10,26 @@ from goqueue.doors.http.as_json import shown_record
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
-from goqueue.doors.http.operation import Events, Operations
+from goqueue.doors.http.operation import Events, Handlers
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.topics import Topic
 from goqueue.wire.rest.follow import PARTITIONS_MAX, FollowQuery
 from goqueue.wire.rest.messages import MessageReply
+from goqueue.wire.rest.operations import messages as operations
 from goqueue.wire.rest.topics import TopicPath
 
 HEARTBEAT_MS = 15_000
 RETRY = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 
-follow = Operations("Messages")
+follow = Handlers()
 
 _encode = msgspec.json.Encoder().encode
 
 
-@follow.get(
-    "/topics/{topic}/follow",
-    errors=(404,),
-    waits=True,
-    header_fields=(("last-event-id", "last_event_id"),),
-)
+@follow.handles(operations.FOLLOW_TOPIC)
 async def follow_topic(call: Call, path: TopicPath, query: FollowQuery) -> Events:
-    """Follow a topic: every committed message as a server-sent event, as it comes, without end.
-
-    All partitions or one; from now on, or from an offset, a time or the beginning; all messages or what a filter
-    takes. After a break a client that sends `Last-Event-ID`, as browsers do, goes on where it was. An event
-    `skipped` tells that retention took messages before they could be sent, an event `end` that there is no more: the
-    topic was deleted, or the node stops. Without messages a comment comes every 15 seconds. Following settles nothing.
-    """
     topic = call.topic(path.topic)
     if query.partition is not None and query.partition >= topic.partitions:
         raise HttpError(

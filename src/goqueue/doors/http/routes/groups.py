@@ -9,7 +9,7 @@ from goqueue.broker.groups.listing import page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.codes import Code
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
@@ -26,10 +26,11 @@ from goqueue.wire.rest.groups import (
     GroupSummary,
     TopicAndPartition,
 )
+from goqueue.wire.rest.operations import groups as operations
 
 EMPTY, STABLE, REBALANCING, DEAD = "Empty", "Stable", "Rebalancing", "Dead"
 
-groups = Operations("Groups", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+groups = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def state_of(kafka_state: str) -> str:
@@ -45,9 +46,8 @@ async def group_view(call: Call, group_id: str) -> GroupView:
     return view
 
 
-@groups.get("/groups")
+@groups.handles(operations.LIST_GROUPS)
 async def list_groups(call: Call, query: GroupsQuery) -> Groups:
-    """The names of groups, a page at a time, and in `details` what they are."""
     names, following = page_of_names(call.broker, query.cursor, query.limit)
     found: list[FoundGroup] = await call.ask(lambda done: summarize(call.broker, names, done))
     details = [
@@ -64,9 +64,8 @@ async def list_groups(call: Call, query: GroupsQuery) -> Groups:
     return Groups(groups=[each.id for each in details], details=details, next=following)
 
 
-@groups.get("/groups/{group}", errors=(404,))
+@groups.handles(operations.DESCRIBE_GROUP)
 async def describe_group(call: Call, path: GroupPath) -> GroupDetails:
-    """Who is in a group, and who has which partitions."""
     view = await group_view(call, path.group)
     return GroupDetails(
         id=view.group_id,
@@ -97,12 +96,8 @@ def _member(view: MemberView) -> GroupMember:
     )
 
 
-@groups.delete("/groups/{group}", errors=(404, 409))
+@groups.handles(operations.DELETE_GROUP)
 async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> GroupDeleted:
-    """Forget all that a group has committed and settled.
-
-    A group with members is left alone, unless `force` is given: then they are turned out first.
-    """
     broker, group_id = call.broker, path.group
     if query.force:
         _: object = await call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
@@ -117,15 +112,13 @@ async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> 
     raise Refused(reply.code, f"group {group_id!r} has members")
 
 
-@groups.get("/groups/{group}/options")
+@groups.handles(operations.GROUP_OPTIONS)
 async def group_options(call: Call, path: GroupPath) -> GroupOptions:
-    """What was set for a group and goes before the options of its topics."""
     return GroupOptions(group=path.group, options=dict(call.broker.queues.options(path.group)))
 
 
-@groups.patch("/groups/{group}/options")
+@groups.handles(operations.CONFIGURE_GROUP)
 async def configure_group(call: Call, path: GroupPath, body: GroupChange) -> GroupOptions:
-    """Set options of a group, or take them back. The group need not exist yet."""
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
     await call.ask(lambda done: call.broker.queues.set_options(path.group, changes, done))
     return await group_options(call, path)

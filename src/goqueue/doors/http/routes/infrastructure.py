@@ -6,7 +6,7 @@ from goqueue.broker.health import Check as HealthCheck
 from goqueue.broker.health import Status
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
-from goqueue.doors.http.operation import Operations, Text, WithStatus
+from goqueue.doors.http.operation import Handlers, Text, WithStatus
 from goqueue.model.moments import format_moment
 from goqueue.model.topics import Topic
 from goqueue.wire.rest.infrastructure import (
@@ -20,8 +20,9 @@ from goqueue.wire.rest.infrastructure import (
     TopicStats,
     Version,
 )
+from goqueue.wire.rest.operations import infrastructure as operations
 
-infrastructure = Operations("Node")
+infrastructure = Handlers()
 
 LASTING = frozenset({"storage", "ledgers", "damage"})
 """Checks that do not come right by waiting."""
@@ -31,25 +32,18 @@ ROOM = "disk"
 _UNITS_S = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-@infrastructure.get("/health")
+@infrastructure.handles(operations.HEALTH)
 async def health(call: Call) -> Health:
-    """Does the node answer at all?"""
     return Health(status="ok", timestamp=format_moment(call.now_ms))
 
 
-@infrastructure.get("/livez")
+@infrastructure.handles(operations.LIVEZ)
 async def livez(call: Call) -> Probe:
-    """Is the process alive? For startup and liveness probes."""
     return _probe(call, Status.PASS)
 
 
-@infrastructure.get("/healthz", other_replies=((UNAVAILABLE, "A log or a ledger is out of service"),))
+@infrastructure.handles(operations.HEALTHZ)
 async def healthz(call: Call) -> Probe | WithStatus:
-    """Are all logs and ledgers of this node in service, and whole?
-
-    What fails here stays so until the node is restarted. `warn`, with status 200, says that something was found damaged
-    or missing, or that the disk is full: the node serves what there is, and a restart does not help.
-    """
     checks = [check for check in call.broker.health.checks() if check.name in LASTING]
     checks += [
         check._replace(status=Status.WARN)
@@ -59,12 +53,8 @@ async def healthz(call: Call) -> Probe | WithStatus:
     return _judged(call, checks, is_verbose=False)
 
 
-@infrastructure.get("/readyz", other_replies=((UNAVAILABLE, "Clients had better go elsewhere"),))
+@infrastructure.handles(operations.READYZ)
 async def readyz(call: Call, query: ProbeQuery) -> Probe | WithStatus:
-    """May clients be sent here? For readiness probes.
-
-    Not while the node stops, the disk is full, requests wait for seconds, or a log or a ledger is out of service.
-    """
     return _judged(call, call.broker.health.checks(), is_verbose=query.verbose)
 
 
@@ -99,23 +89,20 @@ def _uptime(call: Call) -> str:
     return "".join(words) or "0s"
 
 
-@infrastructure.get("/version")
+@infrastructure.handles(operations.VERSION)
 async def version(call: Call) -> Version:
-    """Which GoQueue, on which Python."""
     return Version(version=call.version, python_version=platform.python_version())
 
 
-@infrastructure.get("/metrics", errors=(503,), header_fields=(("accept", "accept"),))
+@infrastructure.handles(operations.METRICS)
 async def metrics(call: Call, query: MetricsQuery) -> Text:
-    """Metrics for Prometheus, as text or, if asked for, as OpenMetrics with exemplars."""
     if not call.broker.metrics.is_on:
         raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
     return Text(*await call.in_turns(call.broker.metrics.exposing(query.accept)))
 
 
-@infrastructure.get("/stats")
+@infrastructure.handles(operations.STATS)
 async def stats(call: Call) -> Stats:
-    """What is in this node, topic by topic."""
     found = {}
     for topic in call.broker.topics.image.topics.values():
         messages, size = _size(call, topic)

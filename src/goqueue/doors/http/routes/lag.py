@@ -6,27 +6,23 @@ from goqueue.broker.groups.lag import PartitionLag as FoundPartition
 from goqueue.broker.groups.listing import page_of_names
 from goqueue.broker.queues.queues import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.routes.groups import state_of
 from goqueue.model.lanes import Lane
 from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, GroupsQuery, LagOwner, PartitionLag, QueueLag
+from goqueue.wire.rest.operations import groups as operations
 
-lag = Operations("Lag", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+lag = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@lag.get("/groups/{group}/lag", errors=(404,))
+@lag.handles(operations.GROUP_LAG)
 async def group_lag(call: Call, path: GroupPath) -> GroupLag:
-    """How far a group is behind, partition by partition.
-
-    Where it reads as a queue, also what is ready, leased and waiting.
-    """
     found: Found = await call.ask(lambda done: call.broker.lag.of_group(path.group, done))
     return _group(found)
 
 
-@lag.get("/lag")
+@lag.handles(operations.ALL_LAGS)
 async def all_lags(call: Call, query: GroupsQuery) -> AllLags:
-    """How far groups are behind, by name, a page at a time."""
     names, following = page_of_names(call.broker, query.cursor, query.limit)
     found: list[Found] = await call.ask(lambda done: call.broker.lag.of_some(names, done))
     groups = [_group(each) for each in found]

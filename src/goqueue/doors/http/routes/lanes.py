@@ -10,7 +10,7 @@ from goqueue.broker.queues.lane_rates import LaneStats
 from goqueue.broker.queues.queues import Place
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.lanes import LANES, Lane
 from goqueue.model.moments import format_duration
 from goqueue.model.refusal import Refused
@@ -23,20 +23,17 @@ from goqueue.wire.rest.lanes import (
     TopicLanes,
     TopicPriority,
 )
+from goqueue.wire.rest.operations import lanes as operations
 from goqueue.wire.rest.topics import TopicPath
 
 SECOND_MS = 1000
 NAMES = [lane.name.lower() for lane in Lane]
 
-lanes = Operations("Priorities", rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES))
+lanes = Handlers(rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES))
 
 
-@lanes.get("/topics/{topic}/lanes", errors=(404,))
+@lanes.handles(operations.TOPIC_LANES)
 async def topic_lanes(call: Call, path: TopicPath, query: LanesQuery) -> TopicLanes:
-    """What a queue group has ready and in flight in each lane of a topic, and how fast messages come and go.
-
-    Rates are measured from one look to the next, over a second at least; the first look sees none.
-    """
     topic = call.topic(path.topic)
     places = [place for place in call.broker.queues.places(query.group) if place.topic == topic.name]
     if not places:
@@ -84,9 +81,8 @@ def _oldest(ages: Sequence[int | None]) -> int | None:
     return max((age for age in ages if age is not None), default=None)
 
 
-@lanes.get("/priority/stats")
+@lanes.handles(operations.PRIORITY_STATS)
 async def priority_stats(call: Call) -> PriorityStats:
-    """How much of each priority there is, topic by topic, as queue groups see it."""
     queues = call.broker.queues
     partitions: dict[tuple[str, int], PartitionPriority] = {}
     ready, rates = [0] * LANES, [0.0] * LANES

@@ -9,7 +9,7 @@ from goqueue.broker.queues.whole_leases import HeldRun, Run, extend_lease, finis
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.groups import GroupPath
 from goqueue.wire.rest.leases import (
@@ -23,20 +23,16 @@ from goqueue.wire.rest.leases import (
     TakenLease,
     TakenLeases,
 )
+from goqueue.wire.rest.operations import leases as operations
 
 CONSUMER = "http"
-FINISH_BYTES_MAX = 16 * 1024 * 1024
-
-leases = Operations("Leases", rests_on=(LedgerKind.DELIVERIES,))
 
 
-@leases.post("/groups/{group}/leases", errors=(404,), waits=True)
+leases = Handlers(rests_on=(LedgerKind.DELIVERIES,))
+
+
+@leases.handles(operations.TAKE_LEASES)
 async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLeases:
-    """Lease many messages to a group at once, without their content: read that from the partitions.
-
-    What cannot wait comes first. Settle single messages by the receipt of their lease with a dot and their offset
-    behind it, in any way that other receipts can be used; then finish the leases.
-    """
     topics = [call.topic(name) for name in dict.fromkeys(body.topics)]
     request = ReceiveRequest(
         group_id=path.group,
@@ -72,9 +68,8 @@ def _taken(call: Call, group_id: str, leased: LeasedPlace) -> TakenLease:
     )
 
 
-@leases.post("/leases/extend", body_bytes_max=FINISH_BYTES_MAX)
+@leases.handles(operations.EXTEND_LEASES)
 async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
-    """Hold leases longer. What of them was settled, or has ended, is left as it is and not counted."""
     hold_ms = lease_ms_of(body.timeout)
     assert hold_ms is not None
     queues, settler = call.broker.queues, call.broker.settler
@@ -85,13 +80,8 @@ async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
     return LeaseCounts(messages=counts)
 
 
-@leases.post("/leases/finish", body_bytes_max=FINISH_BYTES_MAX)
+@leases.handles(operations.FINISH_LEASES)
 async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
-    """Acknowledge all that is left of leases.
-
-    A message of them that was acknowledged, given back or rejected by itself stays so. One whose lease has ended is
-    not acknowledged: it was or will be delivered again. The count is of what was acknowledged now.
-    """
     queues, settler = call.broker.queues, call.broker.settler
     counts: list[int] = []
     for one in body.leases:
@@ -106,9 +96,8 @@ async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
     return LeaseCounts(messages=counts)
 
 
-@leases.get("/leases")
+@leases.handles(operations.LIST_LEASES)
 async def list_leases(call: Call, query: LeasesQuery) -> HeldLeases:
-    """All that consumers hold now, in runs of neighbours, by group, topic, partition and offset."""
     runs = held_runs(call.broker.queues, query.group, query.topic)
     if query.cursor is not None:
         after = _position(query.cursor)

@@ -11,7 +11,7 @@ from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import BYTES_MAX, lease, lease_ms_of, received, wait_ms_of
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.routes.groups import REBALANCING, STABLE, group_view
 from goqueue.model.moments import parse_duration_ms
 from goqueue.wire.rest.groups import (
@@ -27,6 +27,7 @@ from goqueue.wire.rest.groups import (
     ReceiveMessages,
     TopicAndPartition,
 )
+from goqueue.wire.rest.operations import groups as operations
 from goqueue.wire.rest.topics import TopicPath
 
 POLL_DEFAULT = 100
@@ -34,7 +35,7 @@ RECEIVE_DEFAULT = 10
 CONSUMER = "http"
 PROTOCOL, EAGER = "cooperative", "eager"
 
-members = Operations("Members", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+members = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def shown_partitions(partitions: tuple[TopicPartition, ...]) -> list[TopicAndPartition]:
@@ -85,23 +86,13 @@ async def leave(call: Call, group_id: str, body: MemberBody) -> LeftGroup:
     return LeftGroup(status="left", left=True)
 
 
-@members.post("/groups/{group}/join", errors=(404, 409))
+@members.handles(operations.JOIN_GROUP)
 async def join_group(call: Call, path: GroupPath, body: JoinGroup) -> JoinedGroup:
-    """Become a member of a group, and get a share of the partitions of its topics.
-
-    The group may have members that are Kafka clients. Show with heartbeats or polls that you live: whoever is silent
-    for longer than `session_timeout` is no longer a member, and what it holds is delivered to others.
-    """
     return await join(call, path.group, body, is_cooperative=False)
 
 
-@members.post("/groups/{group}/heartbeat", errors=(404, 409))
+@members.handles(operations.HEARTBEAT)
 async def heartbeat(call: Call, path: GroupPath, body: MemberBody) -> HeartbeatReply:
-    """Show that a member lives, and learn which partitions are its own now.
-
-    Partitions that move to another member are given up with this. A generation older than the one before the present
-    one is refused: join again.
-    """
     who = Who(path.group, body.member_id, body.generation or 0)
     membership: Membership = await call.ask(lambda done: call.broker.members.beat(who, done))
     return HeartbeatReply(
@@ -114,23 +105,13 @@ async def heartbeat(call: Call, path: GroupPath, body: MemberBody) -> HeartbeatR
     )
 
 
-@members.post("/groups/{group}/leave", errors=(404, 409))
+@members.handles(operations.LEAVE_GROUP)
 async def leave_group(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
-    """Leave a group.
-
-    What the member holds is delivered to others at once.
-    """
     return await leave(call, path.group, body)
 
 
-@members.get("/groups/{group}/poll", errors=(404, 409), waits=True)
+@members.handles(operations.POLL_GROUP)
 async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMessages:
-    """Get messages from the member's partitions, of all topics that it joined for.
-
-    They are leased: acknowledge each by its receipt, or commit `next_offset` when all are done. What is neither
-    acknowledged nor committed in time is delivered again. This counts as a heartbeat, all the time that it waits; if
-    there is nothing, the answer is an empty list.
-    """
     group_id = path.group
     limits = [each for each in (query.limit, query.max_messages) if each is not None]
     request = PollRequest(
@@ -160,13 +141,8 @@ async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMes
     )
 
 
-@members.post("/topics/{topic}/receive", errors=(404,), waits=True)
+@members.handles(operations.RECEIVE_MESSAGES)
 async def receive_messages(call: Call, path: TopicPath, body: ReceiveMessages) -> ReceivedMessages:
-    """Read a topic as a queue: lease messages to a group, without being a member of it.
-
-    Any number of consumers may do so at once; each message goes to one of them. Acknowledge each by its receipt; what
-    is not settled when its lease ends is delivered again.
-    """
     topic = call.topic(path.topic)
     partitions = range(topic.partitions) if body.partition is None else [body.partition]
     request = ReceiveRequest(

@@ -6,7 +6,7 @@ from goqueue.broker.reading.scan import scan
 from goqueue.doors.http.as_json import record_of, shown_record
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment, parse_moment_ms
@@ -20,22 +20,16 @@ from goqueue.wire.rest.messages import (
     PublishedAll,
     ReadQuery,
 )
+from goqueue.wire.rest.operations import messages as operations
 from goqueue.wire.rest.topics import TopicPath
 
-PUBLISH_BYTES_MAX = 16 * 1024 * 1024
 READ_BYTES_MAX = 8 * 1024 * 1024
 
-messages = Operations("Messages")
+messages = Handlers()
 
 
-@messages.post("/topics/{topic}/messages", errors=(404, 413), body_bytes_max=PUBLISH_BYTES_MAX)
+@messages.handles(operations.PUBLISH)
 async def publish(call: Call, path: TopicPath, body: Publish) -> PublishedAll:
-    """Publish messages, each on its own.
-
-    The answer comes when all of them are as durable as their topic asks for. A message that could not be published has
-    an `error` in its result; the others are published all the same. A delay goes before `deliver_at`; a time that has
-    passed means at once. A topic that is not there is made, if the setting `auto_create_topics` is on.
-    """
     topic = await call.topic_to_publish_to(path.topic)
     now_ms = call.now_ms
     records: list[NewMessage] = []
@@ -75,9 +69,8 @@ def _published(record: NewMessage, sent: Sent, now_ms: int) -> Published:
     return published
 
 
-@messages.get("/topics/{topic}/partitions/{partition}/messages", errors=(404,))
+@messages.handles(operations.READ_MESSAGES)
 async def read_messages(call: Call, path: PartitionPath, query: ReadQuery) -> Messages:
-    """Committed messages of one partition, in the order of their offsets. Reading changes nothing."""
     call.topic(path.topic)
     replica = call.broker.topics.replica(path.topic, path.partition)
     first = query.offset

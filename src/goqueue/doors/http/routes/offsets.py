@@ -9,7 +9,7 @@ from goqueue.broker.groups.reset import Reset
 from goqueue.broker.queues.replay import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
@@ -24,8 +24,9 @@ from goqueue.wire.rest.groups import (
     OffsetsReset,
     ResetOffsets,
 )
+from goqueue.wire.rest.operations import groups as operations
 
-offsets = Operations("Offsets", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+offsets = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 def _wanted(body: CommitOffsets) -> dict[TopicPartition, int]:
@@ -45,13 +46,8 @@ def _by_topic(found: dict[TopicPartition, int]) -> dict[str, dict[str, int]]:
     return shown
 
 
-@offsets.post("/groups/{group}/offsets", errors=(403, 404, 409))
+@offsets.handles(operations.COMMIT_OFFSETS)
 async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> CommittedOffsets:
-    """Say that all messages before these offsets are done.
-
-    This counts for the group however it reads: what is leased below them is settled, too. All of them are committed or
-    none. To go back, reset.
-    """
     wanted = _wanted(body)
     if not wanted:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "there are no offsets to commit")
@@ -64,12 +60,8 @@ async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> Co
     return CommittedOffsets(status="committed", committed=True, group=path.group, offsets=_by_topic(wanted))
 
 
-@offsets.get("/groups/{group}/offsets")
+@offsets.handles(operations.GROUP_OFFSETS)
 async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> GroupOffsets:
-    """Where a group goes on reading, by topic and partition.
-
-    That is what it committed; or, where it has only acknowledged messages one by one, the first that is not settled.
-    """
     broker, group_id = call.broker, path.group
     reply: Any = await call.order(lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done))
     found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
@@ -91,12 +83,8 @@ async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> Gro
     )
 
 
-@offsets.post("/groups/{group}/offsets/reset", errors=(404, 409))
+@offsets.handles(operations.RESET_OFFSETS)
 async def reset_offsets(call: Call, path: GroupPath, body: ResetOffsets) -> OffsetsReset:
-    """Let a group go on from elsewhere: one end of a topic, an offset, or a time.
-
-    All from there on is delivered again, nothing before it. With `dry_run` you see what would happen.
-    """
     call.topic(body.topic)
     partitions = None if body.partition is None else [body.partition]
     is_dry_run = bool(body.dry_run)

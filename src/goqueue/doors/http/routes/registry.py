@@ -11,10 +11,12 @@ import msgspec
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.schemas.schemas import Given, Schemas, VersionStored
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.operation import SLASH_SIGN, Handle, Operations
+from goqueue.doors.http.operation import SLASH_SIGN, Handle, Handlers
 from goqueue.model import registry_words as words
 from goqueue.model.schemas import Level, Mode, RegistryCode, RegistryRefused, SchemaKind
-from goqueue.wire.rest.schemas import NewSchema, ReferenceReply, RegistryErrorReply, SchemaVersion
+from goqueue.wire.rest.operation import Operation
+from goqueue.wire.rest.operations.schemas import SCHEMAS
+from goqueue.wire.rest.schemas import NewSchema, ReferenceReply, SchemaVersion
 
 H = TypeVar("H", bound=Handle)
 SERIALIZED = "serialized"
@@ -23,16 +25,12 @@ EXTRAS = {"metadata": "metadata", "ruleSet": "rule_set"}
 """What is kept with a schema and not looked at, as it is called outside and here."""
 
 
-class Registry(Operations):
-    def __init__(self, tag: str) -> None:
-        # Clients of other registries send what only those know.
-        super().__init__(tag, RegistryErrorReply, takes_any_query=True)
-
-    def _add(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
+class Registry(Handlers):
+    def handles(
+        self, operation: Operation[Any], *, rests_on: tuple[LedgerKind, ...] | None = (LedgerKind.SCHEMAS,)
+    ) -> Callable[[H], H]:
         """Whatever the method, an answer may name an id or a version that somebody else has just registered."""
-        return super()._add(method, path, rests_on=(LedgerKind.SCHEMAS,), **more)
 
-    def route(self, method: str, path: str, **more: Any) -> Callable[[H], H]:
         def add(handle: H) -> H:
             @wraps(handle)
             async def below(**arguments: Any) -> Any:
@@ -41,12 +39,9 @@ class Registry(Operations):
                     body.schema_type = SchemaKind.JSON  # as its clients expect; at the root Confluent's expect Avro
                 return await handle(**arguments)
 
-            below.__name__ = f"{handle.__name__}_below_schemas"
-            summary, line, description = (handle.__doc__ or "").partition("\n")
-            below.__doc__ = f"{summary.rstrip('.')} (below /schemas){line}{description}"
-            self._add(method, path, **more)(handle)
-            self._add(method, f"/schemas{path}", **more)(below)
-            return handle
+            if operation in SCHEMAS.below:
+                super(Registry, self).handles(SCHEMAS.below[operation], rests_on=rests_on)(below)
+            return super(Registry, self).handles(operation, rests_on=rests_on)(handle)
 
         return add
 

@@ -6,10 +6,11 @@ from goqueue.broker.queues.replay import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.wire.rest.operations import replays as operations
 from goqueue.wire.rest.replays import (
     CompareQuery,
     Comparison,
@@ -33,16 +34,11 @@ QUEUE, STREAM = "queue", "stream"
 SHARE = "share"
 """The type of a group that only reads queues."""
 
-replays = Operations("Replay", rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+replays = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@replays.post("/groups/{group}/replay", errors=(404, 409), waits=True)
+@replays.handles(operations.REPLAY)
 async def replay(call: Call, path: ReplayGroupPath, body: Replay) -> ReplayReply:
-    """Deliver part of a topic to a queue group once more: all of `[from, to)`, or what a filter takes.
-
-    Beside its ordinary work, at a `rate` if you like; what the group has not settled yet is left as it is. Durable
-    when it is answered. With `fork_as` a copy of the group gets it, and the group does not notice.
-    """
     topic = call.topic(body.topic)
     now_ms = call.now_ms
     request = ReplayRequest(
@@ -81,13 +77,8 @@ def _check_queue_group(call: Call, group: str) -> None:
         raise HttpError(NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no queue group {group!r}")
 
 
-@replays.post("/groups/{group}/seek", errors=(404, 409), waits=True)
+@replays.handles(operations.SEEK)
 async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
-    """Let a group go on from elsewhere: an offset, a time, the beginning or the end.
-
-    A queue group is moved at once, whoever is receiving; its leases end. A stream group is moved while it has no
-    members (409 otherwise), or with `live`.
-    """
     topic = call.topic(body.topic)
     where = Where.parse(body.to, call.now_ms)
     mode = body.mode or await _mode(call, path.group)
@@ -139,16 +130,14 @@ async def _mode(call: Call, group: str) -> str:
     return QUEUE if is_queue else STREAM
 
 
-@replays.post("/groups/{group}/fork", status=201, errors=(404, 409))
+@replays.handles(operations.FORK)
 async def fork(call: Call, path: ReplayGroupPath, body: Fork) -> ForkReply:
-    """Copy what a queue group has settled to a new group that goes its own way."""
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.fork(path.group, body.name, done))
     return ForkReply(forked=True, group=path.group, fork=body.name)
 
 
-@replays.get("/groups/{group}/compare", errors=(404,))
+@replays.handles(operations.COMPARE)
 async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Comparison:
-    """What only one of two queue groups has settled, partition by partition."""
     for group in (path.group, query.other):
         _check_queue_group(call, group)
     found = call.broker.replays.compare(path.group, query.other)
@@ -168,19 +157,14 @@ async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Com
     )
 
 
-@replays.post("/groups/{group}/promote", errors=(404,))
+@replays.handles(operations.PROMOTE)
 async def promote(call: Call, path: ReplayGroupPath, body: Promote) -> PromoteReply:
-    """Let a group take over from its fork: what the fork has settled is settled, what it has not is delivered.
-
-    The fork is gone afterwards.
-    """
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.promote(body.fork, path.group, done))
     return PromoteReply(promoted=True, group=path.group, fork=body.fork)
 
 
-@replays.delete("/groups/{group}/fork/{fork}", errors=(404,))
+@replays.handles(operations.DROP_FORK)
 async def drop_fork(call: Call, path: ForkPath) -> ForkDropped:
-    """Forget a fork. A fork is a queue group like any other, and what it has settled is settled for it alone."""
     _check_queue_group(call, path.fork)
     if path.fork == path.group:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{path.group!r} is no fork of itself")

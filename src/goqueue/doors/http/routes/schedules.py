@@ -6,20 +6,16 @@ from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
+from goqueue.wire.rest.operations import delays as operations
 
-schedules = Operations("Recurring schedules", rests_on=(LedgerKind.DELAYS,))
+schedules = Handlers(rests_on=(LedgerKind.DELAYS,))
 
 
-@schedules.put("/schedules/{name}", errors=(404,))
+@schedules.handles(operations.STORE_SCHEDULE)
 async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> Schedule:
-    """Publish a message whenever a cron expression says so, in a time zone of your choice.
-
-    Replaces the schedule of that name, if there is one. Every run comes once, whatever restarts lie between; of the
-    runs that a node missed while it was down, the last one is made up for.
-    """
     message = NewMessage(
         value=bytes_of("value", body.value, body.value_base64),
         key=bytes_of("key", body.key, body.key_base64),
@@ -61,9 +57,8 @@ def _with_content(call: Call, found: FoundRecurring) -> Schedule:
     return shown
 
 
-@schedules.get("/schedules")
+@schedules.handles(operations.LIST_SCHEDULES)
 async def list_schedules(call: Call, query: PageQuery) -> Schedules:
-    """All recurring schedules by name, and when each runs next."""
     found = call.broker.schedules.recurring()
     page = found[query.skip : query.skip + query.limit]
     return Schedules(
@@ -75,15 +70,13 @@ async def list_schedules(call: Call, query: PageQuery) -> Schedules:
     )
 
 
-@schedules.get("/schedules/{name}", errors=(404,))
+@schedules.handles(operations.DESCRIBE_SCHEDULE)
 async def describe_schedule(call: Call, path: SchedulePath) -> Schedule:
-    """One recurring schedule: its message, when it ran last and when it runs next."""
     return _with_content(call, _found(call, path.name))
 
 
-@schedules.delete("/schedules/{name}", errors=(404,))
+@schedules.handles(operations.DELETE_SCHEDULE)
 async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
-    """Publish it no more."""
     _found(call, path.name)
     await call.order(lambda done: call.broker.schedules.drop_recurring(path.name, done))
     return ScheduleDeleted(deleted=True, name=path.name)

@@ -6,6 +6,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
 from goqueue.model import registry_words as words
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, RegistryCode, RegistryRefused, check_subject
+from goqueue.wire.rest.operations import schemas as operations
 from goqueue.wire.rest.schemas import (
     Config,
     ConfigQuery,
@@ -18,9 +19,8 @@ from goqueue.wire.rest.schemas import (
     SubjectStats,
 )
 
-LIST = (404, 422)
 OFF = "off"
-schema_config = Registry("Schemas")
+schema_config = Registry()
 
 
 def _config(level: Level | None) -> ConfigReply:
@@ -28,32 +28,25 @@ def _config(level: Level | None) -> ConfigReply:
     return ConfigReply(compatibility=said, compatibility_level=said)
 
 
-@schema_config.route("GET", "/config")
+@schema_config.handles(operations.GET_CONFIG)
 async def get_config(call: Call) -> ConfigReply:
-    """The compatibility level of subjects that have none of their own."""
     return _config(call.broker.schemas.machine.level(EVERYWHERE))
 
 
-@schema_config.route("PUT", "/config", errors=(422,))
+@schema_config.handles(operations.SET_CONFIG)
 async def set_config(call: Call, body: Config) -> ConfigReply:
-    """Set the compatibility level of subjects that have none of their own."""
     return await _set_level(call, EVERYWHERE, body)
 
 
-@schema_config.route("DELETE", "/config")
+@schema_config.handles(operations.RESET_CONFIG)
 async def reset_config(call: Call) -> ConfigReply:
-    """Back to BACKWARD; gives the level that was."""
     before = call.broker.schemas.machine.level(EVERYWHERE)
     await order(call, SetLevel(EVERYWHERE, None))
     return _config(before)
 
 
-@schema_config.route("GET", "/config/{subject}", errors=LIST)
+@schema_config.handles(operations.GET_SUBJECT_CONFIG)
 async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) -> ConfigReply:
-    """The compatibility level of a subject.
-
-    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
-    """
     subject = named(path.subject)
     level = call.broker.schemas.machine.level(subject, is_set(query.default_to_global))
     if level is None:
@@ -61,15 +54,13 @@ async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) 
     return _config(level)
 
 
-@schema_config.route("PUT", "/config/{subject}", errors=(422,))
+@schema_config.handles(operations.SET_SUBJECT_CONFIG)
 async def set_subject_config(call: Call, path: SubjectPath, body: Config) -> ConfigReply:
-    """Set the compatibility level of a subject."""
     return await _set_level(call, named(path.subject), body)
 
 
-@schema_config.route("DELETE", "/config/{subject}", errors=LIST)
+@schema_config.handles(operations.RESET_SUBJECT_CONFIG)
 async def reset_subject_config(call: Call, path: SubjectPath) -> ConfigReply:
-    """A subject has no compatibility level of its own any more; gives the one that it had."""
     subject = named(path.subject)
     before = call.broker.schemas.machine.level(subject)
     await order(call, SetLevel(subject, None))
@@ -84,32 +75,25 @@ async def _set_level(call: Call, subject: str, body: Config) -> ConfigReply:
     return _config(level)
 
 
-@schema_config.route("GET", "/mode")
+@schema_config.handles(operations.GET_MODE)
 async def get_mode(call: Call) -> ModeReply:
-    """Whether schemas may be registered."""
     return ModeReply(mode=(call.broker.schemas.machine.mode(EVERYWHERE) or Mode.READWRITE).value)
 
 
-@schema_config.route("PUT", "/mode", errors=(422,))
+@schema_config.handles(operations.SET_MODE)
 async def set_mode(call: Call, query: ModeQuery, body: ModeBody) -> ModeReply:
-    """Set whether schemas may be registered: READWRITE, READONLY or IMPORT."""
     return await _set_mode(call, EVERYWHERE, query, body)
 
 
-@schema_config.route("DELETE", "/mode")
+@schema_config.handles(operations.RESET_MODE)
 async def reset_mode(call: Call) -> ModeReply:
-    """Back to READWRITE; gives the mode that was."""
     before = await get_mode(call)
     await order(call, SetMode(EVERYWHERE, None))
     return before
 
 
-@schema_config.route("GET", "/mode/{subject}", errors=LIST)
+@schema_config.handles(operations.GET_SUBJECT_MODE)
 async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) -> ModeReply:
-    """The mode of a subject.
-
-    With `defaultToGlobal=true`: that of all subjects, where it has none of its own.
-    """
     subject = named(path.subject)
     mode = call.broker.schemas.machine.mode(subject, is_set(query.default_to_global))
     if mode is None:
@@ -117,15 +101,13 @@ async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) ->
     return ModeReply(mode=mode.value)
 
 
-@schema_config.route("PUT", "/mode/{subject}", errors=(422,))
+@schema_config.handles(operations.SET_SUBJECT_MODE)
 async def set_subject_mode(call: Call, path: SubjectPath, query: ModeQuery, body: ModeBody) -> ModeReply:
-    """Set the mode of a subject."""
     return await _set_mode(call, named(path.subject), query, body)
 
 
-@schema_config.route("DELETE", "/mode/{subject}", errors=LIST)
+@schema_config.handles(operations.RESET_SUBJECT_MODE)
 async def reset_subject_mode(call: Call, path: SubjectPath) -> ModeReply:
-    """A subject has no mode of its own any more; gives the one that it had."""
     before = await get_subject_mode(call, path, ConfigQuery(default_to_global="true"))
     await order(call, SetMode(named(path.subject), None))
     return before
@@ -139,15 +121,13 @@ async def _set_mode(call: Call, subject: str, query: ModeQuery, body: ModeBody) 
     return ModeReply(mode=mode.value)
 
 
-@schema_config.route("GET", "/contexts")
+@schema_config.handles(operations.LIST_CONTEXTS)
 async def list_contexts(call: Call) -> list[str]:  # noqa: ARG001
-    """There is one context, the default one."""
     return ["."]
 
 
-@schema_config.get("/schemas/stats")
+@schema_config.handles(operations.SCHEMA_STATS)
 async def schema_stats(call: Call) -> SchemaStats:
-    """How many schemas there are, and which topics are checked."""
     registry, machine = call.broker.schemas, call.broker.schemas.machine
     topics = call.broker.topics
     checked: set[str] = set()

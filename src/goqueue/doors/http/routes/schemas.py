@@ -15,6 +15,7 @@ from goqueue.doors.http.routes.registry import (
     version_reply,
 )
 from goqueue.model.schemas import SchemaKind
+from goqueue.wire.rest.operations import schemas as operations
 from goqueue.wire.rest.schemas import (
     Compatibility,
     CompatibilityQuery,
@@ -36,13 +37,11 @@ from goqueue.wire.rest.schemas import (
 
 PLAIN = "text/plain; charset=utf-8"  # a schema need not be JSON
 
-LIST = (404, 422)
-schemas = Registry("Schemas")
+schemas = Registry()
 
 
-@schemas.route("GET", "/subjects", errors=(422,))
+@schemas.handles(operations.LIST_SUBJECTS)
 async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
-    """Names of all subjects."""
     machine = call.broker.schemas.machine
     found = machine.subjects(is_set(query.deleted) or is_set(query.deleted_only))
     if is_set(query.deleted_only):
@@ -51,12 +50,8 @@ async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
     return page([name for name in found if name.startswith(prefix)], query.offset, query.limit)
 
 
-@schemas.route("POST", "/subjects/{subject}/versions", errors=(409, 413, 422))
+@schemas.handles(operations.REGISTER_SCHEMA)
 async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> Registered:
-    """Register a schema under a subject.
-
-    A schema that the subject has already keeps its version; one that another subject has keeps its id.
-    """
     place = (body.id or 0, max(0, body.version or 0))
     given, normalize = given_schema(body), is_set(query.normalize)
     await _prepared(call, path.subject, given)
@@ -70,9 +65,8 @@ async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, 
     return Registered(id=result.schema_id, version=result.version)
 
 
-@schemas.route("POST", "/subjects/{subject}", errors=LIST)
+@schemas.handles(operations.LOOK_UP_SCHEMA)
 async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> SchemaVersion:
-    """Under which version a subject has a schema."""
     given = given_schema(body)
     await _prepared(call, path.subject, given, compares=False)
     found = call.broker.schemas.look_up(
@@ -81,51 +75,39 @@ async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, b
     return version_reply(call, found, query.format)
 
 
-@schemas.route("DELETE", "/subjects/{subject}", errors=LIST)
+@schemas.handles(operations.DELETE_SUBJECT)
 async def delete_subject(call: Call, path: SubjectPath, query: DeleteQuery) -> list[int]:
-    """Delete all versions of a subject.
-
-    What was deleted is kept until it is deleted again with `permanent=true`.
-    """
     result = await order(call, DeleteSubject(named(path.subject), is_set(query.permanent)))
     return list(result.versions)
 
 
-@schemas.route("GET", "/subjects/{subject}/versions", errors=LIST)
+@schemas.handles(operations.LIST_VERSIONS)
 async def list_versions(call: Call, path: SubjectPath, query: ListQuery) -> list[int]:
-    """Numbers of the versions of a subject."""
     found = call.broker.schemas.versions(named(path.subject), is_set(query.deleted))
     return page([each.version for each in found], query.offset, query.limit)
 
 
-@schemas.route("GET", "/subjects/{subject}/versions/{version}", errors=LIST)
+@schemas.handles(operations.GET_VERSION)
 async def get_version(call: Call, path: VersionPath, query: SchemaQuery) -> SchemaVersion:
-    """One version of a subject."""
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
     return version_reply(call, found, query.format)
 
 
-@schemas.route("GET", "/subjects/{subject}/versions/{version}/schema", errors=LIST)
+@schemas.handles(operations.GET_VERSION_TEXT)
 async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> Text:
-    """The text of one version, as it is."""
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
     return Text(shown(call.broker.schemas, found.schema_id, query.format)["schema"], PLAIN)
 
 
-@schemas.route("GET", "/subjects/{subject}/versions/{version}/referencedby", errors=LIST)
+@schemas.handles(operations.LIST_REFERENCING)
 async def list_referencing(call: Call, path: VersionPath, query: ListQuery) -> list[int]:
-    """Ids of the schemas that refer to one version."""
     found = call.broker.schemas.version(named(path.subject), path.version, with_deleted=True)
     ids = call.broker.schemas.machine.referenced_by(found.subject, found.version, is_set(query.deleted))
     return page(ids, query.offset, query.limit)
 
 
-@schemas.route("DELETE", "/subjects/{subject}/versions/{version}", errors=LIST)
+@schemas.handles(operations.DELETE_VERSION)
 async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> int:
-    """Delete one version; gives its number.
-
-    With `permanent=true`: one that was deleted before, for good.
-    """
     subject, is_permanent = named(path.subject), is_set(query.permanent)
     registry = call.broker.schemas
     number = registry.version_number(path.version)
@@ -135,9 +117,8 @@ async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> i
     return number
 
 
-@schemas.get("/schemas", errors=(422,))
+@schemas.handles(operations.LIST_SCHEMAS)
 async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
-    """All versions of all subjects."""
     machine = call.broker.schemas.machine
     with_deleted, latest_only = is_set(query.deleted), is_set(query.latest_only)
     found = []
@@ -148,15 +129,13 @@ async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
     return [version_reply(call, each) for each in page(found, query.offset, query.limit)]
 
 
-@schemas.route("GET", "/schemas/types")
+@schemas.handles(operations.LIST_SCHEMA_TYPES)
 async def list_schema_types(call: Call) -> list[str]:  # noqa: ARG001
-    """The formats of schemas that are understood."""
     return sorted(SchemaKind)
 
 
-@schemas.route("GET", "/schemas/ids/{id}", errors=LIST)
+@schemas.handles(operations.GET_SCHEMA)
 async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById:
-    """A schema by its id, and where it was registered first."""
     registry = call.broker.schemas
     reply = SchemaById(id=path.id, **shown(registry, path.id, query.format))
     uses = registry.machine.uses(path.id) or registry.machine.uses(path.id, with_deleted=True)
@@ -165,24 +144,21 @@ async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById
     return reply
 
 
-@schemas.route("GET", "/schemas/ids/{id}/schema", errors=LIST)
+@schemas.handles(operations.GET_SCHEMA_TEXT)
 async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> Text:
-    """The text of a schema by its id, as it is."""
     return Text(shown(call.broker.schemas, path.id, query.format)["schema"], PLAIN)
 
 
-@schemas.route("GET", "/schemas/ids/{id}/subjects", errors=LIST)
+@schemas.handles(operations.LIST_SCHEMA_SUBJECTS)
 async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> list[str]:
-    """The subjects that have a schema."""
     call.broker.schemas.schema(path.id)
     uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
     found = list(dict.fromkeys(each.subject for each in uses if query.subject in ("", each.subject)))
     return page(found, query.offset, query.limit)
 
 
-@schemas.route("GET", "/schemas/ids/{id}/versions", errors=LIST)
+@schemas.handles(operations.LIST_SCHEMA_VERSIONS)
 async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> list[SubjectVersion]:
-    """The versions that have a schema."""
     call.broker.schemas.schema(path.id)
     uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
     found = [each for each in uses if query.subject in ("", each.subject)]
@@ -191,22 +167,20 @@ async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> li
     ]
 
 
-@schemas.route("POST", "/compatibility/subjects/{subject}/versions", errors=LIST)
+@schemas.handles(operations.CHECK_COMPATIBILITY)
 async def check_compatibility(
     call: Call, path: SubjectPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:
-    """Whether a schema could be registered now, by the compatibility level of the subject."""
     given, normalize = given_schema(body), is_set(query.normalize)
     await _prepared(call, path.subject, given)
     problems = call.broker.schemas.problems(named(path.subject), given, None, normalize=normalize)
     return _compatibility(problems, is_set(query.verbose))
 
 
-@schemas.route("POST", "/compatibility/subjects/{subject}/versions/{version}", errors=LIST)
+@schemas.handles(operations.CHECK_COMPATIBILITY_WITH)
 async def check_compatibility_with(
     call: Call, path: VersionPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:
-    """Whether a schema is compatible with one version, by the compatibility level of the subject."""
     given, normalize = given_schema(body), is_set(query.normalize)
     await _prepared(call, path.subject, given, version=path.version)
     problems = call.broker.schemas.problems(named(path.subject), given, path.version, normalize=normalize)

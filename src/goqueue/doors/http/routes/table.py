@@ -1,6 +1,6 @@
-"""All operations of the door."""
+"""All routes of the door: a handler for every operation of the table."""
 
-from goqueue.doors.http.operation import Operation
+from goqueue.doors.http.operation import Route
 from goqueue.doors.http.routes.acks import acks
 from goqueue.doors.http.routes.admin import admin
 from goqueue.doors.http.routes.cooperative import cooperative
@@ -24,6 +24,7 @@ from goqueue.doors.http.routes.topics import topics
 from goqueue.doors.http.routes.trace_steps import trace_steps
 from goqueue.doors.http.routes.traces import traces
 from goqueue.doors.http.routes.transactions import transactions
+from goqueue.wire.rest.operations.table import OPERATIONS
 
 RESOURCES = (
     topics,
@@ -50,4 +51,6 @@ RESOURCES = (
     infrastructure,
     documents,
 )
-OPERATIONS: list[Operation] = [operation for resource in RESOURCES for operation in resource.all]
+_BY_OPERATION = {route.operation: route for resource in RESOURCES for route in resource.all}
+assert _BY_OPERATION.keys() == set(OPERATIONS), "an operation without a handler, or a handler without an operation"
+ROUTES: list[Route] = [_BY_OPERATION[operation] for operation in OPERATIONS]

@@ -6,7 +6,8 @@ from uuid import UUID
 from goqueue.broker.queues.replay import Where
 from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
+from goqueue.wire.rest.operations import topics as operations
 from goqueue.wire.rest.topics import (
     NewTopic,
     Partition,
@@ -25,12 +26,11 @@ from goqueue.wire.rest.topics import (
 
 HOUR_MS = 3_600_000
 
-topics = Operations("Topics")
+topics = Handlers()
 
 
-@topics.post("/topics", status=201, errors=(409,))
+@topics.handles(operations.CREATE_TOPIC)
 async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
-    """Make a topic."""
     options = {name: str(value) for name, value in (body.options or {}).items()}
     if body.retention_hours is not None and body.retention_hours > 0:
         options.setdefault("retention.ms", str(body.retention_hours * HOUR_MS))
@@ -41,15 +41,13 @@ async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
     return TopicCreated(name=body.name, partitions=partitions, created=True)
 
 
-@topics.get("/topics")
+@topics.handles(operations.LIST_TOPICS)
 async def list_topics(call: Call) -> TopicNames:
-    """The names of all topics, sorted; those of dead letters too."""
     return TopicNames(topics=sorted(call.broker.topics.image.topics))
 
 
-@topics.get("/topics/{topic}", errors=(404,))
+@topics.handles(operations.DESCRIBE_TOPIC)
 async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
-    """What a topic is and holds."""
     topic = call.topic(path.topic)
     replicas = call.replicas(topic)
     return TopicDetails(
@@ -68,21 +66,16 @@ async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
     )
 
 
-@topics.patch("/topics/{topic}", errors=(404,))
+@topics.handles(operations.CONFIGURE_TOPIC)
 async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> TopicDetails:
-    """Set options of a topic, or take them back."""
     topic = call.topic(path.topic)
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
     await call.order(lambda done: call.broker.topics.submit(SetOptions(topic.name, changes), done))
     return await describe_topic(call, path)
 
 
-@topics.post("/topics/{topic}/trim", errors=(404,))
+@topics.handles(operations.TRIM_TOPIC)
 async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
-    """Throw away the oldest messages of a topic, for good.
-
-    Groups go on with the oldest message that is left. Messages that wait for their time stay.
-    """
     topic = call.topic(path.topic)
     where = Where.parse(body.before, call.now_ms)
     places = range(topic.partitions) if body.partition is None else [body.partition]
@@ -98,16 +91,14 @@ async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
     return Trimmed(topic=topic.name, dry_run=body.dry_run, partitions=trimmed)
 
 
-@topics.delete("/topics/{topic}", errors=(404,))
+@topics.handles(operations.DELETE_TOPIC)
 async def delete_topic(call: Call, path: TopicPath) -> TopicDeleted:
-    """Delete a topic and all that is in it, for good."""
     await call.order(lambda done: call.broker.topics.submit(DeleteTopic(path.topic), done))
     return TopicDeleted(deleted=True, name=path.topic)
 
 
-@topics.get("/topics/{topic}/partitions", errors=(404,))
+@topics.handles(operations.LIST_PARTITIONS)
 async def list_partitions(call: Call, path: TopicPath) -> Partitions:
-    """Where the partitions of a topic are."""
     topic = call.topic(path.topic)
     node = f"node-{call.broker.identity.node_id}"
     return Partitions(

@@ -5,26 +5,22 @@ import asyncio
 from goqueue.broker.tracing.journal import Chapter
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.routes.traces import detail_of
 from goqueue.model.moments import format_moment
 from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.spans import NAMES
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.wire.rest.operations import traces as operations
 from goqueue.wire.rest.traces import StepsQuery, StoredStep, StoredSteps
 
 FOR_EVER = 2**63 - 1
 
-trace_steps = Operations("Traces")
+trace_steps = Handlers()
 
 
-@trace_steps.get("/traces/steps")
+@trace_steps.handles(operations.STORED_STEPS)
 async def stored_steps(call: Call, query: StepsQuery) -> StoredSteps:
-    """All that happened to messages and is stored, oldest first, as runs of messages to which the same happened.
-
-    It is more than what is remembered, which searches look at, and meant for programs that read all of it. Pages have
-    no fixed size, and may be empty: go on until `next` is null.
-    """
     until = FOR_EVER if query.until is None else query.until
     chapter = call.broker.tracing.journal.read(query.cursor, until)
     steps = await asyncio.to_thread(_stored_steps, call.broker.tracing, chapter, query.topic)

@@ -11,12 +11,13 @@ from goqueue.broker.tracing.tracing import KeySearch
 from goqueue.broker.tracing.why import Answer, GroupAnswer
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.moments import format_moment, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.spans import ENDS, NAMES, error_of
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.wire.rest.operations import traces as operations
 from goqueue.wire.rest.traces import (
     GroupState,
     TraceDetails,
@@ -37,24 +38,17 @@ from goqueue.wire.rest.traces import (
 
 MS_NS = 1_000_000
 
-traces = Operations("Traces", rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS))
+traces = Handlers(rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@traces.get("/traces", errors=(404,))
+@traces.handles(operations.LIST_TRACES)
 async def list_traces(call: Call, query: TracesQuery) -> TraceList:
-    """The journeys of the latest messages that anything happened to, or of those that the filters choose."""
     found, total = await _search(call, await _wanted(call, query), query.limit)
     return TraceList(traces=found, total=total)
 
 
-@traces.get("/traces/search", errors=(404,))
+@traces.handles(operations.SEARCH_TRACES)
 async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResult:
-    """Journeys by trace, topic, partition, offset, group, time, status or key.
-
-    `start` and `end` choose messages to which something happened then. With `key` the latest messages of that key are
-    meant, and `topic` is needed. They are the latest; with `cursor` all journeys of one partition can be listed, by
-    offset, which needs `topic` and `partition`. A page may have fewer than `limit`: it was the last if `next` is null.
-    """
     following = None
     with_spans = query.spans is True
     if query.cursor is not None:
@@ -124,9 +118,8 @@ def _summaries(call: Call, journeys: list[Journey], *, with_spans: bool) -> list
     return summaries
 
 
-@traces.get("/traces/stats")
+@traces.handles(operations.TRACE_STATS)
 async def trace_stats(call: Call) -> TraceStats:
-    """How much is remembered, stored and exported."""
     tracing = call.broker.tracing
     tracing.journal.catch_up()
     journeys, exporting = tracing.journeys, tracing.exporting
@@ -150,9 +143,8 @@ async def trace_stats(call: Call) -> TraceStats:
     )
 
 
-@traces.get("/traces/{id}", errors=(404,))
+@traces.handles(operations.DESCRIBE_TRACE)
 async def describe_trace(call: Call, path: TracePath) -> TraceDetails:
-    """All that happened in a trace: one that a producer brought in `traceparent`, or one made for a message."""
     tracing = call.broker.tracing
     tracing.journal.catch_up()
     found = [each for each in tracing.traces.of_trace(path.id) if each.steps]
@@ -176,16 +168,14 @@ async def describe_trace(call: Call, path: TracePath) -> TraceDetails:
     )
 
 
-@traces.get("/topics/{topic}/partitions/{partition}/messages/{offset}/why", errors=(404,))
+@traces.handles(operations.WHERE_IS)
 async def where_is(call: Call, path: WherePath) -> Where:
-    """Where a message is, and why it is not delivered yet, in words and for every group that reads its topic."""
     call.topic(path.topic)
     return await _where(call, Spot(path.topic, path.partition, path.offset))
 
 
-@traces.get("/topics/{topic}/why", errors=(404,))
+@traces.handles(operations.WHERE_IS_KEY)
 async def where_is_key(call: Call, path: WhereKeyPath, query: WhereKeyQuery) -> Where:
-    """The same for the latest message of a key, looked for from the end of every partition backwards."""
     call.topic(path.topic)
     found = await _of_key(call, path.topic, query.key, 1)
     if not found:

@@ -7,33 +7,28 @@ from goqueue.broker.transactions.transactions import TransactionChanged
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
-from goqueue.doors.http.operation import Operations
-from goqueue.doors.http.routes.messages import PUBLISH_BYTES_MAX
+from goqueue.doors.http.operation import Handlers
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest import transactions as rest
+from goqueue.wire.rest.operations import transactions as operations
 
 TIMEOUT_MS = 60_000
 
-transactions = Operations("Transactions", rests_on=(LedgerKind.TRANSACTIONS,))
+transactions = Handlers(rests_on=(LedgerKind.TRANSACTIONS,))
 
 
-@transactions.post("/producers/init", errors=(409,))
+@transactions.handles(operations.INIT_PRODUCER)
 async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerReply:
-    """Become a producer: of transactions, with a name that outlives it, or without.
-
-    Whoever had the name before is shut out, and a transaction that it left open is aborted.
-    """
     timeout_ms = TIMEOUT_MS if body.transaction_timeout_ms is None else body.transaction_timeout_ms
     reply = await call.order(lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done))
     return rest.ProducerReply(producer_id=reply.producer_id, epoch=reply.epoch)
 
 
-@transactions.post("/producers/{producer_id}/heartbeat", errors=(404, 409))
+@transactions.handles(operations.PRODUCER_HEARTBEAT)
 async def producer_heartbeat(
     call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
 ) -> rest.ProducerHeartbeatReply:
-    """Am I still this producer? 409: somebody else is by now. A heartbeat does not make a transaction last longer."""
     transactions = call.broker.transactions
     known = transactions.machine.of_producer(path.producer_id)
     if known is None and body.transactional_id is None and transactions.ids.was_given(path.producer_id):
@@ -45,12 +40,8 @@ async def producer_heartbeat(
     return rest.ProducerHeartbeatReply(status="ok")
 
 
-@transactions.get("/transactions")
+@transactions.handles(operations.LIST_TRANSACTIONS)
 async def list_transactions(call: Call, query: rest.TransactionsQuery) -> rest.Transactions:
-    """Transactions that are open, or all that the node remembers in some state: by transactional id, a page at a time.
-
-    Go on with `cursor`: then each is listed once that stays in its state all the while.
-    """
     listed = call.broker.transaction_list
     page = await call.in_turns(listed.paging(query.state, query.cursor, query.limit, query.skip))
     counts = await call.in_turns(listed.counting())
@@ -78,9 +69,8 @@ def _shown(call: Call, state: str, each: TransactionChanged) -> rest.Transaction
     )
 
 
-@transactions.get("/transactions/stats")
+@transactions.handles(operations.TRANSACTION_STATS)
 async def transaction_stats(call: Call) -> rest.TransactionStats:
-    """How many transactions are open, and how those ended that were."""
     states = await call.in_turns(call.broker.transaction_list.counting())
     active = sum(count for state, count in states.items() if state in OPEN)
     by_state = dict(sorted(states.items()))
@@ -94,12 +84,8 @@ async def transaction_stats(call: Call) -> rest.TransactionStats:
     )
 
 
-@transactions.post("/transactions/begin", errors=(404, 409), rests_on=(LedgerKind.TRANSACTIONS,))
+@transactions.handles(operations.BEGIN_TRANSACTION, rests_on=(LedgerKind.TRANSACTIONS,))
 async def begin_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionBegun:
-    """Begin a transaction. 409: one is open already, or somebody else is this producer by now.
-
-    It must end before the timeout that init was told; else it is aborted, and its producer shut out.
-    """
     transaction_id: str = await call.ask(lambda done: call.broker.transaction_steps.begin(_producer(body), done))
     return rest.TransactionBegun(transaction_id=transaction_id, status="begun")
 
@@ -108,12 +94,8 @@ def _producer(body: rest.ProducerBody | rest.TransactionPublish) -> Producer:
     return Producer(body.producer_id, body.epoch, body.transactional_id)
 
 
-@transactions.post("/transactions/publish", errors=(404, 409, 413), body_bytes_max=PUBLISH_BYTES_MAX)
+@transactions.handles(operations.PUBLISH_IN_TRANSACTION)
 async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> rest.TransactionPublished:
-    """Publish a message as part of the open transaction: read-committed readers see it when that is committed.
-
-    409: there is no open transaction, or somebody else is this producer by now.
-    """
     if body.partition == -1:
         body.partition = None
     message = record_of(body, call.now_ms)
@@ -129,9 +111,8 @@ async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> r
     )
 
 
-@transactions.post("/transactions/add-partition", errors=(404, 409))
+@transactions.handles(operations.ADD_PARTITION)
 async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAdded:
-    """Say that a partition will take part in the open transaction. Publishing says it too."""
     if body.partition >= call.topic(body.topic).partitions:
         raise HttpError(
             NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {body.partition} of {body.topic!r}"
@@ -142,15 +123,13 @@ async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAd
     return rest.PartitionAdded(status="added", topic=body.topic, partition=body.partition)
 
 
-@transactions.post("/transactions/commit", errors=(404, 409))
+@transactions.handles(operations.COMMIT_TRANSACTION)
 async def commit_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
-    """Commit: from now on read-committed readers see all of it. 409: there is no open transaction."""
     return await _end(call, body, commit=True)
 
 
-@transactions.post("/transactions/abort", errors=(404, 409))
+@transactions.handles(operations.ABORT_TRANSACTION)
 async def abort_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
-    """Abort: read-committed readers will never see any of it. 409: there is no open transaction."""
     return await _end(call, body, commit=False)
 
 

@@ -1,0 +1,68 @@
+"""Operations that settle messages."""
+
+from goqueue.wire.rest import acks
+from goqueue.wire.rest.operation import Resource
+
+SETTLING = (404, 409, 410)
+
+ACKNOWLEDGEMENTS = Resource("Acknowledgements")
+
+ACK = ACKNOWLEDGEMENTS.add(
+    "ack",
+    "POST /messages/ack",
+    acks.Acked,
+    """The message is done: its group never gets it again.
+
+    An acknowledgement that comes after the lease ended still counts if nobody else has got the message meanwhile.
+    """,
+    body=acks.Ack,
+    errors=SETTLING,
+)
+
+NACK = ACKNOWLEDGEMENTS.add(
+    "nack",
+    "POST /messages/nack",
+    acks.Nacked,
+    """The message could not be handled: deliver it again later.
+
+    After as many deliveries as its topic or group allows it becomes a dead letter.
+    """,
+    body=acks.Nack,
+    errors=SETTLING,
+)
+
+REJECT = ACKNOWLEDGEMENTS.add(
+    "reject",
+    "POST /messages/reject",
+    acks.Rejected,
+    "The message can never be handled: to the dead letters with it, now.",
+    body=acks.Reject,
+    errors=SETTLING,
+)
+
+EXTEND_VISIBILITY = ACKNOWLEDGEMENTS.add(
+    "extend_visibility",
+    "POST /messages/visibility",
+    acks.Extended,
+    "Hold the message longer: its lease ends so long from now.",
+    body=acks.Visibility,
+    errors=SETTLING,
+)
+
+SETTLE_ALL = ACKNOWLEDGEMENTS.add(
+    "settle_all",
+    "POST /messages/ack/batch",
+    acks.SettledAll,
+    """Settle many messages, each on its own: the answer has one result for each, in their order.
+
+    Every entry of `messages` has an action: ack, nack, reject or extend. `receipt_handles` are acknowledged.
+    """,
+    body=acks.SettleAll,
+)
+
+RELIABILITY_STATS = ACKNOWLEDGEMENTS.add(
+    "reliability_stats",
+    "GET /reliability/stats",
+    acks.ReliabilityStats,
+    "What became of messages since this node started: acknowledged, tried again, given up.",
+)

@@ -1,0 +1,44 @@
+"""All operations, in the order of the documents."""
+
+from typing import Any
+
+from goqueue.wire.rest.operation import Operation
+from goqueue.wire.rest.operations import (
+    acks,
+    admin,
+    dead_letters,
+    delays,
+    groups,
+    infrastructure,
+    lanes,
+    leases,
+    messages,
+    replays,
+    schemas,
+    topics,
+    traces,
+    transactions,
+)
+
+OPERATIONS: tuple[Operation[Any], ...] = (
+    *topics.TOPICS.all,
+    *messages.MESSAGES.all,
+    *dead_letters.DEAD_LETTERS.all,
+    *delays.DELAYS.all,
+    *delays.SCHEDULES.all,
+    *lanes.PRIORITIES.all,
+    *replays.REPLAYS.all,
+    *transactions.TRANSACTIONS.all,
+    *admin.ADMINISTRATION.all,
+    *groups.GROUPS.all,
+    *groups.MEMBERS.all,
+    *groups.COOPERATIVE.all,
+    *groups.OFFSETS.all,
+    *groups.LAG.all,
+    *leases.LEASES.all,
+    *acks.ACKNOWLEDGEMENTS.all,
+    *traces.TRACES.all,
+    *schemas.SCHEMAS.all,
+    *infrastructure.NODE.all,
+    *infrastructure.DOCUMENTS.all,
+)
