@@ -34,13 +34,13 @@ class Sender:
     def send(self, node: QueueNode) -> None:
         made = [(1000, b"key", value, headers) for value, headers in self.records]
         batch = build_batch(made, producer_id=self.producer_id, producer_epoch=0, base_sequence=0)
-        keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(batch))
+        acknowledger, appended = node.broker.publisher.publish("orders", 0, memoryview(batch))
 
         def acked() -> None:
-            if keeper.failure is None:
+            if acknowledger.failure is None:
                 self.acked_at = min(self.acked_at, node.disk.op_count)
 
-        keeper.when_reached(appended.next_offset, acked)
+        acknowledger.when_reached(appended.next_offset, acked)
 
     def send_until_acked(self, node: QueueNode) -> None:
         self.acked_at = 1 << 62

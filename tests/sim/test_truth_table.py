@@ -92,8 +92,8 @@ class World:
     def _append(self, record: Any, **fields: Any) -> None:
         reached: list[bool] = []
         data = memoryview(build_batch([record], **fields))
-        keeper, appended = self.node.broker.publisher.publish(TOPIC, 0, data)
-        keeper.when_reached(appended.next_offset, lambda: reached.append(keeper.failure is None))
+        acknowledger, appended = self.node.broker.publisher.publish(TOPIC, 0, data)
+        acknowledger.when_reached(appended.next_offset, lambda: reached.append(acknowledger.failure is None))
         self.commit()
         assert reached == [True]
 

@@ -35,13 +35,13 @@ def publish(node: QueueNode, *given: bytes | None, codec: Codec = Codec.NONE) ->
     """As a Kafka producer without sequence numbers."""
     now_ms = node.clock.now_ms()
     data = build_batch([(now_ms, b"key", value, headers) for value, headers in ids(*given)], codec=codec)
-    keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
+    acknowledger, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
     told: list[GoQueueError | None] = []
-    keeper.when_reached(appended.next_offset, lambda: told.append(keeper.failure))
+    acknowledger.when_reached(appended.next_offset, lambda: told.append(acknowledger.failure))
     node.commit()
     assert told == [None]
-    assert keeper.high_watermark >= appended.next_offset
-    assert keeper.start_offset == 0
+    assert acknowledger.high_watermark >= appended.next_offset
+    assert acknowledger.start_offset == 0
     return appended.base_offset
 
 
@@ -186,15 +186,15 @@ def test_a_twin_is_not_acknowledged_before_the_first_one_is() -> None:
     node = dedup_node(partitions=2)
     told: list[str] = []
     node.broker.sender.send("orders", [with_id(b"a", partition=1)], lambda sent: told.append("first"))
-    node.broker.sender.send("orders", [with_id(b"a", partition=0)], lambda sent: told.append("twin"))
+    node.broker.sender.send("orders", [with_id(b"a", partition=0)], lambda sent: told.append("duplicate"))
     data = build_batch([(1000, b"key", b"x", [("gq-dedup-id", b"a")])])
-    keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
-    keeper.when_reached(appended.next_offset, lambda: told.append("batch"))
+    acknowledger, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
+    acknowledger.when_reached(appended.next_offset, lambda: told.append("batch"))
     assert told == []
-    assert keeper.high_watermark == 0
+    assert acknowledger.high_watermark == 0
     node.commit()
-    assert sorted(told) == ["batch", "first", "twin"]
-    assert keeper.high_watermark == 1
+    assert sorted(told) == ["batch", "first", "duplicate"]
+    assert acknowledger.high_watermark == 1
 
 
 # -- delays and transactions

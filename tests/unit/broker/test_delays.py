@@ -25,9 +25,9 @@ def later(value: bytes, delay_ms: int = 1000, **fields: Any) -> NewMessage:
 def publish(node: QueueNode, *records: tuple[bytes, Headers], key: bytes | None = None, **fields: Any) -> int:
     """One batch as a Kafka client sends it; the offset of its first record, once it is acknowledged."""
     data = build_batch([(node.clock.now_ms(), key, value, headers) for value, headers in records], **fields)
-    keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
+    acknowledger, appended = node.broker.publisher.publish("orders", 0, memoryview(data))
     acknowledged: list[bool] = []
-    keeper.when_reached(appended.next_offset, lambda: acknowledged.append(keeper.failure is None))
+    acknowledger.when_reached(appended.next_offset, lambda: acknowledged.append(acknowledger.failure is None))
     node.commit()
     assert acknowledged == [True]
     return appended.base_offset

@@ -31,9 +31,9 @@ class Idempotent:
         first = self.sequence - len(records) if again else self.sequence
         made = [(1000, b"key", value, headers) for value, headers in records]
         data = build_batch(made, base_sequence=first, **self.producer)  # type: ignore[arg-type]
-        keeper, appended = self.node.broker.publisher.publish("orders", 0, memoryview(data))
+        acknowledger, appended = self.node.broker.publisher.publish("orders", 0, memoryview(data))
         acknowledged: list[bool] = []
-        keeper.when_reached(appended.next_offset, lambda: acknowledged.append(keeper.failure is None))
+        acknowledger.when_reached(appended.next_offset, lambda: acknowledged.append(acknowledger.failure is None))
         self.node.commit()
         assert acknowledged == [True]
         self.sequence = first + len(records)

@@ -235,9 +235,9 @@ def test_a_batch_that_is_sent_again_stands_in_the_log_once(bad_first: bool) -> N
         batch = build_batch(
             [(1, None, value, []) for value in values], producer_id=5, producer_epoch=0, base_sequence=0
         )
-        keeper, appended = node.broker.publisher.publish("orders", 0, memoryview(batch))
+        acknowledger, appended = node.broker.publisher.publish("orders", 0, memoryview(batch))
         node.commit()
-        assert (appended.base_offset, keeper.failure) == (0, None)
+        assert (appended.base_offset, acknowledger.failure) == (0, None)
     assert node.values("orders") == [GOOD]
     assert node.values("orders.dlq") == [BAD, BAD]  # at least once
 

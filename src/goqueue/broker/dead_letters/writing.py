@@ -145,12 +145,12 @@ class DeadLetterWriter:
             events.error("dead letter left out: too large", **where, bytes=len(made), limit=bytes_max)
             self._settle(place, letters)
             return
-        keeper, appended = self._publisher.publish(name, partition, memoryview(made))
+        acknowledger, appended = self._publisher.publish(name, partition, memoryview(made))
 
         def reached() -> None:
-            if keeper.failure is not None:
+            if acknowledger.failure is not None:
                 self.publish_errors += 1
-                self._failed(place, keeper.failure)
+                self._failed(place, acknowledger.failure)
             else:
                 self.written += len(records)
                 self.written_by_topic[place.topic] += len(records)
@@ -158,7 +158,7 @@ class DeadLetterWriter:
                 self._note(place, dict(enumerate(written, appended.base_offset)), f"{name}/{partition}")
                 self._settle(place, letters)
 
-        keeper.when_reached(appended.next_offset, reached)
+        acknowledger.when_reached(appended.next_offset, reached)
 
     def _read(
         self, place: Place, letters: Sequence[DeadLetter], bytes_max: int

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from goqueue.broker.delays.firing import Body, body_of, check_fits, decode_body, publish_job, read_bodies
 from goqueue.broker.delays.hosts import follow_hosts
 from goqueue.broker.delays.key_order import HeldKeys
-from goqueue.broker.publishing.joint_acknowledgement import Held
+from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
@@ -50,7 +50,16 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["Body", "Found", "FoundRecurring", "FoundSchedule", "Held", "Recurring", "ScheduleKey", "Schedules"]
+__all__ = [
+    "Body",
+    "Found",
+    "FoundRecurring",
+    "FoundSchedule",
+    "JointAcknowledger",
+    "Recurring",
+    "ScheduleKey",
+    "Schedules",
+]
 
 RETRY_MS = 1000
 HOLD_KEY = "hold_key"
@@ -157,7 +166,7 @@ class Schedules:
 
     def hold(
         self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
-    ) -> Held:
+    ) -> JointAcknowledger:
         """Keep what is delayed of a batch that was appended without it."""
         topic, partition = place
         shift = appended.base_offset - batch.base_offset
@@ -174,7 +183,7 @@ class Schedules:
         producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
         self.held += len(delayed)
         self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
-        held = Held(replica, appended.base_offset)
+        held = JointAcknowledger(replica, appended.base_offset)
         epoch = replica.epoch_at(appended.base_offset)
         self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer, epoch), held.settled)
         return held

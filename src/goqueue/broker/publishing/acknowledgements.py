@@ -20,7 +20,7 @@ OnEnd = Callable[[Code], None]
 leader changed, and the next one may have it or not. Clients take NOT_LEADER_OR_FOLLOWER for not stored."""
 
 
-class Keeper(Protocol):
+class Acknowledger(Protocol):
     """A replica, or whoever stands for one."""
 
     @property
@@ -32,9 +32,11 @@ class Keeper(Protocol):
 class _Waiting:
     __slots__ = ("_all", "_keeper", "_on_end", "due_sweep")
 
-    def __init__(self, everybody: "dict[_Waiting, None]", keeper: Keeper, on_end: OnEnd, due_sweep: int) -> None:
+    def __init__(
+        self, everybody: "dict[_Waiting, None]", acknowledger: Acknowledger, on_end: OnEnd, due_sweep: int
+    ) -> None:
         self._all = everybody
-        self._keeper = keeper
+        self._keeper = acknowledger
         self._on_end = on_end
         self.due_sweep = due_sweep
         everybody[self] = None
@@ -63,10 +65,10 @@ class Acknowledgements:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def wait(self, keeper: Keeper, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
+    def wait(self, acknowledger: Acknowledger, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
         """Call once when the high watermark has reached `offset`, or will not in this time; perhaps at once."""
         due_sweep = self._sweeps + max(0, timeout_ms) // SWEEP_MS + 2  # the next sweep may come right now
-        keeper.when_reached(offset, _Waiting(self._waiting, keeper, on_end, due_sweep).reached)
+        acknowledger.when_reached(offset, _Waiting(self._waiting, acknowledger, on_end, due_sweep).reached)
         if self._waiting and not self._sweep_is_due:
             self._sweep_is_due = True
             self._clock.call_after(SWEEP_MS, self._sweep)

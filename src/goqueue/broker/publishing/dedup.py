@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from goqueue.broker.delays.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.delays.schedules import Schedules
-from goqueue.broker.publishing.dedup_ids import NOTHING, Ids, Keeper, Known, Looked, Origin, Twinned
+from goqueue.broker.publishing.dedup_ids import NOTHING, Acknowledger, DuplicateAcknowledger, Ids, Known, Looked, Origin
 from goqueue.broker.publishing.opening import in_portions
 from goqueue.broker.publishing.turns import Steps, run_at_once
 from goqueue.broker.queues.observe import Aborted
@@ -25,7 +25,7 @@ from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["Deduplication", "Known", "Looked", "Twinned"]
+__all__ = ["Deduplication", "DuplicateAcknowledger", "Known", "Looked"]
 
 READ_BYTES = 1024 * 1024
 ONE_BATCH = 1
@@ -87,9 +87,9 @@ class Deduplication:
             if known is not None and shift is not None and known.is_at(partition, record.offset + shift):
                 continue  # itself
             if known is not None:
-                looked.twins[record.offset] = looked.again[key] = known
+                looked.duplicates[record.offset] = looked.again[key] = known
             elif key in looked.fresh:
-                looked.twins[record.offset] = None
+                looked.duplicates[record.offset] = None
             else:
                 looked.fresh[key] = Known(looked.origin, record.offset - batch.base_offset)
 
@@ -106,7 +106,9 @@ class Deduplication:
         are_fresh = known.keys().isdisjoint(looked.fresh)
         return is_decided and are_fresh and list(map(known.get, looked.again)) == list(looked.again.values())
 
-    def remember(self, place: tuple[str, int], batch: Batch, base_offset: int, looked: Looked, keeper: Keeper) -> None:
+    def remember(
+        self, place: tuple[str, int], batch: Batch, base_offset: int, looked: Looked, acknowledger: Acknowledger
+    ) -> None:
         """They are in the log now, or will be. What is never kept after all is forgotten again."""
         topic, partition = place
         ids, fresh, origin = self._ids.get(topic), looked.fresh, looked.origin
@@ -115,18 +117,18 @@ class Deduplication:
         if batch.is_transactional:
             ids.undecided.setdefault(partition, []).append(base_offset)
             return
-        origin.base_offset, origin.published_ms, origin.keeper = base_offset, self._clock.now_ms(), keeper
+        origin.base_offset, origin.published_ms, origin.acknowledger = base_offset, self._clock.now_ms(), acknowledger
         ids.known.update(fresh)
         if ids.make_room():
             known = len(ids.known)
             events.warning("more ids than can be remembered: the oldest are forgotten", topic=topic, ids=known)
 
         def kept() -> None:
-            if keeper.failure is not None:
+            if acknowledger.failure is not None:
                 for key in fresh:
                     ids.known.pop(key, None)
 
-        keeper.when_reached(base_offset + batch.last_offset_delta + 1, kept)
+        acknowledger.when_reached(base_offset + batch.last_offset_delta + 1, kept)
 
     def _refresh(self, topic: str, ids: Ids) -> Steps[None]:
         """What was decided of transactions since somebody looked. Done by two at a time it is done twice, and by none

@@ -15,7 +15,7 @@ KEY_BYTES = 16
 SWEEP_MS, SWEPT_MAX = 1000, 10_000
 
 
-class Keeper(Protocol):
+class Acknowledger(Protocol):
     @property
     def start_offset(self) -> int: ...
 
@@ -31,13 +31,13 @@ class Keeper(Protocol):
 class Origin:
     """Where the batch of an id stands: said once for all of its ids, when it is appended."""
 
-    __slots__ = ("base_offset", "keeper", "partition", "published_ms")
+    __slots__ = ("acknowledger", "base_offset", "partition", "published_ms")
 
-    def __init__(self, partition: int, base_offset: int, published_ms: int, keeper: Keeper) -> None:
+    def __init__(self, partition: int, base_offset: int, published_ms: int, acknowledger: Acknowledger) -> None:
         self.partition = partition
         self.base_offset = base_offset
         self.published_ms = published_ms
-        self.keeper = keeper
+        self.acknowledger = acknowledger
 
 
 class Known(NamedTuple):
@@ -59,18 +59,18 @@ class Known(NamedTuple):
         return self.partition == partition and self.offset == offset
 
     def published(self, at_ms: int) -> "Known":
-        return Known(Origin(self.partition, self.offset, at_ms, self.keeper), 0)
+        return Known(Origin(self.partition, self.offset, at_ms, self.acknowledger), 0)
 
     @property
-    def keeper(self) -> Keeper:
-        """Whoever says when it is durable: before that, a twin of it must not be acknowledged either."""
-        return self.origin.keeper
+    def acknowledger(self) -> Acknowledger:
+        """Whoever says when it is durable: before that, a duplicate of it must not be acknowledged either."""
+        return self.origin.acknowledger
 
 
 class Looked:
     """What the ids of one batch say; offsets as its producer counts them."""
 
-    __slots__ = ("again", "fresh", "ids", "origin", "stands_at", "twins")
+    __slots__ = ("again", "duplicates", "fresh", "ids", "origin", "stands_at")
 
     def __init__(
         self, ids: "Ids | None" = None, origin: Origin | None = None, stands_at: Appended | None = None
@@ -83,7 +83,7 @@ class Looked:
         """Ids that did not come before."""
         self.again: dict[bytes, Known] = {}
         """Those that did."""
-        self.twins: dict[int, Known | None] = {}
+        self.duplicates: dict[int, Known | None] = {}
         """Offsets of records that must not be published; None: the first of the id stands in the same batch."""
 
 
@@ -140,13 +140,13 @@ class Ids:
         return len(self.known) >= IDS_MAX
 
 
-class Twinned:
-    """A keeper to whoever waits for a batch of which some records came before: it also waits for these."""
+class DuplicateAcknowledger:
+    """A acknowledger to whoever waits for a batch of which some records came before: it also waits for these."""
 
-    def __init__(self, keeper: Keeper, base_offset: int, twins: Iterable[Known | None]) -> None:
-        self._keeper = keeper
+    def __init__(self, acknowledger: Acknowledger, base_offset: int, duplicates: Iterable[Known | None]) -> None:
+        self._keeper = acknowledger
         self._base_offset = base_offset
-        self._twins = [each for each in twins if each is not None]
+        self._duplicates = [each for each in duplicates if each is not None]
 
     @property
     def start_offset(self) -> int:
@@ -155,16 +155,16 @@ class Twinned:
     @property
     def high_watermark(self) -> int:
         own = self._keeper.high_watermark
-        is_there = all(each.offset < each.keeper.high_watermark for each in self._twins)
+        is_there = all(each.offset < each.acknowledger.high_watermark for each in self._duplicates)
         return own if is_there else min(own, self._base_offset)
 
     @property
     def failure(self) -> GoQueueError | None:
-        failures = (each.keeper.failure for each in self._twins)
+        failures = (each.acknowledger.failure for each in self._duplicates)
         return self._keeper.failure or next((failure for failure in failures if failure is not None), None)
 
     def when_reached(self, offset: int, call: Callable[[], None]) -> None:
-        waiting = len(self._twins) + 1
+        waiting = len(self._duplicates) + 1
 
         def reached() -> None:
             nonlocal waiting
@@ -172,6 +172,6 @@ class Twinned:
             if not waiting:
                 call()
 
-        for each in self._twins:
-            each.keeper.when_reached(each.offset + 1, reached)
+        for each in self._duplicates:
+            each.acknowledger.when_reached(each.offset + 1, reached)
         self._keeper.when_reached(offset, reached)

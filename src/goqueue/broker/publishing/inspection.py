@@ -132,7 +132,7 @@ class Inspector:
         found.rest, found.delayed, found.looked = batch, [], NOTHING
         if options.dedup_ms:
             found.looked = yield from self._dedup.look(place, batch, found.records, replica)
-        twins = found.looked.twins
+        duplicates = found.looked.duplicates
         try:
             found.revision = self._schedules.revision(place, options)
             is_changed = False
@@ -140,10 +140,10 @@ class Inspector:
                 if number:
                     yield None
                 is_changed |= found.revision != self._schedules.revision(place, options)
-                found.delayed += self._schedules.find(records, place, options, now_ms, twins)
+                found.delayed += self._schedules.find(records, place, options, now_ms, duplicates)
                 found.revision = self._schedules.revision(place, options)
-            if found.delayed or twins:
-                found.rest = yield from self._without(found, twins, replica)
+            if found.delayed or duplicates:
+                found.rest = yield from self._without(found, duplicates, replica)
         except BaseException:
             self._schedules.not_held(place)
             raise
@@ -166,7 +166,7 @@ class Inspector:
             )
         )
 
-    def _without(self, found: Findings, twins: Mapping[int, object], replica: Replica) -> Steps[Batch]:
+    def _without(self, found: Findings, duplicates: Mapping[int, object], replica: Replica) -> Steps[Batch]:
         """The limits of a topic hold for what waits too: its time must not come in vain."""
         batch, bytes_max = found.batch, replica.log.options.batch_bytes_max
         if batch.size > bytes_max:
@@ -176,7 +176,7 @@ class Inspector:
                 yield None
             check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)
         waiting = {one.record.offset for one in found.delayed}
-        rest, _ = yield from without(batch, found.records, waiting | twins.keys())
+        rest, _ = yield from without(batch, found.records, waiting | duplicates.keys())
         return rest
 
 

@@ -22,7 +22,7 @@ class Keeping(Protocol):
     def when_reached(self, offset: int, call: Callable[[], None], /) -> None: ...
 
 
-class Held:
+class JointAcknowledger:
     """A replica to whoever waits for an acknowledgement of a batch of which records are kept elsewhere: it also waits
     for these.
     """

@@ -5,9 +5,9 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.publishing.acknowledgements import Acknowledgements
-from goqueue.broker.publishing.dedup import Deduplication, Known, Looked, Twinned
+from goqueue.broker.publishing.dedup import Deduplication, DuplicateAcknowledger, Known, Looked
 from goqueue.broker.publishing.inspection import OFF, Findings, Inspector, has_rules, missing
-from goqueue.broker.publishing.joint_acknowledgement import Held
+from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.publishing.opening import TURN_RECORDS
 from goqueue.broker.publishing.record_rules import check_small, wish_faults
 from goqueue.broker.publishing.turns import Steps, Turns, run_at_once
@@ -34,7 +34,7 @@ from goqueue.telemetry.histogram import SLOW_S, Example
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 from goqueue.telemetry.trace_ids import Spot
 
-__all__ = ["Acknowledgements", "Appended", "Batch", "Held", "Keeper", "Publisher", "Replica"]
+__all__ = ["Acknowledgements", "Acknowledger", "Appended", "Batch", "JointAcknowledger", "Publisher", "Replica"]
 
 TOGETHER_MS = 5
 """What is received in one partition within that time is one range."""
@@ -42,9 +42,9 @@ NOT_PLAIN_BITS = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
 _RECEIVED: Final = Step.RECEIVED  # looking up enum members costs
 
 VerifyTransaction = Callable[[Batch, str, int], Code]
-Keeper: TypeAlias = Replica | Held | Twinned
+Acknowledger: TypeAlias = Replica | JointAcknowledger | DuplicateAcknowledger
 """Whoever keeps what was published, and can be asked to call when it may be acknowledged."""
-Publishing: TypeAlias = Steps[tuple[Keeper, Appended]]
+Publishing: TypeAlias = Steps[tuple[Acknowledger, Appended]]
 
 
 TRIES = 3
@@ -54,9 +54,14 @@ TRIES = 3
 class Gate(Protocol):
     """What keeps records elsewhere that do not fit their schemas, on topics that ask for it."""
 
-    def bury(
-        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Any], place: tuple[str, int]
-    ) -> Held: ...
+    def dead_letter(
+        self,
+        acknowledger: Acknowledger,
+        appended: Appended,
+        base_offset: int,
+        faults: Sequence[Any],
+        place: tuple[str, int],
+    ) -> JointAcknowledger: ...
 
 
 class Publisher:
@@ -88,10 +93,10 @@ class Publisher:
         self.batches = 0
         self.bytes = 0
 
-    def publish(self, topic: str, partition: int, data: memoryview, **asked: bool) -> tuple[Keeper, Appended]:
+    def publish(self, topic: str, partition: int, data: memoryview, **asked: bool) -> tuple[Acknowledger, Appended]:
         """Append the one batch in `data`, whose memory is written to. Raises one of our errors if it may not be.
 
-        `acknowledgements` tells when the keeper's high watermark has reached `next_offset`. `asked`: as of `steps`.
+        `acknowledgements` tells when its high watermark has reached `next_offset`. `asked`: as of `steps`.
         """
         return run_at_once(self.told_steps(topic, partition, data, **asked))
 
@@ -180,12 +185,12 @@ class Publisher:
 
     def _append_found(self, found: Findings, replica: Replica, place: tuple[str, int], size: int) -> Publishing:
         if found.has_wishes:
-            keeper, appended = yield from self._grant(found, replica, place, size)
+            acknowledger, appended = yield from self._grant(found, replica, place, size)
         else:
-            keeper, appended = replica, self._append(replica, found.batch, size)
+            acknowledger, appended = replica, self._append(replica, found.batch, size)
         if found.faults:
-            keeper = self.gate.bury(keeper, appended, found.batch.base_offset, found.faults, place)
-        return keeper, appended
+            acknowledger = self.gate.dead_letter(acknowledger, appended, found.batch.base_offset, found.faults, place)
+        return acknowledger, appended
 
     def _still_holds(self, found: Findings, replica: Replica, place: tuple[str, int], batch: Batch) -> bool:
         is_asked = found.asks or not self.has_wishes(replica, *place, batch)
@@ -322,10 +327,10 @@ class Publisher:
         if self._journeys.on_news is not None:
             self._journeys.tell_news()
 
-    def _received_but(self, replica: Replica, appended: Appended, base_offset: int, twins: Iterable[int]) -> None:
+    def _received_but(self, replica: Replica, appended: Appended, base_offset: int, duplicates: Iterable[int]) -> None:
         """Noted now, before what is known of those that wait; without those that came before."""
         shift = appended.base_offset - base_offset
-        again = merge((offset + shift, offset + shift) for offset in twins)
+        again = merge((offset + shift, offset + shift) for offset in duplicates)
         for first, last in subtract([(appended.base_offset, appended.next_offset - 1)], again):
             self._received(replica, first, last + 1, self._clock.now_ms())
         self.note_received()
@@ -344,38 +349,40 @@ class Publisher:
         if before is not None:
             return before
         end_offset = replica.end_offset
-        is_whole = not delayed and not looked.twins
+        is_whole = not delayed and not looked.duplicates
         appended = self._append(replica, found.rest, size, is_noted=is_whole)
         if replica.end_offset == end_offset:  # it was sent again
             self._schedules.not_held(place)
-            delayed = yield from missing(found, replica, appended, self._clock.now_ms(), looked.twins)
+            delayed = yield from missing(found, replica, appended, self._clock.now_ms(), looked.duplicates)
         elif not is_whole:
-            for place_of_twin in looked.twins:
-                taken = appended.base_offset + place_of_twin - batch.base_offset
+            for place_of_duplicate in looked.duplicates:
+                taken = appended.base_offset + place_of_duplicate - batch.base_offset
                 self._schedules.second_places.add(replica, taken, taken)
-            self._received_but(replica, appended, batch.base_offset, looked.twins)
-        keeper: Keeper = replica
+            self._received_but(replica, appended, batch.base_offset, looked.duplicates)
+        acknowledger: Acknowledger = replica
         if delayed:
-            keeper = self._schedules.hold(replica, batch, appended, delayed, place)
-        self._dedup.remember(place, batch, appended.base_offset, looked, keeper)
-        if looked.twins:
-            keeper = Twinned(keeper, appended.base_offset, looked.twins.values())
-        return keeper, appended
+            acknowledger = self._schedules.hold(replica, batch, appended, delayed, place)
+        self._dedup.remember(place, batch, appended.base_offset, looked, acknowledger)
+        if looked.duplicates:
+            acknowledger = DuplicateAcknowledger(acknowledger, appended.base_offset, looked.duplicates.values())
+        return acknowledger, appended
 
 
-def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Keeper, Appended] | None:
+def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Acknowledger, Appended] | None:
     """A batch of which every record came before, in this partition and in a row, is answered with where they are."""
-    if batch.producer_id != NO_PRODUCER or len(looked.twins) < batch.record_count:
+    if batch.producer_id != NO_PRODUCER or len(looked.duplicates) < batch.record_count:
         return None
-    found: list[Known] = [each for each in looked.twins.values() if each is not None]
+    found: list[Known] = [each for each in looked.duplicates.values() if each is not None]
     first = found[0] if found else None
     if first is None or len(found) < batch.record_count:
         return None
     base_offset = first.offset
     if not all(each.is_at(partition, base_offset + number) for number, each in enumerate(found)):
         return None
-    keeper = first.keeper
-    return Twinned(keeper, first.offset, found), Appended(first.offset, first.offset + len(found), NO_TIMESTAMP)
+    acknowledger = first.acknowledger
+    return DuplicateAcknowledger(acknowledger, first.offset, found), Appended(
+        first.offset, first.offset + len(found), NO_TIMESTAMP
+    )
 
 
 def _count(data: memoryview) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.dedup import Deduplication, Known
-from goqueue.broker.publishing.publish import Appended, Keeper, Publisher
+from goqueue.broker.publishing.publish import Acknowledger, Appended, Publisher
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
@@ -103,10 +103,10 @@ class Sender:
             on_sent([Sent(-1, -1, error.kept())] * len(messages))
             return
         partitioner = self._topics.partitioner(known)
-        twins = self._twins(topic, messages) if self._dedup.covers(topic) else {}
+        duplicates = self._duplicates(topic, messages) if self._dedup.covers(topic) else {}
 
         def all_sent(sent: list[Sent]) -> None:
-            for number, first in twins.items():
+            for number, first in duplicates.items():
                 if isinstance(first, int):
                     sent[number] = sent[first]  # it is told what the first of them is told
             stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
@@ -116,7 +116,7 @@ class Sender:
 
         sending = _Sending(len(messages), all_sent)
         for number, message in enumerate(messages):
-            if number in twins:
+            if number in duplicates:
                 continue
             try:
                 by_partition.setdefault(self._choose(known, message, partitioner), []).append(number)
@@ -128,9 +128,9 @@ class Sender:
             ended = partial(self._ended, sending, partition, numbers)
             steps = self._publish(topic, partition, messages, numbers, sending)
             self._publisher.turns.run(steps, ended, order=(topic, partition))
-        for number, first in twins.items():
+        for number, first in duplicates.items():
             if isinstance(first, Known):
-                self._answer_twin(topic, number, first, sending)
+                self._answer_duplicate(topic, number, first, sending)
         sending.done()
 
     def _ended(self, sending: "_Sending", partition: int, numbers: list[int], result: Exception | None) -> None:
@@ -144,7 +144,7 @@ class Sender:
         known = self._find(topic)
         return self._choose(known, message, self._topics.partitioner(known))
 
-    def _twins(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
+    def _duplicates(self, topic: str, messages: Sequence[NewMessage]) -> dict[int, int | Known]:
         """Messages that were published before: where; or that repeat an earlier one of these: which."""
         found: dict[int, int | Known] = {}
         here: dict[bytes, int] = {}
@@ -160,17 +160,17 @@ class Sender:
                     found[number] = here[key]
         return found
 
-    def _answer_twin(self, topic: str, number: int, first: Known, sending: "_Sending") -> None:
-        partition, offset, keeper = first.partition, first.offset, first.keeper
+    def _answer_duplicate(self, topic: str, number: int, first: Known, sending: "_Sending") -> None:
+        partition, offset, acknowledger = first.partition, first.offset, first.acknowledger
         sending.begin()
 
         def reached() -> None:
-            failure = keeper.failure
+            failure = acknowledger.failure
             durability = self._topics.durability(topic, partition)
             sending.sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
             sending.done()
 
-        keeper.when_reached(offset + 1, reached)
+        acknowledger.when_reached(offset + 1, reached)
 
     def topics_changed(self, change: TopicsChange) -> None:
         for topic in change.gone:
@@ -199,7 +199,7 @@ class Sender:
                 data = build_fitting(records, self._topics.replica(topic, partition).log.options.batch_bytes_max)
             else:
                 data = build_batch(records, is_of_any_time=any(record[0] < 0 for record in records))
-            keeper, appended = yield from self._publisher.steps(topic, partition, memoryview(data))
+            acknowledger, appended = yield from self._publisher.steps(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
             is_divided = len(numbers) > 1 and _is_of_one(mistake)
             if not is_divided:
@@ -209,7 +209,7 @@ class Sender:
                 del error  # its frames hold it no longer
         else:
             is_divided = False
-            sending.wait(partition, numbers, keeper, appended, partial(self._topics.durability, topic, partition))
+            sending.wait(partition, numbers, acknowledger, appended, partial(self._topics.durability, topic, partition))
         if is_divided:
             if len(numbers) >= DIVIDED_PER_TURN:
                 yield None
@@ -240,18 +240,23 @@ class _Sending:
             self.sent[number] = Sent(partition, -1, error)
 
     def wait(
-        self, partition: int, numbers: list[int], keeper: Keeper, appended: Appended, durability: Callable[[], str]
+        self,
+        partition: int,
+        numbers: list[int],
+        acknowledger: Acknowledger,
+        appended: Appended,
+        durability: Callable[[], str],
     ) -> None:
         self.begin()
 
         def reached() -> None:
-            failure, reached_durability = keeper.failure, durability()
+            failure, reached_durability = acknowledger.failure, durability()
             for place, number in enumerate(numbers):
                 offset = -1 if failure else appended.base_offset + place
                 self.sent[number] = Sent(partition, offset, failure, reached_durability)
             self.done()
 
-        keeper.when_reached(appended.next_offset, reached)
+        acknowledger.when_reached(appended.next_offset, reached)
 
 
 def _record(message: NewMessage, now_ms: int) -> NewRecord:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from goqueue.broker.dead_letters.writing import dead_letters_of, make_dead_letter_topic
 from goqueue.broker.delays.firing import record_bytes
 from goqueue.broker.publishing.inspection import OFF, without
-from goqueue.broker.publishing.publish import Appended, Batch, Held, Keeper, Publisher
+from goqueue.broker.publishing.publish import Acknowledger, Appended, Batch, JointAcknowledger, Publisher
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.schemas.formats.parsed import Allowance, Parsed
 from goqueue.broker.schemas.schemas import Schemas
@@ -93,13 +93,18 @@ class Validation:
     def now_s(self) -> float:
         return self._clock.monotonic_s()
 
-    def bury(
-        self, keeper: Keeper, appended: Appended, base_offset: int, faults: Sequence[Fault], place: tuple[str, int]
-    ) -> Held:
+    def dead_letter(
+        self,
+        acknowledger: Acknowledger,
+        appended: Appended,
+        base_offset: int,
+        faults: Sequence[Fault],
+        place: tuple[str, int],
+    ) -> JointAcknowledger:
         """Make dead letters of records that were left out of a batch; the batch is acknowledged when they are safe.
         Their places in the log stay free, so that the offsets which their producer counts are true.
         """
-        held = Held(keeper, appended.base_offset)
+        held = JointAcknowledger(acknowledger, appended.base_offset)
         shift = appended.base_offset - base_offset
         turns = self._publisher.turns
         held.when_settled = lambda: turns.run(self._note(place, shift, faults), lambda result: None)
@@ -124,9 +129,9 @@ class Validation:
             if why is not None:
                 raise SchemaMismatch(why, {0: why})
 
-    # -- burying
+    # -- dead letters
 
-    def _write(self, place: tuple[str, int], shift: int, faults: Sequence[Fault], held: Held) -> None:
+    def _write(self, place: tuple[str, int], shift: int, faults: Sequence[Fault], held: JointAcknowledger) -> None:
         source = self._topics.image.topics.get(place[0])
         name = dead_letters_of(self._topics, place[0])
         if source is not None and name not in self._topics.image.topics:
@@ -140,21 +145,21 @@ class Validation:
             make_dead_letter_topic(self._topics, source, made)
             return
 
-        def written(keepers: list[tuple[Keeper, Appended]] | Exception) -> None:
-            if isinstance(keepers, Exception):
-                is_ours = isinstance(keepers, GoQueueError)
-                held.settled(keepers if is_ours else Refused(Code.UNKNOWN_SERVER_ERROR, str(keepers)))
+        def written(acknowledgers: list[tuple[Acknowledger, Appended]] | Exception) -> None:
+            if isinstance(acknowledgers, Exception):
+                is_ours = isinstance(acknowledgers, GoQueueError)
+                held.settled(acknowledgers if is_ours else Refused(Code.UNKNOWN_SERVER_ERROR, str(acknowledgers)))
             else:
-                _when_all_reached(keepers, held)
+                _when_all_reached(acknowledgers, held)
 
         self._publisher.turns.run(self._letters(name, place, shift, faults), written)
 
     def _letters(
         self, name: str, place: tuple[str, int], shift: int, faults: Sequence[Fault]
-    ) -> Steps[list[tuple[Keeper, Appended]]]:
+    ) -> Steps[list[tuple[Acknowledger, Appended]]]:
         target, now_ms = self._topics.image.topics.get(name), self._clock.now_ms()
         partition = place[1] % (target.partitions if target else 1)
-        keepers: list[tuple[Keeper, Appended]] = []
+        acknowledgers: list[tuple[Acknowledger, Appended]] = []
         for start in range(0, len(faults), LETTERS_PER_TURN):
             if start:
                 yield None
@@ -162,8 +167,8 @@ class Validation:
             letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in some]
             for data in self._batches(name, letters):
                 kept = yield from self._publisher.told_steps(name, partition, memoryview(data))
-                keepers.append(kept)
-        return keepers
+                acknowledgers.append(kept)
+        return acknowledgers
 
     def _batches(self, name: str, letters: Sequence[NewRecord]) -> list[bytearray]:
         limit = self._topics.replica(name, 0).log.options.batch_bytes_max
@@ -179,18 +184,20 @@ class Validation:
         return [build_fitting(each, limit) for each in batches]
 
 
-def _when_all_reached(keepers: Sequence[tuple[Keeper, Appended]], held: Held) -> None:
-    waiting = len(keepers)
+def _when_all_reached(acknowledgers: Sequence[tuple[Acknowledger, Appended]], held: JointAcknowledger) -> None:
+    waiting = len(acknowledgers)
 
     def reached() -> None:
         nonlocal waiting
         waiting -= 1
         if not waiting:
-            failure = next((keeper.failure for keeper, _ in keepers if keeper.failure is not None), None)
+            failure = next(
+                (acknowledger.failure for acknowledger, _ in acknowledgers if acknowledger.failure is not None), None
+            )
             held.settled(failure)
 
-    for keeper, appended in keepers:
-        keeper.when_reached(appended.next_offset, reached)
+    for acknowledger, appended in acknowledgers:
+        acknowledger.when_reached(appended.next_offset, reached)
 
 
 class Checking:

@@ -275,7 +275,7 @@ class TransactionSteps:
                 base_sequence=expected if sequence is None else sequence,
                 transactional=transactional,
             )
-            keeper, appended = self._publisher.publish(topic, partition, memoryview(batch))
+            acknowledger, appended = self._publisher.publish(topic, partition, memoryview(batch))
         except ValueError as error:
             return Refused(Code.INVALID_RECORD, str(error))
         except GoQueueError as error:
@@ -283,11 +283,11 @@ class TransactionSteps:
         placed = Placed(partition, appended.base_offset, sequence is not None and sequence < expected)
 
         def reached() -> None:
-            if keeper.failure is None:
+            if acknowledger.failure is None:
                 self._publisher.acknowledged(topic, partition, placed.offset, started_s)
-            on_placed(keeper.failure or placed._replace(durability=self._topics.durability(*place)))
+            on_placed(acknowledger.failure or placed._replace(durability=self._topics.durability(*place)))
 
-        keeper.when_reached(appended.next_offset, reached)
+        acknowledger.when_reached(appended.next_offset, reached)
         return None
 
     def end(self, producer: Producer, *, commit: bool, on_ended: Callable[[GoQueueError | None], None]) -> None:

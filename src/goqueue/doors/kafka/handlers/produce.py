@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from goqueue.broker.publishing.publish import Appended, Keeper
+from goqueue.broker.publishing.publish import Acknowledger, Appended
 from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -46,7 +46,7 @@ class PendingProduce:
         self._taken: dict[str, PartitionProduceResponse] = {}
         """By topic, one of what was appended."""
 
-    def wait(self, topic: str, result: PartitionProduceResponse, replica: Keeper, appended: Appended) -> None:
+    def wait(self, topic: str, result: PartitionProduceResponse, replica: Acknowledger, appended: Appended) -> None:
         self._taken[topic] = result
         if replica.failure is None and appended.next_offset <= replica.high_watermark:
             return
@@ -156,7 +156,7 @@ def _append(
     is_held = False
     is_done = False
 
-    def done(published: tuple[Keeper, Appended] | Exception) -> None:
+    def done(published: tuple[Acknowledger, Appended] | Exception) -> None:
         nonlocal is_done
         is_done = True
         if isinstance(published, GoQueueError):
@@ -186,7 +186,7 @@ def _accept(
     request: Request,
     topic: str,
     result: PartitionProduceResponse,
-    published: tuple[Keeper, Appended],
+    published: tuple[Acknowledger, Appended],
     pending: PendingProduce,
 ) -> None:
     replica, appended = published
