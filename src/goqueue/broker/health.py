@@ -81,11 +81,15 @@ class Health:
 
     def faults(self) -> dict[str, int]:
         """By coordinator: commands that met a fault of ours since the start."""
-        return {each.name: each.faults for each in self._coordinators}
+        return self._coordinators.counted(lambda each: each.faults)
+
+    def loads(self) -> dict[str, int]:
+        """By coordinator: how often it has read its ledger."""
+        return self._coordinators.counted(lambda each: each.loads)
 
     def skipped_facts(self) -> dict[str, int]:
         """By coordinator: facts of its ledger that it could not read or apply when the node started."""
-        return {each.name: each.skipped_facts for each in self._coordinators}
+        return self._coordinators.counted(lambda each: each.skipped_facts)
 
     def damaged_logs(self) -> list[str]:
         """What was found since the start: rotten batches, and what should be there and is not."""

@@ -67,6 +67,9 @@ class Coordinators(Generic[K, M]):
         """Those that may be asked now."""
         return ((key, each) for key, each in list(self._by_key.items()) if each.life is Life.ACTIVE)
 
+    def items(self) -> list[tuple[K, Coordinator[M]]]:
+        return list(self._by_key.items())
+
     def __iter__(self) -> Iterator[Coordinator[M]]:
         return iter(list(self._by_key.values()))
 
@@ -91,6 +94,15 @@ class AllCoordinators:
     def __iter__(self) -> Iterator[Coordinator[Any]]:
         for kind in self._kinds.values():
             yield from kind
+
+    def counted(self, of: Callable[[Coordinator[Any]], int]) -> dict[str, int]:
+        """By shard; those of partitions, of which there may be thousands, together."""
+        found: dict[str, int] = {}
+        for kind in self._kinds.values():
+            for key, each in kind.items():
+                label = f"{kind.kind}-{key}" if isinstance(key, int) else kind.kind
+                found[label] = found.get(label, 0) + of(each)
+        return found
 
     def lives(self) -> dict[Life, int]:
         """How many stand where."""

@@ -210,19 +210,31 @@ METRICS = (
         "goqueue_runtime_facts_skipped_total",
         COUNTER,
         ("coordinator",),
-        "Facts of a ledger that could not be read or applied when the node started, and were left out.",
+        "Facts of a ledger that could not be read or applied when it was loaded, and were left out.",
+    ),
+    Metric(
+        "goqueue_runtime_coordinators",
+        GAUGE,
+        ("state",),
+        "Coordinators that are active, are being loaded, have failed, or are unloaded.",
     ),
     Metric(
         "goqueue_runtime_coordinators_out_of_service",
         GAUGE,
         (),
-        "Ledgers that failed, and coordinators that stopped for a fault of ours, with all they keep.",
+        "Ledgers that failed, and coordinators that met faults of the node again and again, with all they keep.",
     ),
     Metric(
         "goqueue_runtime_coordinator_faults_total",
         COUNTER,
         ("coordinator",),
         "Commands that could not be decided or applied because of a fault of the node, which its log has.",
+    ),
+    Metric(
+        "goqueue_runtime_coordinator_loads_total",
+        COUNTER,
+        ("coordinator",),
+        "How often a coordinator has read its ledger: once at the start, and again after a fault.",
     ),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -17,6 +17,10 @@ def read_node(page: Page, sources: Sources) -> None:
         page.add("goqueue_runtime_facts_skipped_total", (coordinator,), skipped)
     for name, faults in health.faults().items():
         page.add("goqueue_runtime_coordinator_faults_total", (name,), faults)
+    for name, loads in health.loads().items():
+        page.add("goqueue_runtime_coordinator_loads_total", (name,), loads)
+    for life, count in health.coordinator_lives().items():
+        page.add("goqueue_runtime_coordinators", (life,), count)
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
     if transactions.is_active:

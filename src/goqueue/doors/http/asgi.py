@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from goqueue.doors.http.errors import TOO_LARGE, HttpError
+from goqueue.doors.http.errors import TOO_LARGE, UNAVAILABLE, HttpError
 from goqueue.wire.asgi import Receive, Scope, Send
 from goqueue.wire.rest.common import ErrorReply
 
 Header: TypeAlias = tuple[bytes, bytes]
 
 JSON = b"application/json"
+RETRY_AFTER: Header = (b"retry-after", b"1")
 PARKED = "goqueue.parked"
 """In the state of a scope, if the listener is ours: the tasks of requests that wait for something to happen."""
 LENGTH_DIGITS_MAX = 18
@@ -70,6 +71,8 @@ def _too_large(bytes_max: int) -> HttpError:
 async def answer(
     send: Send, status: int, body: bytes, media_type: bytes = JSON, headers: tuple[Header, ...] = ()
 ) -> None:
+    if status == UNAVAILABLE:
+        headers = (*headers, RETRY_AFTER)
     await send(
         {
             "type": "http.response.start",

@@ -102,7 +102,9 @@ async def test_a_coordinator_that_fails_again_and_again_fails_the_probes_and_ref
     with capture_logs() as told:
         for number in range(3):
             path, body = f"/subjects/orders{number}/versions", {"schema": '{"type": "string"}'}
-            await client.ask("POST", path, body, status=503)
+            refused = await client.http.post(path, json=body)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert refused.json()["code"] in ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
             await client.b.advance("10ms")
     assert [event["event"] for event in told] == ["coordinator failed"] * 3 + ["coordinator stopped"]
     assert "schemas-0" in (await client.get("/healthz", status=503))["message"]

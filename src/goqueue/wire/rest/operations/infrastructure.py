@@ -17,8 +17,9 @@ HEALTHZ = NODE.add(
     infrastructure.Probe,
     """Are all logs and ledgers of this node in service, and whole?
 
-    What fails here stays so until the node is restarted. `warn`, with status 200, says that something was found damaged
-    or missing, or that the disk is full: the node serves what there is, and a restart does not help.
+    A log or ledger that failed stays so until the node is restarted; a coordinator that met a fault of the node tries
+    again. `warn`, with status 200, says that something was found damaged or missing, or that the disk is full: the node
+    serves what there is, and a restart does not help.
     """,
     other_replies=((503, "A log or a ledger is out of service"),),
 )
