@@ -182,7 +182,7 @@ def test_a_producer_that_sends_a_batch_again_loses_nothing_and_doubles_nothing()
     assert node.broker.schedules.measure().pending == 0
 
 
-def test_a_twin_is_not_acknowledged_before_the_first_one_is() -> None:
+def test_a_duplicate_is_not_acknowledged_before_the_first_one_is() -> None:
     node = dedup_node(partitions=2)
     told: list[str] = []
     node.broker.sender.send("orders", [with_id(b"a", partition=1)], lambda sent: told.append("first"))
@@ -193,7 +193,7 @@ def test_a_twin_is_not_acknowledged_before_the_first_one_is() -> None:
     assert told == []
     assert acknowledger.high_watermark == 0
     node.commit()
-    assert sorted(told) == ["batch", "first", "duplicate"]
+    assert sorted(told) == ["batch", "duplicate", "first"]
     assert acknowledger.high_watermark == 1
 
 
