@@ -40,7 +40,7 @@ class Storm:
         self._sim = simulation
         self._node = simulation.nodes[0]
         self._dice = simulation.dice("storm")
-        self._doing: dict[str, asyncio.Task[Any]] = {}
+        self._starts: Counter[str] = Counter()
         self._programs: dict[str, Process] = {}
         self._is_over = False
         self.acked: dict[str, list[bytes]] = {name: [] for name in TOPICS}
@@ -58,7 +58,8 @@ class Storm:
     async def run(self) -> None:
         await self._make_topics()
         writers = [self._start(name, program) for name, program in self._writers().items()]
-        readers = [self._start(name, program) for name, program in self._readers().items()]
+        for name, program in self._readers().items():
+            self._start(name, program)
         await self._trouble()
         await self._calm()
         await self._until("producers", lambda: all(task.done() for task in writers))
@@ -70,8 +71,6 @@ class Storm:
         await self._until_transformed()
         self._is_over = True
         await self._check()
-        for task in readers:
-            task.cancel()
 
     def _writers(self) -> dict[str, Callable[[Process], Coroutine[Any, Any, None]]]:
         return {
@@ -94,9 +93,9 @@ class Storm:
         }
 
     def _start(self, name: str, program: Callable[[Process], Coroutine[Any, Any, None]]) -> "asyncio.Task[Any]":
-        me = self._programs[name] = self._sim.process(name)
-        task = self._doing[name] = me.spawn(program(me))
-        return task
+        self._starts[name] += 1
+        me = self._programs[name] = self._sim.process(name, self._starts[name])
+        return me.spawn(program(me))
 
     async def _make_topics(self) -> None:
         me = self._sim.process("operator")
@@ -121,7 +120,7 @@ class Storm:
         dice, end_s = self._dice, self._sim.loop.time() + TROUBLE_S
         self._sim.network.weather = ROUGH if dice.random() < 0.5 else Weather()
         kinds = [self._cut, self._cut, self._cut_one_way, self._reset, self._set_clock]
-        kinds += [self._kill, self._lose_power, self._fail_on_disk, self._restart]
+        kinds += [self._kill, self._lose_power, self._fail_on_disk, self._restart, self._kill_reader]
         while self._sim.loop.time() < end_s:
             await let_pass(dice.uniform(0.05, 2.0))
             await dice.choice(kinds)()
@@ -168,6 +167,13 @@ class Storm:
     async def _restart(self) -> None:
         await self._node.stop()
         await self._back()
+
+    async def _kill_reader(self) -> None:
+        """And start it again: what it had in hand goes to others, and what it had begun is aborted."""
+        readers = self._readers()
+        name = self._dice.choice(list(readers))
+        self._programs[name].kill()
+        self._start(name, readers[name])
 
     async def _set_clock(self) -> None:
         self._node.set_clock(self._dice.choice([-3_600_000, -2000, 1500, 60_000, 3_600_000]))
@@ -279,11 +285,8 @@ class Storm:
         await let_pass(dice.uniform(0, 0.05))
         if dice.random() < 0.1:
             raise RetryLater("not today")
-        try:
-            await ack()
-        except ClientError:
-            self.unknown[topic].add(value)
-            raise
+        self.unknown[topic].add(value)  # and stays so, if no answer comes or this program is killed
+        await ack()
         if self.settled[topic][value]:
             self.problems.append(f"{value!r} of {topic} was settled twice")
         self.settled[topic][value] += 1

@@ -70,6 +70,9 @@ class Membership:
         self._beat = asyncio.Event()
         """Set: the next heartbeat is due now."""
         self._interval_s = 5.0
+        self._is_unanswered = False
+        """A heartbeat was sent and no answer came. It may have said what we shall have, which is said once: so all is
+        told again, by which the coordinator knows that it must say it again."""
         offsets.member_id = self.member_id
 
     async def run(self) -> None:
@@ -115,6 +118,7 @@ class Membership:
 
     async def _heartbeat(self) -> None:
         answer = await self._ask()
+        self._is_unanswered = False
         self._epoch = answer.member_epoch
         self._offsets.member_epoch = answer.member_epoch
         self._interval_s = max(answer.heartbeat_interval_ms, 10) / 1000
@@ -132,14 +136,15 @@ class Membership:
 
     def _request(self) -> ConsumerGroupHeartbeatRequest:
         wanted, is_join = self._wanted, self._epoch == JOIN
+        is_full, self._is_unanswered = is_join or self._is_unanswered, True
         return ConsumerGroupHeartbeatRequest(
             wanted.group,
             self.member_id,
             self._epoch,
             instance_id=wanted.instance_id,
-            rebalance_timeout_ms=wanted.rebalance_ms if is_join else -1,
-            subscribed_topic_names=list(wanted.topics) if is_join else None,
-            server_assignor=wanted.assignor if is_join else None,
+            rebalance_timeout_ms=wanted.rebalance_ms if is_full else -1,
+            subscribed_topic_names=list(wanted.topics) if is_full else None,
+            server_assignor=wanted.assignor if is_full else None,
             topic_partitions=[] if is_join else self._owned_by_id(),
         )
 

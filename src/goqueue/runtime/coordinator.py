@@ -340,9 +340,11 @@ class Coordinator(DirectChanges[M]):
             self.submit(ClockSet(by_ms))
 
     def _clock_was_set(self) -> None:
-        """What is due by the wall clock may be due now, and the timer knows nothing of it."""
+        """What is due by the wall clock may be due now, and the timer knows nothing of it. Stored times are put right
+        though nothing may be due: after a restart nobody would know any more that the clock was set."""
         if self._steps is not None:
             self._deadline.stop()
+            self.notice_clock()
             if self.peek().next_deadline_ms() is not None:
                 self.submit(Tick())
 

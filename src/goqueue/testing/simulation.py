@@ -51,11 +51,11 @@ class ClientPorts(TypedDict):
 class Process:
     """A program on a host of its own, which uses the nodes."""
 
-    def __init__(self, simulation: "Simulation", name: str) -> None:
+    def __init__(self, simulation: "Simulation", name: str, start: int = 1) -> None:
         self._simulation = simulation
         self.name = name
-        self.life = Life(name)
-        self.dice = simulation.dice(name)
+        self.life = Life(f"{name}/{start}")
+        self.dice = simulation.dice(self.life.name)
 
     @property
     def ports(self) -> ClientPorts:
@@ -114,8 +114,9 @@ class Simulation:
         """Dice of its own for everybody: who draws more often changes nobody else's luck."""
         return Random(f"{self.seed}/{name}")  # noqa: S311  dice that fall the same way twice
 
-    def process(self, name: str) -> Process:
-        return Process(self, name)
+    def process(self, name: str, start: int = 1) -> Process:
+        """`start`: which one it is of this name, for one that was killed and is started again."""
+        return Process(self, name, start)
 
     def settings(self, **own: Any) -> Settings:
         return Settings(data_dir=Path("simulated"), disk_reserve_bytes=0, **own, **self._settings)

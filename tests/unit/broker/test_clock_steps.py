@@ -73,6 +73,21 @@ def test_a_record_given_back_with_a_delay_waits_that_long_over_a_restart_too(ste
     assert node.received() == [b"one"]
 
 
+@pytest.mark.parametrize("when", ["before the step", "after it"])
+def test_a_record_whose_delay_is_over_does_not_wait_again_because_the_clock_was_set_back(when: str) -> None:
+    node = queue_node(lease_ms="20000")
+    node.put("orders", b"one")
+    node.settle(node.receive(), How.RETRY, delay_ms=1_000)
+    if when == "before the step":  # nobody has looked at it since
+        node = node.restarted("kill")
+    node.pass_ms(5_000)
+    node.clock.step(-HOUR_MS)
+    node.pass_ms(2_000)
+    if when == "after it":
+        node = node.restarted("kill")
+    assert node.received() == [b"one"]
+
+
 @steps
 def test_a_replay_keeps_its_pace(step_ms: int) -> None:
     node = queue_node()

@@ -75,19 +75,21 @@ def forgotten(delivery: Delivery) -> Iterator[Fact]:
 
 def shifted(places: Iterable[Delivery], by_ms: int, before_ms: int) -> Iterator[Fact]:
     """The clock was set, and said `before_ms` before: what was given back with a delay waits as long as it would
-    have.
+    have. What has waited long enough stays so, though its time is to come by the clock that was set back: whoever looks
+    at it first after this, or after a restart, must not let it wait again.
     """
+
+    def moved_ms(visible_at_ms: int) -> int:
+        if visible_at_ms > before_ms:
+            return visible_at_ms + by_ms
+        return 0 if visible_at_ms > before_ms + by_ms else visible_at_ms
+
     for delivery in places:
         for window in delivery.windows():
             for number, block in window.stored.items():
                 retries = list(unpack_retries(number, block.retries))
-                if any(retry.visible_at_ms > before_ms for retry in retries):
-                    moved = [
-                        retry._replace(visible_at_ms=retry.visible_at_ms + by_ms)
-                        if retry.visible_at_ms > before_ms
-                        else retry
-                        for retry in retries
-                    ]
+                moved = [retry._replace(visible_at_ms=moved_ms(retry.visible_at_ms)) for retry in retries]
+                if moved != retries:
                     yield replace(block, retries=pack_retries(number, moved))
     yield ClockShifted(by_ms)
 
