@@ -1,8 +1,25 @@
-"""Metadata of a node that is its own cluster: the controller machine on a ledger in the node's own data directory."""
+"""Metadata of a node that is its own cluster: the controller machine on a ledger in the node's own data directory,
+behind the same calls as any store. It holds topics; where their partitions are needs no storing, they are all here.
+"""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from goqueue.cluster.store import (
+    Committed,
+    Compare,
+    Conflict,
+    Event,
+    Listing,
+    NodeKey,
+    OnDone,
+    OnEvents,
+    OnListed,
+    PartitionKey,
+    Put,
+    TopicKey,
+    TopicValue,
+)
 from goqueue.machines.controller import (
     STORED_FACTS,
     ClusterNamed,
@@ -11,10 +28,12 @@ from goqueue.machines.controller import (
     PartitionLimits,
     ProducerIdsTaken,
     TopicForgotten,
-    TopicRemoved,
     TopicStored,
+    Transact,
+    Transacted,
 )
-from goqueue.model.topics import Image
+from goqueue.model.errors import GoQueueError
+from goqueue.model.placements import NodeInfo, Placement
 from goqueue.runtime.coordinator import Coordinator, OnReply
 
 __all__ = [
@@ -30,19 +49,15 @@ __all__ = [
 
 
 class EmbeddedStore:
-    """Commands are those of the controller machine."""
+    """Beside the calls of a store it takes the commands of the controller machine."""
 
-    def __init__(self, coordinator: Coordinator[Controller]) -> None:
+    def __init__(self, coordinator: Coordinator[Controller], me: NodeInfo) -> None:
         self._coordinator = coordinator
-        self.on_change: Callable[[Iterable[str]], None] = lambda names: None
-        """Called when the image was replaced, with the names of the topics that have changed, before anybody is told
-        that a change was made."""
-        self.image = Image()
-        """The last one that a crash cannot take back: nothing is made or removed for the sake of a later one."""
-        self.deleting: dict[str, TopicStored] = {}
-        """Topics whose logs have still to be removed, by name."""
-        self._newest = Image()
-        """With what is not durable yet."""
+        self._me = me
+        self._on_events: OnEvents = lambda events: None
+        self._on_lost: Callable[[], None] = lambda: None
+        self._placed: dict[str, tuple[bytes, int]] = {}
+        """Of each topic its id and how many partitions were told of."""
         coordinator.after_apply = self._applied
         coordinator.on_loaded = self._loaded
 
@@ -58,34 +73,82 @@ class EmbeddedStore:
     def producer_ids_end(self) -> int:
         return self._coordinator.peek().producer_ids_end
 
-    def _loaded(self) -> None:
-        """Revisions only rise, and a topic that is as it was is the same object, whatever was loaded anew."""
-        found, known = self._coordinator.peek().image, self.image
-        if not known.revision:
-            self._show(found, [*found.topics, *self._coordinator.peek().deleting()])
-            return
-        names = [name for name in {**known.topics, **found.topics} if known.topics.get(name) != found.topics.get(name)]
-        self._show(known.replaced(known.revision + 1, {name: found.topics.get(name) for name in names}), names)
-
-    def _applied(self, facts: Iterable[object]) -> None:
-        names = [fact.name for fact in facts if isinstance(fact, TopicStored | TopicForgotten)]
-        found = self._coordinator.peek().image
-        if self._coordinator.loads > 1:
-            changes = {name: found.topics.get(name) for name in names}
-            found = self._newest.replaced(self._newest.revision + 1, changes)
-        self._show(found, names)
-
-    def _show(self, image: Image, names: Iterable[str]) -> None:
-        self._newest, deleting = image, self._coordinator.peek().deleting()
-
-        def is_durable() -> None:
-            self.image, self.deleting = image, deleting
-            self.on_change(names)
-
-        self._coordinator.when_durable(is_durable)
-
-    def removed(self, name: str) -> None:
-        self._coordinator.submit(TopicRemoved(name))
-
     def submit(self, command: Any, on_reply: OnReply) -> None:
         self._coordinator.submit(command, on_reply)
+
+    # -- the calls of a store
+
+    def list(self, on_listed: OnListed) -> None:
+        controller = self._coordinator.peek()
+        self._placed.clear()
+        entries = [Event(NodeKey(self._me.node_id), self._me, controller.revision)]
+        for name, stored in controller.topics.items():
+            entries += self._set(stored, controller.revision_of(name))
+        listing = Listing(controller.revision, entries)
+        self._coordinator.when_durable(lambda: on_listed(listing))
+
+    def watch(self, on_events: OnEvents, on_lost: Callable[[], None]) -> None:
+        self._on_events, self._on_lost = on_events, on_lost
+
+    def txn(self, compares: Sequence[Compare], puts: Sequence[Put], on_done: OnDone) -> None:
+        def replied(reply: Any) -> None:
+            if isinstance(reply, GoQueueError):
+                on_done(reply)
+            else:
+                assert isinstance(reply, Transacted)
+                on_done(Committed(reply.revision) if reply.is_done else Conflict(reply.revision))
+
+        expected = {_topic_name(compare.key): compare.revision for compare in compares}
+        self._coordinator.submit(Transact(expected, {_topic_name(put.key): _stored(put) for put in puts}), replied)
+
+    # -- what has changed
+
+    def _loaded(self) -> None:
+        """What was told before may not have been stored."""
+        self._on_lost()
+
+    def _applied(self, facts: Iterable[object]) -> None:
+        controller = self._coordinator.peek()
+        events: list[Event] = []
+        for fact in facts:
+            if isinstance(fact, TopicStored):
+                events += self._set(fact, controller.revision_of(fact.name) or controller.revision)
+            elif isinstance(fact, TopicForgotten):
+                events += self._forget(fact.name, controller.revision)
+        if events:
+            self._coordinator.when_durable(lambda: self._on_events(events))
+
+    def _set(self, stored: TopicStored, revision: int) -> Iterator[Event]:
+        """Partitions first: whoever sees a topic sees where all of it is."""
+        topic_id, told = self._placed.get(stored.name, (stored.topic_id, 0))
+        if topic_id != stored.topic_id:
+            yield from self._forget(stored.name, revision)
+            told = 0
+        me = self._me
+        here = (me.node_id,)
+        placement = Placement(me.node_id, me.incarnation, me.incarnation, here, here, revision=revision)
+        for number in range(told, stored.partitions):
+            yield Event(PartitionKey(stored.topic_id, number), placement, revision)
+        self._placed[stored.name] = stored.topic_id, max(told, stored.partitions)
+        value = TopicValue(stored.topic_id, stored.partitions, stored.overrides, stored.is_deleting)
+        yield Event(TopicKey(stored.name), value, revision)
+
+    def _forget(self, name: str, revision: int) -> Iterator[Event]:
+        yield Event(TopicKey(name), None, revision)
+        topic_id, told = self._placed.pop(name, (b"", 0))
+        for number in range(told):
+            yield Event(PartitionKey(topic_id, number), None, revision)
+
+
+def _topic_name(key: object) -> str:
+    """Nothing else is stored here: where partitions and nodes are follows from there being one node."""
+    assert isinstance(key, TopicKey), key
+    return key.name
+
+
+def _stored(put: Put) -> TopicStored | None:
+    if put.value is None:
+        return None
+    assert isinstance(put.value, TopicValue), put
+    value = put.value
+    return TopicStored(_topic_name(put.key), value.topic_id, value.partitions, dict(value.overrides), value.is_deleting)

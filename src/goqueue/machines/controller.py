@@ -4,6 +4,7 @@ stays taken.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name, collision_key
-from goqueue.model.topics import LABELS, Image, Topic, check_together, parse_option
+from goqueue.model.topics import LABELS, Topic, check_together, parse_option
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 COPIES_MAX = 1
@@ -58,12 +59,6 @@ class CreateTopic(msgspec.Struct, frozen=True):
 
 
 class DeleteTopic(msgspec.Struct, frozen=True):
-    name: str
-
-
-class TopicRemoved(msgspec.Struct, frozen=True):
-    """Its logs are gone."""
-
     name: str
 
 
@@ -155,9 +150,32 @@ class ProducerIdsTaken(Fact, frozen=True, tag="ProducerIdsTaken"):
 STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed, ProducerIdsTaken)
 
 
+class Transact(msgspec.Struct, frozen=True):
+    """These topics as they are given here, if all that were expected are as they were; else nothing."""
+
+    expected: Mapping[str, int]
+    """The revision of each; 0: there is none of the name."""
+    topics: Mapping[str, TopicStored | None]
+    """None: it is forgotten."""
+
+
+class Transacted(NamedTuple):
+    """To Transact."""
+
+    is_done: bool
+    revision: int
+
+
 class Controller:
-    def __init__(self, limits: PartitionLimits = PartitionLimits()) -> None:  # noqa: B008  a tuple
+    def __init__(
+        self,
+        limits: PartitionLimits = PartitionLimits(),  # noqa: B008  a tuple
+        revisions: Iterator[int] | None = None,
+    ) -> None:
+        """`revisions`: where the next one comes from. They rise for as long as anybody compares them, also when the
+        machine is made anew meanwhile."""
         self._limits = limits
+        self._next_revisions = count(1) if revisions is None else revisions
         self.cluster_id = ""
         self.secret = b""
         self.producer_ids_end = 0
@@ -165,25 +183,20 @@ class Controller:
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
-        self._deleting: dict[str, TopicStored] = {}
-        """Those of them whose logs have still to be removed."""
+        self._revisions: dict[str, int] = {}
+        """At which each topic was last changed."""
         self._partitions = 0
         """Of all topics; those of one that is being deleted are still open."""
-        self._revision = 0
-        self._image = Image()
-        self._not_shown: dict[str, Topic | None] = {}
-        """What has changed since the image was made; it is made anew when somebody asks."""
+        self.revision = 0
 
     @property
-    def image(self) -> Image:
-        if self._image.revision != self._revision:
-            self._image = self._image.replaced(self._revision, self._not_shown)
-            self._not_shown = {}
-        return self._image
+    def topics(self) -> Mapping[str, TopicStored]:
+        """By name; also those that are being deleted."""
+        return self._topics
 
-    def deleting(self) -> dict[str, TopicStored]:
-        """Topics whose logs have still to be removed, by name."""
-        return dict(self._deleting)
+    def revision_of(self, name: str) -> int:
+        """At which the topic was last changed; 0: there is none."""
+        return self._revisions.get(name, 0)
 
     def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
         match command:
@@ -198,10 +211,8 @@ class Controller:
                 result = self._create(command)
             case DeleteTopic():
                 result = self._delete(command)
-            case TopicRemoved():
-                stored = self._topics.get(command.name)
-                gone: list[Fact] = [TopicForgotten(command.name)] if stored and stored.is_deleting else []
-                return Outcome(gone, [(ticket, Result())])
+            case Transact():
+                return self._transact(command, ticket)
             case AddPartitions():
                 result = self._add_partitions(command)
             case SetOptions():
@@ -213,6 +224,16 @@ class Controller:
         if getattr(command, "check_only", False):
             return Outcome([], [(ticket, Result(topic=_topic(result)))])
         return Outcome([result], [(ticket, Result(topic=_topic(result)))])
+
+    def _transact(self, command: Transact, ticket: int) -> Outcome:
+        if any(self.revision_of(name) != revision for name, revision in command.expected.items()):
+            return Outcome([], [(ticket, Transacted(False, self.revision))])
+        facts: list[Fact] = [
+            TopicForgotten(name) if stored is None else stored
+            for name, stored in command.topics.items()
+            if stored is not None or name in self._topics
+        ]
+        return Outcome(facts, [(ticket, Transacted(True, self.revision))])
 
     def _create(self, command: CreateTopic) -> TopicStored | Result:
         try:
@@ -292,25 +313,21 @@ class Controller:
                 self._topics[fact.name] = fact
                 self._by_collision_key.setdefault(collision_key(fact.name), set()).add(fact.name)
                 self._partitions += fact.partitions
-                if fact.is_deleting:
-                    self._deleting[fact.name] = fact
-                else:
-                    self._not_shown[fact.name] = _topic(fact)
+                self._revisions[fact.name] = self.revision = next(self._next_revisions)
             case TopicForgotten():
                 self._forget(fact.name)
             case ClusterNamed():
                 self.cluster_id, self.secret = fact.cluster_id, fact.secret
             case ProducerIdsTaken():
                 self.producer_ids_end = max(self.producer_ids_end, fact.end)
-                return  # the image knows nothing of them
-        self._revision += 1
 
     def forget(self, key: bytes) -> None:
         self._forget(key.decode())
-        self._revision += 1
 
     def _forget(self, name: str) -> None:
         self._drop(name)
+        self._revisions.pop(name, None)
+        self.revision = next(self._next_revisions)
         if self._topics.pop(name, None) is None:
             return
         key = collision_key(name)
@@ -319,12 +336,10 @@ class Controller:
             del self._by_collision_key[key]
 
     def _drop(self, name: str) -> None:
-        """As far as others know it: it keeps its place among the topics."""
+        """What is counted of it: it keeps its place among the topics."""
         before = self._topics.get(name)
         if before is not None:
             self._partitions -= before.partitions
-            self._deleting.pop(name, None)
-            self._not_shown[name] = None
 
     def facts(self) -> Iterator[Fact]:
         if self.cluster_id:

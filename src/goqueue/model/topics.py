@@ -8,6 +8,7 @@ from types import MappingProxyType
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
 from goqueue.model.names import check_topic_name
+from goqueue.model.placements import NOWHERE, NodeInfo, Placement
 from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -200,6 +201,8 @@ class Topic:
     partitions: int
     overrides: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The options that were set, dotted names and text."""
+    placements: tuple[Placement, ...] = ()
+    """Of each partition; empty where nobody asks, as for the broker's own logs."""
 
     def options(self, defaults: TopicOptions) -> TopicOptions:
         changes = {
@@ -216,6 +219,20 @@ class Image:
 
     revision: int = 0
     topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    nodes: Mapping[int, NodeInfo] = field(default_factory=lambda: MappingProxyType({}))
+    """Those that are alive."""
+
+    def placement(self, topic: str, partition: int) -> Placement:
+        """NOWHERE: there is no such partition, or nobody knows where it is."""
+        known = self.topics.get(topic)
+        is_known = known is not None and 0 <= partition < len(known.placements)
+        return known.placements[partition] if known is not None and is_known else NOWHERE
+
+    def leader_of(self, topic: str, partition: int) -> NodeInfo | None:
+        """None: nobody leads it, or not in this life."""
+        placement = self.placement(topic, partition)
+        node = self.nodes.get(placement.leader)
+        return node if node is not None and node.incarnation == placement.incarnation else None
 
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._ids.get(topic_id)
@@ -227,9 +244,11 @@ class Image:
             ids = self.__dict__["_by_id"] = {topic.id: topic for topic in self.topics.values()}
         return ids
 
-    def replaced(self, revision: int, changes: Mapping[str, Topic | None]) -> "Image":
-        """The next image: with these topics in place of those of the same names; None: without. What it costs, beside
-        two copies of tables, goes by the number of changes."""
+    def replaced(
+        self, revision: int, changes: Mapping[str, Topic | None], nodes: Mapping[int, NodeInfo] | None = None
+    ) -> "Image":
+        """The next image: with these topics in place of those of the same names; None: without. With these nodes, if
+        they have changed. What it costs, beside two copies of tables, goes by the number of changes."""
         topics, ids = {**self.topics}, {**self._ids}
         for name, topic in changes.items():
             before = topics.get(name)
@@ -239,7 +258,7 @@ class Image:
                 topics.pop(name, None)
             else:
                 topics[name] = ids[topic.id] = topic
-        image = Image(revision, MappingProxyType(topics))
+        image = Image(revision, MappingProxyType(topics), self.nodes if nodes is None else nodes)
         image.__dict__["_by_id"] = ids
         return image
 

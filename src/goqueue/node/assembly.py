@@ -58,7 +58,7 @@ class Assembly:
         self._clock, memory = clock, Memory(tracing.sampling)
         self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
         self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
-        self._state = state = State(replicas, clock, dice, aside, journeys, meters, partitions, group_options)
+        self._state = state = State(replicas, clock, dice, aside, journeys, meters, partitions, group_options, node_id)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
         publisher, sender, dedup, validation = self._publishing(state)

@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
 from goqueue.broker.delays.schedules import Schedules
@@ -28,8 +29,10 @@ from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.transactions import Ends, Transactions
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
+from goqueue.cluster.metadata import Metadata
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
+from goqueue.model.placements import NodeInfo
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
 from goqueue.ports.dice import Dice, random_id
 from goqueue.replica.companions import LEDGER_OPTIONS
@@ -39,6 +42,7 @@ from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import AllCoordinators, Coordinators
 from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.storage.starts import count_start
 from goqueue.telemetry.meters import Meters
 
 GROUP_LEDGERS = 4
@@ -50,7 +54,7 @@ M = TypeVar("M", bound=Machine)
 class State:
     """Services are made first and loaded last, since a machine tells others what it finds in its ledger."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that remembering rests on
         self,
         replicas: Replicas,
         clock: Clock,
@@ -60,6 +64,7 @@ class State:
         meters: Meters,
         limits: PartitionLimits,
         group_options: commands.GroupOptions,
+        node_id: int,
     ) -> None:
         self._replicas = replicas
         self._clock = clock
@@ -72,8 +77,12 @@ class State:
         """Machines of deliveries."""
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
-        self._store = EmbeddedStore(self._open(METADATA, lambda: Controller(limits), STORED_FACTS).of(0))
-        self.topics = Topics(self._store, replicas, clock, dice)
+        me = NodeInfo(node_id, count_start(replicas.directory))
+        replicas.epoch = me.incarnation
+        revisions = count(1)
+        controllers = self._open(METADATA, lambda: Controller(limits, revisions), STORED_FACTS)
+        self._store = EmbeddedStore(controllers.of(0), me)
+        self.topics = Topics(Metadata(self._store), replicas, clock, dice)
         self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
         self.groups = self._groups(group_options)
         self.queues = Queues(

@@ -43,6 +43,7 @@ class Kind(IntEnum):
     TIME_INDEX = 3
     LOG_STATE = 4
     COMPACTION = 5
+    STARTS = 6
 
 
 class Readable(Protocol):

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
+from goqueue.records.batch import NO_EPOCH
 from goqueue.replica.replica import Defer, Replica
 from goqueue.replica.roles import Reign
 from goqueue.storage.data_directory import DataDirectory
@@ -18,7 +19,7 @@ FIRST_EPOCH = 0
 class Opening:
     """`run` in any thread, once; then the rest belongs to the owner's."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that a copy is made of
         self,
         directory: DataDirectory,
         topic: Topic,
@@ -28,9 +29,11 @@ class Opening:
         defer: Defer,
         now_ms: int,
         *,
+        epoch: int = NO_EPOCH,
         is_lazy: bool = False,
     ) -> None:
-        """`is_lazy`: nothing is synced here, new logs become durable with their first append."""
+        """`epoch`: in which copies are led whose topic does not say. `is_lazy`: nothing is synced here, new logs become
+        durable with their first append."""
         self.topic = topic.name
         self._topic_id = topic.id
         self.partitions = partitions
@@ -42,6 +45,8 @@ class Opening:
         self._defer = defer
         self._now_ms = now_ms
         self._is_lazy = is_lazy
+        self._epoch = epoch
+        self._placements = topic.placements
 
     def run(self) -> None:
         """Each is opened or known to have failed when this returns; one costs the others nothing."""
@@ -58,12 +63,13 @@ class Opening:
                 self.failed[partition] = LogPoisoned(f"{self.topic}/{partition} cannot be opened: {error}")
 
     def _open(self, partition: int, *, has_directory: bool) -> Replica:
+        reign = self._reign(partition)
         log = self._directory.load_log(
             self.topic,
             partition,
             self._log_options,
             self._now_ms,
-            first_epoch=FIRST_EPOCH,
+            first_epoch=max(reign.epoch, FIRST_EPOCH),
             has_directory=has_directory,
             is_lazy=self._is_lazy,
             topic_id=self._topic_id,
@@ -71,9 +77,16 @@ class Opening:
         replica = Replica(
             log,
             f"{self.topic}/{partition}",
-            reign=Reign(log.state.epochs.latest + (not log.is_new)),
+            # Never an epoch that the log has seen, whatever became of the metadata.
+            reign=reign._replace(epoch=max(reign.epoch, log.state.epochs.latest + (not log.is_new))),
             options=self._options,
             defer=self._defer,
         )
         replica.place = self.topic, partition
         return replica
+
+    def _reign(self, partition: int) -> Reign:
+        if partition >= len(self._placements):
+            return Reign(self._epoch)
+        placement = self._placements[partition]
+        return Reign(placement.epoch, placement.leader, placement.isr, len(placement.replicas))

@@ -13,6 +13,19 @@ READ_BYTES = 1024 * 1024
 NO_TIMESTAMP = -1
 
 
+def batches_from(log: Log, offset: int) -> Iterator[Batch]:
+    while (piece := log.read(offset, READ_BYTES)) is not None:
+        yield from split(piece.view())
+        offset = piece.next_offset
+
+
+def snapshots_of(log: Log, kind: str) -> SnapshotFiles:
+    """Holds on to the log's state alone: what is deleted is gone with its last reader, and not when the collector of
+    cycles comes by."""
+    state = log.state
+    return SnapshotFiles(log.disk, log.directory, kind, lambda offset: state.epochs.at(offset - 1))
+
+
 class LogReads:
     def __init__(self, log: Log, name: str, options: TopicOptions) -> None:
         self.log = log
@@ -42,10 +55,7 @@ class LogReads:
 
     def snapshots(self, kind: str) -> SnapshotFiles:
         """Each is saved with the epoch that wrote what it knows last."""
-        return SnapshotFiles(self.log.disk, self.log.directory, kind, self._epoch_before)
-
-    def _epoch_before(self, offset: int) -> int:
-        return self.log.state.epochs.at(offset - 1)
+        return snapshots_of(self.log, kind)
 
     def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
         piece = self.log.read(offset, max_bytes, limit_offset)
@@ -54,9 +64,7 @@ class LogReads:
         return piece
 
     def batches_from(self, offset: int) -> Iterator[Batch]:
-        while (piece := self.log.read(offset, READ_BYTES)) is not None:
-            yield from split(piece.view())
-            offset = piece.next_offset
+        return batches_from(self.log, offset)
 
     def first_at_or_after(self, timestamp: int) -> Moment | None:
         return first_at_or_after(self.log, timestamp)

@@ -58,7 +58,7 @@ class Replica(LogReads):
         self.high_watermark = log.start_offset
         """Everything below it is on every in-sync copy and may be read and acknowledged."""
         self._not_leader: NotLeader | None = None
-        self._snapshots = ProducerSnapshots(self)
+        self._snapshots = ProducerSnapshots(log, name)
         self.producers = self._snapshots.load()
         self.defer = defer
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -375,7 +375,7 @@ class Replica(LogReads):
         """The log was deleted: nobody need wait any longer."""
         log = self.log
         log.on_synced = lambda log: None
-        log.committed_offset = lambda: 0
+        log.committed_offset = None
         self._wake()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.topics import Topic, TopicOptions
+from goqueue.records.batch import NO_EPOCH
 from goqueue.replica.companions import CompanionName, Companions
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Defer, Replica
@@ -41,6 +42,8 @@ class Replicas:
         """Of topics."""
         self._ledgers: dict[PartitionName, Replica] = {}
         self.companions = Companions(directory, self._opening_companion)
+        self.epoch = NO_EPOCH
+        """In which this node leads whatever nobody else says more of. NO_EPOCH: each log goes on behind its last."""
         self.on_open: Callable[[Replica], None] = lambda replica: None
         self._maintained_s: float | None = None
         self.failed: dict[PartitionName, GoQueueError] = {}
@@ -77,7 +80,17 @@ class Replicas:
     def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
         options = topic.options(self.defaults)
         log_options = self._log_options(options)
-        return Opening(self.directory, topic, [partition], options, log_options, self._defer, now_ms, is_lazy=True)
+        return Opening(
+            self.directory,
+            topic,
+            [partition],
+            options,
+            log_options,
+            self._defer,
+            now_ms,
+            epoch=self.epoch,
+            is_lazy=True,
+        )
 
     def open_ledger(self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int) -> Replica:
         """A log of the broker's own, which no topic can be called like: its name begins with `@`. It belongs to whoever
@@ -112,7 +125,8 @@ class Replicas:
         """Of missing ones: to be run, in whatever thread, and then to be adopted."""
         options = topic.options(self.defaults)
         log_options = self._log_options(options)
-        return Opening(self.directory, topic, partitions, options, log_options, self._defer, now_ms)
+        defer = self._defer
+        return Opening(self.directory, topic, partitions, options, log_options, defer, now_ms, epoch=self.epoch)
 
     def note_made_anew(self, replica: Replica) -> None:
         """It should have been there: the metadata knows of it from before this start."""

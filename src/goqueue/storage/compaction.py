@@ -18,7 +18,7 @@ from goqueue.storage import swap
 from goqueue.storage.compaction_rules import Keep, Survey
 from goqueue.storage.disk import Disk
 from goqueue.storage.log import NO_ROOM, Log
-from goqueue.storage.retention import newest_ms
+from goqueue.storage.retention import deletable_to, newest_ms
 from goqueue.storage.segment import Segment
 from goqueue.storage.snapshots import oldest_offset
 from goqueue.storage.swap import Manifest, Replacement
@@ -110,9 +110,7 @@ def seal_overdue(log: Log, now_ms: int) -> None:
 
 
 def _sources(log: Log, limit_offset: int | None, now_ms: int) -> list[Segment]:
-    limit = min(log.committed_offset(), log.synced_offset)
-    if limit_offset is not None:
-        limit = min(limit, limit_offset)
+    limit = deletable_to(log, limit_offset)
     oldest_kept_ms = now_ms - log.options.compaction_lag_ms_min
     sources = []
     for segment in log.segments.sealed:

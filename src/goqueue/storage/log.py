@@ -53,7 +53,7 @@ class Log:
         """Called when the first unsynced append is made: somebody must see to a sync."""
         self.on_synced: Callable[[Log], None] = lambda log: None
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
-        self.committed_offset: Callable[[], int] = lambda: self.synced_offset
+        self.committed_offset: Callable[[], int] | None = None
         """What stands at or behind it is not deleted or compacted: a leader may take it back."""
         self.on_failure: Callable[[str], None] = lambda doing: None
         """Called with what it was about to do when it was taken out of service."""

@@ -10,9 +10,7 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     """Apply the log's retention; returns how many segments went. `limit_offset`: nothing at or behind it may go."""
     if not log.options.deletes:
         return 0
-    limit = min(log.committed_offset(), log.synced_offset)
-    if limit_offset is not None:
-        limit = min(limit, limit_offset)
+    limit = deletable_to(log, limit_offset)
     if _is_too_old(log, log.segments.active, now_ms) and log.segments.active.size:
         log.roll(now_ms)
     over_bytes = log.segments.size_bytes - log.options.retention_bytes
@@ -28,6 +26,12 @@ def expire(log: Log, now_ms: int, limit_offset: int | None = None) -> int:
     if expired:
         log.advance_start(start_offset)
     return expired
+
+
+def deletable_to(log: Log, limit_offset: int | None = None) -> int:
+    """What stands at or behind it stays: a crash or another leader may still take it back."""
+    limit = log.synced_offset if log.committed_offset is None else min(log.committed_offset(), log.synced_offset)
+    return limit if limit_offset is None else min(limit, limit_offset)
 
 
 def newest_ms(segment: Segment) -> int:

@@ -26,7 +26,7 @@ def save_durably(disk: Disk, path: str, kind: Kind, body: bytes) -> None:
 def replace_durably(disk: Disk, path: str, data: bytes) -> None:
     """A crash leaves the old content or the new."""
     replace_synced(disk, path, data)
-    disk.sync_directory(path.rpartition("/")[0])
+    disk.sync_directory(path.rpartition("/")[0])  # perhaps the root
 
 
 def replace_synced(disk: Disk, path: str, data: bytes) -> None:

@@ -1,5 +1,6 @@
 """The controller: who may make, change and delete topics, and that its facts rebuild it."""
 
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -18,8 +19,9 @@ from goqueue.machines.controller import (
     PartitionLimits,
     Result,
     SetOptions,
-    TopicRemoved,
     TopicStored,
+    Transact,
+    Transacted,
 )
 from goqueue.model.codes import Code
 from goqueue.model.topics import OPTION_NAMES
@@ -36,6 +38,27 @@ def do(controller: Controller, command: Any) -> Result:
     assert ticket == 1
     assert isinstance(reply, Result)
     return reply
+
+
+def living(controller: Controller) -> dict[str, TopicStored]:
+    return {name: stored for name, stored in controller.topics.items() if not stored.is_deleting}
+
+
+def deleting(controller: Controller) -> dict[str, TopicStored]:
+    return {name: stored for name, stored in controller.topics.items() if stored.is_deleting}
+
+
+def transact(controller: Controller, expected: dict[str, int], topics: dict[str, TopicStored | None]) -> bool:
+    outcome = controller.decide(Transact(expected, topics), 1, 0)
+    for fact in outcome.facts:
+        controller.apply(fact)
+    ((_, reply),) = outcome.replies
+    assert isinstance(reply, Transacted)
+    return reply.is_done
+
+
+def removed(controller: Controller, name: str) -> None:
+    assert transact(controller, {name: controller.revision_of(name)}, {name: None})
 
 
 def made(*commands: Any) -> Controller:
@@ -97,12 +120,12 @@ def made(*commands: Any) -> Controller:
 )
 def test_each_command_has_its_code_and_a_refused_one_changes_nothing(command: Any, code: Code) -> None:
     controller = made(CreateTopic("going", ID, 1), DeleteTopic("going"))
-    before = list(controller.facts()), controller.image
+    before = list(controller.facts()), controller.revision
     result = do(controller, command)
     assert result.code is code, result.message
     assert (result.message == "") == (code is Code.NONE)
     if code is not Code.NONE:
-        assert (list(controller.facts()), controller.image) == before
+        assert (list(controller.facts()), controller.revision) == before
 
 
 @pytest.mark.parametrize(
@@ -115,10 +138,10 @@ def test_each_command_has_its_code_and_a_refused_one_changes_nothing(command: An
 )
 def test_a_check_says_what_would_be_and_changes_nothing(command: Any) -> None:
     controller = made()
-    image = controller.image
+    revision = controller.revision
     result = do(controller, command)
     assert result.topic is not None
-    assert controller.image is image
+    assert controller.revision == revision
     bad = msgspec.structs.replace(command, name="no such/topic")
     assert do(controller, bad).code is not Code.NONE
 
@@ -126,55 +149,68 @@ def test_a_check_says_what_would_be_and_changes_nothing(command: Any) -> None:
 def test_options_are_changed_one_by_one_or_all_at_once() -> None:
     controller = made()
     do(controller, SetOptions("orders", {"segment.ms": "7"}))
-    assert dict(controller.image.topics["orders"].overrides) == {"retention.ms": "5", "segment.ms": "7"}
+    assert dict(living(controller)["orders"].overrides) == {"retention.ms": "5", "segment.ms": "7"}
     do(controller, SetOptions("orders", {"retention.ms": None}))
-    assert dict(controller.image.topics["orders"].overrides) == {"segment.ms": "7"}
+    assert dict(living(controller)["orders"].overrides) == {"segment.ms": "7"}
     do(controller, SetOptions("orders", {"lease.ms": "8"}, replace_all=True))
-    assert dict(controller.image.topics["orders"].overrides) == {"lease.ms": "8"}
+    assert dict(living(controller)["orders"].overrides) == {"lease.ms": "8"}
 
 
 def test_one_bad_option_leaves_the_good_ones_unset() -> None:
     controller = made()
     assert do(controller, SetOptions("orders", {"lease.ms": "8", "segment.ms": "x"})).code is Code.INVALID_CONFIG
-    assert dict(controller.image.topics["orders"].overrides) == {"retention.ms": "5"}
+    assert dict(living(controller)["orders"].overrides) == {"retention.ms": "5"}
 
 
 def test_the_name_of_a_topic_is_taken_until_its_logs_are_gone() -> None:
     controller = made(DeleteTopic("orders"))
-    assert "orders" not in controller.image.topics
-    assert [(one.name, one.partitions) for one in controller.deleting().values()] == [("orders", 3)]
+    assert "orders" not in living(controller)
+    assert [(one.name, one.partitions) for one in deleting(controller).values()] == [("orders", 3)]
     assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.TOPIC_ALREADY_EXISTS
-    do(controller, TopicRemoved("orders"))
-    assert controller.deleting() == {}
+    removed(controller, "orders")
+    assert deleting(controller) == {}
     assert do(controller, CreateTopic("orders", b"j" * 16, 1)).code is Code.NONE
-    assert controller.image.topics["orders"].id == b"j" * 16
+    assert living(controller)["orders"].topic_id == b"j" * 16
 
 
 def test_a_crash_between_the_two_steps_of_a_deletion_is_finished_later() -> None:
     again = replayed(made(DeleteTopic("orders")))
-    assert "orders" not in again.image.topics
-    assert list(again.deleting()) == ["orders"]
-    do(again, TopicRemoved("orders"))
-    assert replayed(again).deleting() == {}
+    assert "orders" not in living(again)
+    assert list(deleting(again)) == ["orders"]
+    removed(again, "orders")
+    assert deleting(replayed(again)) == {}
 
 
-def test_a_late_word_that_logs_are_gone_leaves_a_living_topic_alone() -> None:
-    controller = made()
-    do(controller, TopicRemoved("orders"))
-    assert "orders" in controller.image.topics
+def test_a_change_is_made_only_if_all_that_it_was_decided_from_is_as_it_was() -> None:
+    controller = made(CreateTopic("clicks", b"c" * 16, 1))
+    revision, other = controller.revision_of("orders"), controller.revision_of("clicks")
+    assert transact(controller, {"orders": revision + 9}, {"orders": None}) is False
+    assert transact(controller, {"orders": revision, "clicks": 0}, {"orders": None}) is False
+    assert transact(controller, {"new": 0, "orders": revision, "clicks": other}, {"orders": None}) is True
+    assert set(living(controller)) == {"clicks"}
+    assert transact(controller, {"orders": revision}, {"orders": TopicStored("orders", ID, 1, {})}) is False
+    assert transact(controller, {"orders": 0}, {"orders": TopicStored("orders", ID, 1, {})}) is True
+    assert living(controller)["orders"].partitions == 1
+    assert controller.revision_of("orders") > revision
 
 
-def test_an_image_that_somebody_holds_does_not_change() -> None:
-    controller = made()
-    image = controller.image
-    topics, orders = dict(image.topics), image.topics["orders"]
-    for command in (AddPartitions("orders", 9), SetOptions("orders", {"lease.ms": "8"}), DeleteTopic("orders")):
-        do(controller, command)
-        assert controller.image is not image
-        assert controller.image.revision > image.revision
-        assert dict(image.topics) == topics
-        assert (orders.partitions, dict(orders.overrides)) == (3, {"retention.ms": "5"})
-    assert controller.image is controller.image
+def test_a_late_word_that_logs_are_gone_leaves_a_topic_alone_that_was_made_again() -> None:
+    controller = made(DeleteTopic("orders"))
+    revision = controller.revision_of("orders")
+    removed(controller, "orders")
+    do(controller, CreateTopic("orders", b"j" * 16, 1))
+    assert transact(controller, {"orders": revision}, {"orders": None}) is False
+    assert "orders" in living(controller)
+
+
+def test_revisions_rise_also_when_the_machine_is_made_anew() -> None:
+    revisions = count(1)
+    controller = Controller(revisions=revisions)
+    do(controller, CreateTopic("orders", ID, 1))
+    again = Controller(revisions=revisions)
+    for fact in controller.facts():
+        again.apply(fact)
+    assert again.revision_of("orders") > controller.revision_of("orders")
 
 
 def test_a_cluster_is_named_once() -> None:
@@ -200,7 +236,7 @@ def replayed(controller: Controller) -> Controller:
 
 def known(controller: Controller) -> Any:
     stored = {fact.name: fact for fact in controller.facts() if isinstance(fact, TopicStored)}
-    return controller.cluster_id, stored, dict(controller.image.topics)
+    return controller.cluster_id, stored, dict(living(controller))
 
 
 NAMES = st.sampled_from(["a.b", "a_b", "__c", "bad name"])
@@ -208,7 +244,7 @@ OPTIONS = st.dictionaries(st.sampled_from(sorted(OPTION_NAMES)), st.sampled_from
 COMMANDS = st.one_of(
     st.builds(CreateTopic, NAMES, st.binary(min_size=16, max_size=16), st.integers(0, 3), OPTIONS, st.booleans()),
     st.builds(DeleteTopic, NAMES),
-    st.builds(TopicRemoved, NAMES),
+    st.builds(lambda name: Transact({}, {name: None}), NAMES),
     st.builds(AddPartitions, NAMES, st.integers(0, 5), st.booleans()),
     st.builds(SetOptions, NAMES, OPTIONS, st.booleans(), st.booleans()),
     st.builds(NameCluster, st.sampled_from(["x", "y"])),
@@ -247,7 +283,7 @@ def test_a_refusal_says_which_limit_on_partitions_it_met() -> None:
     assert do(controller, AddPartitions("orders", 4)).code is Code.NONE
     assert do(controller, DeleteTopic("clicks")).code is Code.NONE
     assert do(controller, CreateTopic("views", b"v" * 16, 1)).code is Code.INVALID_PARTITIONS, "still open"
-    do(controller, TopicRemoved("clicks"))
+    removed(controller, "clicks")
     assert do(controller, CreateTopic("views", b"v" * 16, 4)).code is Code.NONE
 
 
@@ -256,7 +292,7 @@ def test_a_topic_that_asks_for_more_copies_than_there_are_can_still_be_changed()
     controller.apply(TopicStored("old", ID, 1, {"min.insync.replicas": "2"}))
     assert do(controller, SetOptions("old", {"retention.ms": "7"})).code is Code.NONE
     assert do(controller, SetOptions("old", {"min.insync.replicas": None})).code is Code.NONE
-    assert controller.image.topics["old"].overrides == {"retention.ms": "7"}
+    assert living(controller)["old"].overrides == {"retention.ms": "7"}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +311,7 @@ def test_items_are_added_to_a_list_and_taken_from_it(
     controller = made(SetOptions("orders", {"cleanup.policy": before}))
     change = ListChange(items, is_added, default="delete")
     assert do(controller, SetOptions("orders", {"cleanup.policy": change})).code is Code.NONE
-    assert controller.image.topics["orders"].overrides["cleanup.policy"] == after
+    assert living(controller)["orders"].overrides["cleanup.policy"] == after
 
 
 def test_a_list_must_not_become_what_its_option_cannot_be() -> None:
@@ -283,7 +319,7 @@ def test_a_list_must_not_become_what_its_option_cannot_be() -> None:
     for items, is_added in (("compact", False), ("x", True)):
         change = ListChange(items, is_added, default="delete")
         assert do(controller, SetOptions("orders", {"cleanup.policy": change})).code is Code.INVALID_CONFIG
-    assert controller.image.topics["orders"].overrides["cleanup.policy"] == "compact"
+    assert living(controller)["orders"].overrides["cleanup.policy"] == "compact"
 
 
 @pytest.mark.parametrize(("old", "new"), [("a.b", "a_b"), ("a_b", "a.b"), ("x.y_z", "x_y.z"), ("__a", "..a")])
@@ -296,6 +332,6 @@ def test_names_that_differ_in_dots_and_underscores_collide(old: str, new: str) -
     assert do(controller, CreateTopic(new, b"c" * 16, 1, check_only=True)).code is Code.INVALID_TOPIC_EXCEPTION
     do(controller, DeleteTopic(old))
     assert do(controller, CreateTopic(new, b"c" * 16, 1)).code is Code.INVALID_TOPIC_EXCEPTION
-    do(controller, TopicRemoved(old))
+    removed(controller, old)
     assert do(controller, CreateTopic(new, b"c" * 16, 1)).code is Code.NONE
     assert do(replayed(controller), CreateTopic(old, ID, 1)).code is Code.INVALID_TOPIC_EXCEPTION

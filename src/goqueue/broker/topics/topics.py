@@ -191,9 +191,9 @@ class Topics:
         wanted, before = self._store.image, self._seen
         ready = {name: self._ready.get(name) if name in wanted.topics else None for name in names}
         changes = {name: topic for name, topic in ready.items() if before.topics.get(name) is not topic}
-        if not changes and wanted.revision == before.revision:
+        if not changes and (wanted.revision, wanted.nodes) == (before.revision, before.nodes):
             return
-        self._seen = before.replaced(wanted.revision, changes)
+        self._seen = before.replaced(wanted.revision, changes, wanted.nodes)
         change = TopicsChange(before, self._seen, frozenset(changes))
         call_each(partial(call, change) for call in self.on_change)
 

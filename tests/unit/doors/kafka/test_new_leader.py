@@ -1,21 +1,24 @@
 """What clients hear from a copy that has begun to lead, or does not lead any more."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from goqueue.model.codes import Code
+from goqueue.model.placements import NodeInfo, Placement
 from goqueue.replica.roles import Reign
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
 from goqueue.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from goqueue.wire.kafka.notation import Message
 from tests.brokers import data
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
 
 LATEST, EARLIEST = -1, -2
-LIST_OFFSETS, PRODUCE = 2, 0
+LIST_OFFSETS, PRODUCE, METADATA = 2, 0, 3
 
 
 def ask(house: House, message: Message, key: int, version: int) -> Any:
@@ -76,3 +79,27 @@ def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_sto
     response: Any = decode_response(APIS[PRODUCE].response, 9, reply)[1]
     (answered,) = response.responses[0].partition_responses
     assert answered.error_code == Code.REQUEST_TIMED_OUT
+
+
+def test_metadata_tells_nodes_leaders_and_copies_as_the_image_has_them() -> None:
+    house = House()
+    topics = house.broker.broker.topics
+    elsewhere = Placement(2, 20, 7, (2, 1), (1, 2, 3))
+    nobody = Placement(3, 30, 4, (3,), (3, 1))
+    orders = topics.image.topics["orders"]
+    changed = replace(orders, partitions=3, placements=(orders.placements[0], elsewhere, nobody))
+    nodes = {**topics.image.nodes, 2: NodeInfo(2, 20, ("second.example", 9093))}
+    topics._seen = topics.image.replaced(topics.image.revision + 1, {"orders": changed}, nodes)
+    answer = ask(house, MetadataRequest([MetadataRequestTopic(name="orders")]), METADATA, 12)
+    me = house.broker.broker.identity.node_id
+    assert {(one.node_id, one.host, one.port) for one in answer.brokers if one.node_id != me} == {
+        (2, "second.example", 9093)
+    }
+    assert answer.controller_id == min(me, 2)
+    told = {
+        one.partition_index: (one.error_code, one.leader_id, one.leader_epoch, one.replica_nodes, one.isr_nodes)
+        for one in answer.topics[0].partitions
+    }
+    assert told[0] == (Code.NONE, me, topics.leader_epoch("orders", 0), [me], [me])
+    assert told[1] == (Code.NONE, 2, 7, [1, 2, 3], [2, 1])
+    assert told[2] == (Code.LEADER_NOT_AVAILABLE, 3, 4, [3, 1], [3])

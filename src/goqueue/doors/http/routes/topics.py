@@ -97,20 +97,23 @@ async def delete_topic(call: Call, path: TopicPath) -> TopicDeleted:
     return TopicDeleted(deleted=True, name=path.topic)
 
 
+def _node(node_id: int) -> str:
+    return f"node-{node_id}"
+
+
 @topics.handles(operations.LIST_PARTITIONS)
 async def list_partitions(call: Call, path: TopicPath) -> Partitions:
     topic = call.topic(path.topic)
-    node = f"node-{call.broker.identity.node_id}"
     return Partitions(
         topic=topic.name,
         partitions=[
             Partition(
                 partition=number,
-                leader=node,
-                replicas=[node],
-                isr=[node],
+                leader=_node(placement.leader),
+                replicas=[_node(each) for each in placement.replicas],
+                isr=[_node(each) for each in placement.isr],
                 version=call.broker.topics.leader_epoch(topic.name, number),
             )
-            for number in range(topic.partitions)
+            for number, placement in enumerate(topic.placements)
         ],
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from goqueue.broker.groups.listing import pages
 from goqueue.doors.kafka.config_entries import GROUP_RESOURCE
+from goqueue.doors.kafka.handlers.places import copies, place
 from goqueue.doors.kafka.operations import TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -155,8 +156,5 @@ def _missing(name: str, code: Code) -> wire.DescribedTopicOfPartitions:
 
 
 def _partitions(request: Request, topic: Topic, first: int, last: int) -> Iterator[wire.DescribedTopicPartition]:
-    node_id = request.broker.identity.node_id
     for number in range(first, min(last, topic.partitions)):
-        epoch = request.broker.topics.leader_epoch(topic.name, number)
-        code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
-        yield wire.DescribedTopicPartition(code, number, node_id, epoch, [node_id], [node_id], [], [])
+        yield wire.DescribedTopicPartition(*place(request, topic, number), *copies(topic, number), [], [])

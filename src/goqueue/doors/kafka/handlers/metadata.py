@@ -5,6 +5,7 @@ from typing import Any
 
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
+from goqueue.doors.kafka.handlers.places import brokers, controller_id, copies, place
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -52,14 +53,12 @@ def handle_api_versions(request: Request) -> None:
 
 
 def handle_describe_cluster(request: Request) -> None:
-    node = request.broker.identity
-    broker = DescribeClusterBroker(node.node_id, request.endpoint.host, request.endpoint.port)
     request.answer(
         DescribeClusterResponse(
             endpoint_type=request.message.endpoint_type,
-            cluster_id=node.cluster_id,
-            controller_id=node.node_id,
-            brokers=[broker],
+            cluster_id=request.broker.identity.cluster_id,
+            controller_id=controller_id(request),
+            brokers=[DescribeClusterBroker(*each) for each in brokers(request)],
             cluster_authorized_operations=_on_cluster(request),
         )
     )
@@ -139,12 +138,10 @@ def _find(request: Request, failed: Mapping[str, Code]) -> None:
 
 
 def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
-    node_id = request.broker.identity.node_id
-    partitions = []
-    for number in range(topic.partitions):
-        epoch = request.broker.topics.leader_epoch(topic.name, number)
-        code = Code.NONE if epoch >= 0 else Code.KAFKA_STORAGE_ERROR
-        partitions.append(MetadataResponsePartition(code, number, node_id, epoch, [node_id], [node_id]))
+    partitions = [
+        MetadataResponsePartition(*place(request, topic, number), *copies(topic, number))
+        for number in range(topic.partitions)
+    ]
     allowed = TOPIC_OPERATIONS if request.message.include_topic_authorized_operations else NOT_ASKED_FOR
     partitioner = request.broker.topics.partitioner(topic)
     told = "" if partitioner is DEFAULT else partitioner.value
@@ -152,12 +149,11 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
 
 
 def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
-    node = request.broker.identity
     request.answer(
         MetadataResponse(
-            brokers=[MetadataResponseBroker(node.node_id, request.endpoint.host, request.endpoint.port)],
-            cluster_id=node.cluster_id,
-            controller_id=node.node_id,
+            brokers=[MetadataResponseBroker(*each) for each in brokers(request)],
+            cluster_id=request.broker.identity.cluster_id,
+            controller_id=controller_id(request),
             topics=topics,
             cluster_authorized_operations=_on_cluster(request),
         )

@@ -1,0 +1,110 @@
+"""The image that a node acts on, made from a store: whichever store it is, the same values give the same image. Only
+topics that have changed are made anew.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from goqueue.cluster.store import Compare, Event, Key, Listing, NodeKey, PartitionKey, Put, Store, TopicKey, TopicValue
+from goqueue.model.placements import NOWHERE, NodeInfo, Placement
+from goqueue.model.topics import Image, Topic
+
+
+class CommandStore(Store, Protocol):
+    """A store that also decides the commands of the controller machine."""
+
+    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
+
+
+class Metadata:
+    """Invariant: a topic that is as it was is the same object, whatever was listed anew."""
+
+    def __init__(self, store: CommandStore) -> None:
+        self._store = store
+        self.on_change: Callable[[Iterable[str]], None] = lambda names: None
+        """Called when the image was replaced, with the names of the topics that have changed, before anybody is told
+        that a change was made."""
+        self.image = Image()
+        """The last one that a crash cannot take back: nothing is made or removed for the sake of a later one."""
+        self.deleting: dict[str, TopicValue] = {}
+        """Topics whose logs have still to be removed, by name."""
+        self._known: dict[Key, Event] = {}
+        self._names: dict[bytes, str] = {}
+        """Of topics, by their ids."""
+        self._placements: dict[bytes, dict[int, Placement]] = {}
+        self._nodes: dict[int, NodeInfo] = {}
+        store.watch(self._fold, lambda: store.list(self._listed))
+
+    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
+        self._store.submit(command, on_reply)
+
+    def removed(self, name: str) -> None:
+        """The logs of a topic that is being deleted are gone: forget it, if it is still the same."""
+        key = TopicKey(name)
+        known = self._known.get(key)
+        if known is None or not isinstance(known.value, TopicValue) or not known.value.is_deleting:
+            return
+        self._store.txn([Compare(key, known.revision)], [Put(key, None)], lambda outcome: None)
+
+    def _listed(self, listing: Listing) -> None:
+        """What is not in the listing is gone: absence is told by nothing else."""
+        found = {entry.key for entry in listing.entries}
+        gone = [Event(key, None, listing.revision) for key in self._known if key not in found]
+        known = self._known
+        new = [one for one in listing.entries if one.key not in known or known[one.key].value != one.value]
+        self._fold([*gone, *new])
+
+    def _fold(self, changed: Sequence[Event]) -> None:
+        touched: dict[str, None] = {}
+        for event in changed:
+            name = self._take_in(event)
+            if name is not None:
+                touched[name] = None
+        revision = max((event.revision for event in changed), default=self.image.revision)
+        built = {name: self._build(name) for name in touched}
+        changes = {name: topic for name, topic in built.items() if topic != self.image.topics.get(name)}
+        nodes = MappingProxyType(dict(self._nodes)) if self._nodes != self.image.nodes else None
+        self.image = self.image.replaced(revision, changes, nodes)
+        self.on_change(list(touched))
+
+    def _take_in(self, event: Event) -> str | None:
+        """The name of the topic that it is about, if it is about one that is known."""
+        key, value = event.key, event.value
+        if value is None:
+            before = self._known.pop(key, None)
+        else:
+            before = self._known.get(key)
+            self._known[key] = event
+        match key:
+            case NodeKey():
+                self._nodes.pop(key.node_id, None)
+                if isinstance(value, NodeInfo):
+                    self._nodes[key.node_id] = value
+                return None
+            case PartitionKey():
+                placements = self._placements.setdefault(key.topic_id, {})
+                placements.pop(key.number, None)
+                if isinstance(value, Placement):
+                    placements[key.number] = value
+                elif not placements:
+                    del self._placements[key.topic_id]
+                return self._names.get(key.topic_id)
+            case TopicKey():
+                if before is not None and isinstance(before.value, TopicValue):
+                    self._names.pop(before.value.topic_id, None)
+                self.deleting.pop(key.name, None)
+                if isinstance(value, TopicValue):
+                    self._names[value.topic_id] = key.name
+                    if value.is_deleting:
+                        self.deleting[key.name] = value
+                return key.name
+
+    def _build(self, name: str) -> Topic | None:
+        known = self._known.get(TopicKey(name))
+        if known is None or not isinstance(known.value, TopicValue) or known.value.is_deleting:
+            return None
+        value = known.value
+        placed = self._placements.get(value.topic_id, {})
+        placements = tuple(placed.get(number, NOWHERE) for number in range(value.partitions))
+        return Topic(name, value.topic_id, value.partitions, MappingProxyType(dict(value.overrides)), placements)
