@@ -60,7 +60,7 @@ demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic and a lake, 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos
 
-api: .venv/.ready-dev  ## write api/*.json anew from the code; RELEASE=1: from now on they must not be broken
+api: .venv/.ready-dev  ## write api/*.json, and the lists in docs/, anew from the code; RELEASE=1: from now on they must not be broken
 	@$(BIN)/python -m tools.api $(if $(RELEASE),--release)
 
 release: .venv/.ready-dev  ## make a release: VERSION=0.2.0; commits, tags, builds dist/*.whl

@@ -1,5 +1,6 @@
 """What programs of others rely on, as files in api/: the OpenAPI document, and a list of all messages and methods of
 gRPC. `make api` writes them from the code, `make api RELEASE=1` also makes them the ones that must not be broken.
+The pages of docs/ that list all operations and all commands are written with them.
 """
 
 import json
@@ -9,6 +10,7 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
+from goqueue.cli.reference import reference_page
 from goqueue.doors.http.openapi import document
 from goqueue.wire.grpc import (
     ack_pb2,
@@ -24,6 +26,8 @@ from goqueue.wire.grpc import (
 from goqueue.wire.rest.operations.table import OPERATIONS
 
 API = Path(__file__).parents[1] / "api"
+DOCS = API.parent / "docs"
+LISTED = "## All operations\n"
 RELEASED = API / "released"
 NAMES = ("openapi.json", "grpc.json")
 WORDS = ("description", "summary", "example", "examples", "tags")
@@ -76,6 +80,21 @@ def generate() -> dict[str, str]:
     }
 
 
+def pages() -> dict[str, str]:
+    """Name and text of each page; of http.md all that comes before the list stays as it was written."""
+    written, heading, _ = (DOCS / "http.md").read_text("utf-8").partition(LISTED)
+    assert heading, f"docs/http.md has no {LISTED!r}"
+    return {"http.md": f"{written}{LISTED}{_listed()}", "cli.md": reference_page()}
+
+
+def _listed() -> str:
+    parts = ["\nMade by `make api` from `src/goqueue/wire/rest/operations/`; a test compares.\n"]
+    for tag in dict.fromkeys(each.tag for each in OPERATIONS):
+        rows = [f"| `{each.method} {each.path}` | {each.summary} |" for each in OPERATIONS if each.tag == tag]
+        parts += [f"\n### {tag}\n\n| operation | what it does |\n|---|---|\n", "\n".join(rows), "\n"]
+    return "".join(parts)
+
+
 def _without_words(value: Any) -> Any:
     """They may change, and are most of the document."""
     if isinstance(value, dict):
@@ -90,6 +109,8 @@ def main(arguments: list[str]) -> int:
         if "--release" in arguments:
             RELEASED.mkdir(exist_ok=True)
             (RELEASED / name).write_text(json.dumps(_without_words(json.loads(text)), sort_keys=True) + "\n", "utf-8")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, "utf-8")
     return 0
 
 

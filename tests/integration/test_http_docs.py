@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from goqueue.doors.http.endpoint import QUERY_FIELDS_MAX, REQUEST_S_MAX
 from goqueue.doors.http.errors import OWN_CODES, STATUS
 from goqueue.doors.http.listener import HttpLimits
 from goqueue.wire.rest.operation import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
-from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.integration.process import DEADLINE_S, Node
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
@@ -38,13 +36,6 @@ def test_the_examples_work(own_node: Node, capsys: pytest.CaptureFixture[str]) -
     assert [message["value"] for message in received["messages"]] == ["three apples"]
     exec(compile(python.replace(ADDRESS, address), "docs/http.md", "exec"), {})
     assert capsys.readouterr().out == "customer-7 three apples 1\n"
-
-
-def test_every_operation_is_in_the_table_and_nothing_else() -> None:
-    told: list[Any] = re.findall(r"^\| `([A-Z]+) (/[^`]*)` \| (.*) \|$", PAGE, re.MULTILINE)
-    assert told == [(each.method, each.path, each.summary) for each in OPERATIONS]
-    tags = re.findall(r"^### (.*)$", PAGE, re.MULTILINE)
-    assert tags == list(dict.fromkeys(each.tag for each in OPERATIONS))
 
 
 def test_the_codes_and_statuses_are_real() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tools.api import API, RELEASED, generate
+from tools.api import API, DOCS, RELEASED, generate, pages
 from tools.api_changes import broken_in_grpc, broken_in_http
 from tools.protos import PROTOS
 
@@ -25,6 +25,11 @@ def made() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["openapi.json", "grpc.json"])
 def test_the_files_are_what_the_code_says(name: str, made: dict[str, str]) -> None:
     assert (API / name).read_text("utf-8") == made[name], "write it anew with `make api` and look at the difference"
+
+
+@pytest.mark.parametrize("name", ["http.md", "cli.md"])
+def test_the_pages_list_what_the_code_says(name: str) -> None:
+    assert (DOCS / name).read_text("utf-8") == pages()[name], "write it anew with `make api`"
 
 
 def test_nothing_that_was_released_is_broken(made: dict[str, str]) -> None:

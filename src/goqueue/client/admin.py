@@ -13,7 +13,7 @@ from goqueue.client.admin_queue import QueueAdmin
 from goqueue.client.admin_schemas import SchemaAdmin
 from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
-from goqueue.client.http import Http, word
+from goqueue.client.http import Http
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.ports.dice import Dice
 from goqueue.ports.network import Network
@@ -21,6 +21,10 @@ from goqueue.wire.rest import groups as rest_groups
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest import topics as rest_topics
 from goqueue.wire.rest.admin import PartitionsAdded
+from goqueue.wire.rest.operations import groups as on_groups
+from goqueue.wire.rest.operations import infrastructure as on_node
+from goqueue.wire.rest.operations import topics as on_topics
+from goqueue.wire.rest.operations.admin import ADD_PARTITIONS
 
 if TYPE_CHECKING:
     import httpx
@@ -70,18 +74,18 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
 
     async def health(self) -> infrastructure.Probe:
         """Raises if a partition is out of service."""
-        return await self._http.ask(infrastructure.Probe, "GET", "/healthz")
+        return await self.call(on_node.HEALTHZ)
 
     async def is_ready(self) -> infrastructure.Probe:
         """With what was checked, and what the node is. Raises if it shall get no clients now."""
-        return await self._http.ask(infrastructure.Probe, "GET", "/readyz", query={"verbose": "true"})
+        return await self.call(on_node.READYZ, verbose=True)
 
     async def stats(self) -> infrastructure.Stats:
         """What is in the node, topic by topic."""
-        return await self._http.ask(infrastructure.Stats, "GET", "/stats")
+        return await self.call(on_node.STATS)
 
     async def version(self) -> str:
-        return (await self._http.ask(infrastructure.Version, "GET", "/version")).version
+        return (await self.call(on_node.VERSION)).version
 
     # -- topics
 
@@ -89,83 +93,62 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         self, /, name: str, partitions: int | None = None, **options: str | int
     ) -> rest_topics.TopicCreated:
         """Options by their names, with underscores: `lease_ms=10_000`, or as `**{"lease.ms": "10000"}`."""
-        body = {"name": name, "num_partitions": partitions, "options": _dotted(options)}
-        return await self._http.ask(rest_topics.TopicCreated, "POST", "/topics", body)
+        return await self.call(on_topics.CREATE_TOPIC, name=name, num_partitions=partitions, options=_dotted(options))
 
     async def topics(self) -> list[str]:
-        return (await self._http.ask(rest_topics.TopicNames, "GET", "/topics")).topics
+        return (await self.call(on_topics.LIST_TOPICS)).topics
 
     async def topic(self, name: str) -> rest_topics.TopicDetails:
-        return await self._http.ask(rest_topics.TopicDetails, "GET", f"/topics/{word(name)}")
+        return await self.call(on_topics.DESCRIBE_TOPIC, topic=name)
 
     async def partitions(self, topic: str) -> list[rest_topics.Partition]:
         """Where the partitions of a topic are."""
-        return (await self._http.ask(rest_topics.Partitions, "GET", f"/topics/{word(topic)}/partitions")).partitions
+        return (await self.call(on_topics.LIST_PARTITIONS, topic=topic)).partitions
 
     async def set_options(self, /, topic: str, **options: str | int | None) -> rest_topics.TopicDetails:
         """None takes an option back to its default."""
-        body = {"options": _dotted(options)}
-        return await self._http.ask(rest_topics.TopicDetails, "PATCH", f"/topics/{word(topic)}", body)
+        return await self.call(on_topics.CONFIGURE_TOPIC, topic=topic, options=_dotted(options))
 
     async def add_partitions(self, topic: str, count: int) -> PartitionsAdded:
         """`count`: how many it shall have then."""
-        path = f"/admin/topics/{word(topic)}/partitions"
-        return await self._http.ask(PartitionsAdded, "POST", path, {"count": count})
+        return await self.call(ADD_PARTITIONS, topic=topic, count=count)
 
     async def trim(
         self, topic: str, before: Moment, *, partition: int | None = None, dry_run: bool = False
     ) -> rest_topics.Trimmed:
         """Throw away what is older, for good: than latest (all of it), an offset (a number) or a time (a text)."""
-        body = {"before": before, "partition": partition, "dry_run": dry_run}
-        return await self._http.ask(rest_topics.Trimmed, "POST", f"/topics/{word(topic)}/trim", body)
+        return await self.call(on_topics.TRIM_TOPIC, topic=topic, before=before, partition=partition, dry_run=dry_run)
 
     async def delete_topic(self, name: str) -> None:
-        await self._http.ask(rest_topics.TopicDeleted, "DELETE", f"/topics/{word(name)}")
+        await self.call(on_topics.DELETE_TOPIC, topic=name)
 
     # -- groups
 
     async def groups(self) -> list[rest_groups.GroupSummary]:
-        found: list[rest_groups.GroupSummary] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await self._http.ask(rest_groups.Groups, "GET", "/groups", query={"cursor": cursor or None})
-            found += page.details
-            cursor = page.next
-        return found
+        return [each async for page in self._pages(on_groups.LIST_GROUPS) for each in page.details]
 
     async def group(self, name: str) -> rest_groups.GroupDetails:
-        return await self._http.ask(rest_groups.GroupDetails, "GET", f"/groups/{word(name)}")
+        return await self.call(on_groups.DESCRIBE_GROUP, group=name)
 
     async def delete_group(self, name: str, *, force: bool = False) -> None:
         """`force`: turn its members out first."""
-        query = {"force": "true" if force else None}
-        await self._http.ask(rest_groups.GroupDeleted, "DELETE", f"/groups/{word(name)}", query=query)
+        await self.call(on_groups.DELETE_GROUP, group=name, force=force or None)
 
     async def set_group_options(self, /, group: str, **options: str | int | None) -> dict[str, str]:
         """What goes before the options of the topics that this group reads as a queue. Returns all that are set."""
-        path, body = f"/groups/{word(group)}/options", {"options": _dotted(options)}
-        return (await self._http.ask(rest_groups.GroupOptions, "PATCH", path, body)).options
+        return (await self.call(on_groups.CONFIGURE_GROUP, group=group, options=_dotted(options))).options
 
     async def lag(self, group: str) -> rest_groups.GroupLag:
         """How far a group is behind, as a stream reader and as a queue."""
-        return await self._http.ask(rest_groups.GroupLag, "GET", f"/groups/{word(group)}/lag")
+        return await self.call(on_groups.GROUP_LAG, group=group)
 
     async def lags(self) -> list[rest_groups.GroupLag]:
         """Of all groups."""
-        found: list[rest_groups.GroupLag] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await self._http.ask(rest_groups.AllLags, "GET", "/lag", query={"cursor": cursor or None})
-            found += page.groups
-            cursor = page.next
-        return found
+        return [each async for page in self._pages(on_groups.ALL_LAGS) for each in page.groups]
 
     async def offsets(self, group: str, topic: str | None = None) -> dict[str, dict[str, int]]:
         """What a group has committed, by topic and partition."""
-        query = {"topic": topic}
-        return (
-            await self._http.ask(rest_groups.GroupOffsets, "GET", f"/groups/{word(group)}/offsets", query=query)
-        ).topics
+        return (await self.call(on_groups.GROUP_OFFSETS, group=group, topic=topic)).topics
 
     async def reset_offsets(
         self,
@@ -178,12 +161,9 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         live: bool = False,
     ) -> rest_groups.OffsetsReset:
         """`to` is earliest, latest, an offset (a number), or a time ("-10m", "2026-11-16T10:00:00Z")."""
-        body: dict[str, Any] = {"topic": topic, "partition": partition, "dry_run": dry_run, "live": live}
-        if to in ("earliest", "latest"):
-            body["strategy"] = to
-        else:
-            body["offset" if isinstance(to, int) else "timestamp"] = to
-        return await self._http.ask(rest_groups.OffsetsReset, "POST", f"/groups/{word(group)}/offsets/reset", body)
+        name = "strategy" if to in ("earliest", "latest") else "offset" if isinstance(to, int) else "timestamp"
+        where = {"topic": topic, "partition": partition, name: to}
+        return await self.call(on_groups.RESET_OFFSETS, group=group, dry_run=dry_run, live=live, **where)
 
 
 def _dotted(options: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ import msgspec
 from goqueue.client.admin_part import AdminPart
 from goqueue.client.errors import ClientError, ConnectionLost
 from goqueue.client.events import Event
-from goqueue.client.http import word
 from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import acks, groups, messages
+from goqueue.wire.rest.operations.acks import SETTLE_ALL
+from goqueue.wire.rest.operations.groups import RECEIVE_MESSAGES
+from goqueue.wire.rest.operations.messages import FOLLOW_TOPIC, PUBLISH, READ_MESSAGES
 
 BREAKS_MAX = 60
 """In a row, of a connection that follows a topic, before we give up: about two minutes."""
@@ -20,9 +22,7 @@ BREAKS_MAX = 60
 class MessageAdmin(AdminPart):
     async def publish(self, topic: str, given: Sequence[Mapping[str, Any]]) -> list[messages.Published]:
         """Each as over HTTP: `{"value": ..., "key": ..., "delay": "5m"}`. One that failed has an `error`."""
-        body = {"messages": given}
-        path = f"/topics/{word(topic)}/messages"
-        return (await self._http.ask(messages.PublishedAll, "POST", path, body)).results
+        return (await self.call(PUBLISH, topic=topic, messages=given)).results
 
     async def read(
         self,
@@ -34,9 +34,8 @@ class MessageAdmin(AdminPart):
         limit: int = 100,
     ) -> messages.Messages:
         """Some messages of a partition, and where to go on. Reading changes nothing."""
-        path = f"/topics/{word(topic)}/partitions/{partition}/messages"
-        query = {"offset": offset, "from_time": from_time, "limit": limit}
-        return await self._http.ask(messages.Messages, "GET", path, query=query)
+        where = {"topic": topic, "partition": partition, "offset": offset, "from_time": from_time}
+        return await self.call(READ_MESSAGES, limit=limit, **where)
 
     async def receive(
         self,
@@ -51,17 +50,18 @@ class MessageAdmin(AdminPart):
         start: Literal["earliest", "latest"] | None = None,
     ) -> list[groups.ReceivedMessage]:
         """Lease messages to a group. Settle each by its receipt."""
-        body = {
-            "group": group,
-            "max_messages": limit,
-            "wait": wait_ms,
-            "lease": lease,
-            "consumer": consumer,
-            "partition": partition,
-            "start": start,
-        }
-        path = f"/topics/{word(topic)}/receive"
-        return (await self._http.ask(groups.ReceivedMessages, "POST", path, body, wait_s=wait_ms / 1000)).messages
+        received = await self.call(
+            RECEIVE_MESSAGES,
+            topic=topic,
+            group=group,
+            max_messages=limit,
+            wait=wait_ms,
+            lease=lease,
+            consumer=consumer,
+            partition=partition,
+            start=start,
+        )
+        return received.messages
 
     async def settle(
         self, receipts: Sequence[str], action: Literal["ack", "nack", "reject"] = "ack", *, reason: str | None = None
@@ -72,7 +72,7 @@ class MessageAdmin(AdminPart):
 
     async def settle_each(self, given: Sequence[Mapping[str, Any]]) -> list[acks.SettleResult]:
         """Each as over HTTP: `{"receipt_handle": ..., "action": "nack", "delay": "5m"}`; 1000 at most."""
-        return (await self._http.ask(acks.SettledAll, "POST", "/messages/ack/batch", {"messages": given})).results
+        return (await self.call(SETTLE_ALL, messages=given)).results
 
     async def follow(
         self,
@@ -87,11 +87,12 @@ class MessageAdmin(AdminPart):
         seen: str | None = None
         breaks = 0
         while True:
-            query = {"partition": partition, "from": start, "offset": offset, "from_time": from_time}
+            where: dict[str, Any] = {"start": start, "offset": offset, "from_time": from_time}
             if seen is not None:
-                query = {"partition": partition, "last_event_id": seen}
+                where = {"last_event_id": seen}
+            asked = {"topic": topic, "partition": partition, **where}
             try:
-                async with aclosing(self._http.events(f"/topics/{word(topic)}/follow", query)) as events:
+                async with aclosing(self._http.events(FOLLOW_TOPIC, asked)) as events:
                     async for event in events:
                         breaks = 0
                         seen = event.id or seen

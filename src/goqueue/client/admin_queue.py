@@ -3,16 +3,17 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from goqueue.client.admin_part import AdminPart
+from goqueue.client.admin_part import PAGE, AdminPart
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.http import word
 from goqueue.client.times import Duration, Moment
 from goqueue.wire.rest import dead_letters as rest_letters
 from goqueue.wire.rest import delays, replays
+from goqueue.wire.rest.operations import dead_letters as on_letters
+from goqueue.wire.rest.operations import delays as on_delays
+from goqueue.wire.rest.operations import replays as on_replays
 
-PAGE = 1000
 RUNNING = frozenset(("running", "stopping"))
-WAIT_S = 20.0
+WAIT = "20s"
 """In one request, for the end of a redrive."""
 LOOK_S = 1.0
 """Between two looks at one that takes longer."""
@@ -23,26 +24,17 @@ class QueueAdmin(AdminPart):
 
     async def dead_letters(self, /, topic: str, **chosen: str | int) -> AsyncIterator[rest_letters.DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
-        cursor: str | None = None
-        while True:
-            query: dict[str, Any] = {"limit": PAGE, **chosen} | ({} if cursor is None else {"cursor": cursor})
-            page = await self._http.ask(rest_letters.DeadLetters, "GET", f"/topics/{word(topic)}/dlq", query=query)
+        async for page in self._pages(on_letters.LIST_DEAD_LETTERS, **{"topic": topic, "limit": PAGE, **chosen}):
             for letter in page.messages:
                 yield letter
-            if page.next is None:
-                return
-            cursor = page.next
 
     async def dead_letter_topic(self, topic: str) -> str:
         """Where dead letters of this topic go. It is made with the first of them."""
-        return (
-            await self._http.ask(rest_letters.DeadLetters, "GET", f"/topics/{word(topic)}/dlq", query={"limit": 1})
-        ).dlq_topic
+        return (await self.call(on_letters.LIST_DEAD_LETTERS, topic=topic, limit=1)).dlq_topic
 
     async def dead_letter(self, topic: str, partition: int, offset: int) -> rest_letters.DeadLetter:
         """One, by its place among the dead letters."""
-        path = f"/topics/{word(topic)}/dlq/{partition}/{offset}"
-        return await self._http.ask(rest_letters.DeadLetter, "GET", path)
+        return await self.call(on_letters.LOOK_AT_DEAD_LETTER, topic=topic, partition=partition, offset=offset)
 
     async def redrive(
         self,
@@ -59,28 +51,28 @@ class QueueAdmin(AdminPart):
         """Send dead letters back to work, and wait until all are. `filter` as over HTTP: `{"reason": "rejected"}`;
         `places`: only these, each as PARTITION/OFFSET.
         """
-        path = f"/topics/{word(topic)}/dlq/redrive"
-        body = {
-            "to": to,
-            "filter": filter,
-            "places": places,
-            "rate": rate,
-            "redrives_max": redrives_max,
-            "dry_run": dry_run,
+        report = await self.call(
+            on_letters.REDRIVE,
+            topic=topic,
+            to=to,
+            filter=filter,
+            places=places,
+            rate=rate,
+            redrives_max=redrives_max,
+            dry_run=dry_run,
             # Who wants to know how far it is does not want to wait for the first answer.
-            "wait": f"{round(WAIT_S)}s" if on_progress is None else "200ms",
-        }
-        report = await self._http.ask(rest_letters.RedriveReply, "POST", path, body, wait_s=WAIT_S)
+            wait=WAIT if on_progress is None else "200ms",
+        )
         while report.state in RUNNING:
             if on_progress is not None:
                 on_progress(report)
             await self._http.sleep(LOOK_S)
-            report = await self._http.ask(rest_letters.RedriveReply, "GET", path)
+            report = await self.call(on_letters.LOOK_AT_REDRIVE, topic=topic)
         return report
 
     async def purge_dead_letters(self, topic: str) -> int:
         """Throw all of them away, for good. Returns how many there were."""
-        return (await self._http.ask(rest_letters.Purged, "DELETE", f"/topics/{word(topic)}/dlq")).purged
+        return (await self.call(on_letters.PURGE_DEAD_LETTERS, topic=topic)).purged
 
     # -- reading again
 
@@ -98,15 +90,8 @@ class QueueAdmin(AdminPart):
         """Let a group go on from elsewhere: earliest, latest, an offset (a number) or a time (a text). A group that
         reads both ways needs a `mode`.
         """
-        body = {
-            "topic": topic,
-            "to": to,
-            "partitions": partitions,
-            "mode": mode,
-            "dry_run": dry_run,
-            "live": live,
-        }
-        return await self._http.ask(replays.SeekReply, "POST", f"/groups/{word(group)}/seek", body)
+        which = {"group": group, "topic": topic, "partitions": partitions, "mode": mode}
+        return await self.call(on_replays.SEEK, to=to, dry_run=dry_run, live=live, **which)
 
     async def replay(
         self,
@@ -121,52 +106,38 @@ class QueueAdmin(AdminPart):
         dry_run: bool = False,
     ) -> replays.ReplayReply:
         """Deliver part of a topic to a queue group again, or to a fork of it."""
-        body = {
-            "topic": topic,
-            "from": start,
-            "to": stop,
-            "filter": filter,
-            "rate": rate,
-            "fork_as": fork_as,
-            "dry_run": dry_run,
-        }
-        return await self._http.ask(replays.ReplayReply, "POST", f"/groups/{word(group)}/replay", body)
+        which = {"topic": topic, "start": start, "stop": stop, "filter": filter}
+        return await self.call(on_replays.REPLAY, group=group, rate=rate, fork_as=fork_as, dry_run=dry_run, **which)
 
     async def fork(self, group: str, name: str) -> None:
         """A copy of what a group has settled, under another name, that goes its own way."""
-        await self._http.ask(replays.ForkReply, "POST", f"/groups/{word(group)}/fork", {"name": name})
+        await self.call(on_replays.FORK, group=group, name=name)
 
     async def compare(self, group: str, other: str) -> replays.Comparison:
-        return await self._http.ask(replays.Comparison, "GET", f"/groups/{word(group)}/compare", query={"with": other})
+        return await self.call(on_replays.COMPARE, group=group, other=other)
 
     async def promote(self, group: str, fork: str) -> None:
         """The group takes over what its fork has settled; the fork is dropped."""
-        await self._http.ask(replays.PromoteReply, "POST", f"/groups/{word(group)}/promote", {"fork": fork})
+        await self.call(on_replays.PROMOTE, group=group, fork=fork)
 
     async def drop_fork(self, group: str, fork: str) -> None:
-        await self._http.ask(replays.ForkDropped, "DELETE", f"/groups/{word(group)}/fork/{word(fork)}")
+        await self.call(on_replays.DROP_FORK, group=group, fork=fork)
 
     # -- what waits for its time
 
     async def delayed(self, topic: str, limit: int = 100, skip: int = 0) -> list[delays.DelayedMessage]:
         """The soonest first."""
-        query = {"limit": limit, "skip": skip}
-        path = f"/topics/{word(topic)}/delayed"
-        return (await self._http.ask(delays.DelayedMessages, "GET", path, query=query)).messages
+        return (await self.call(on_delays.LIST_DELAYED, topic=topic, limit=limit, skip=skip)).messages
 
     async def all_delayed(self, topic: str) -> AsyncIterator[delays.DelayedMessage]:
         """By partition and offset, however many they are."""
-        cursor: str | None = "0/0"
-        while cursor is not None:
-            query = {"limit": PAGE, "cursor": cursor}
-            page = await self._http.ask(delays.DelayedMessages, "GET", f"/topics/{word(topic)}/delayed", query=query)
+        async for page in self._pages(on_delays.LIST_DELAYED, topic=topic, limit=PAGE, cursor="0/0"):
             for message in page.messages:
                 yield message
-            cursor = page.next
 
     async def cancel(self, topic: str, partition: int, offset: int) -> None:
         """Never publish it."""
-        await self._http.ask(delays.Cancelled, "DELETE", f"/topics/{word(topic)}/delayed/{partition}/{offset}")
+        await self.call(on_delays.CANCEL_DELAYED, topic=topic, partition=partition, offset=offset)
 
     async def reschedule(
         self, topic: str, partition: int, offset: int, *, delay: Duration | None = None, at: Moment | None = None
@@ -174,8 +145,8 @@ class QueueAdmin(AdminPart):
         """Publish it `delay` from now, or `at` a time, instead."""
         if (delay is None) == (at is None):
             raise InvalidArgument("say either delay or at")
-        path, body = f"/topics/{word(topic)}/delayed/{partition}/{offset}", {"delay": delay, "deliver_at": at}
-        return await self._http.ask(delays.DelayedMessage, "PATCH", path, body)
+        place = {"topic": topic, "partition": partition, "offset": offset}
+        return await self.call(on_delays.RESCHEDULE_DELAYED, delay=delay, deliver_at=at, **place)
 
     async def schedule(
         self,
@@ -190,20 +161,11 @@ class QueueAdmin(AdminPart):
         priority: str | None = None,
     ) -> delays.Schedule:
         """Publish it whenever `cron` says so, under a name that stands for this one thing."""
-        body = {
-            "topic": topic,
-            "cron": cron,
-            "timezone": timezone,
-            "value": value,
-            "key": key,
-            "headers": headers,
-            "priority": priority,
-        }
-        return await self._http.ask(delays.Schedule, "PUT", f"/schedules/{word(name)}", body)
+        message = {"topic": topic, "value": value, "key": key, "headers": headers, "priority": priority}
+        return await self.call(on_delays.STORE_SCHEDULE, name=name, cron=cron, timezone=timezone, **message)
 
     async def schedules(self, limit: int = 100, skip: int = 0) -> list[delays.Schedule]:
-        query = {"limit": limit, "skip": skip}
-        return (await self._http.ask(delays.Schedules, "GET", "/schedules", query=query)).schedules
+        return (await self.call(on_delays.LIST_SCHEDULES, limit=limit, skip=skip)).schedules
 
     async def delete_schedule(self, name: str) -> None:
-        await self._http.ask(delays.ScheduleDeleted, "DELETE", f"/schedules/{word(name)}")
+        await self.call(on_delays.DELETE_SCHEDULE, name=name)

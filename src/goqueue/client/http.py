@@ -11,21 +11,25 @@ from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.times import duration_s
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import Network
 from goqueue.wire.rest.common import ErrorReply
+from goqueue.wire.rest.operation import JSON, Operation
 
 if TYPE_CHECKING:
     import httpx
 
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
-JSON = {"content-type": "application/json"}
+CONTENT_TYPE = {"content-type": JSON}
+WAITS = ("wait", "timeout")
+"""How long a poll waits, as the operations that poll call it."""
 LINE_BYTES_MAX = 512 * 1024 * 1024
 EVENTS_SILENCE_S = 60.0
 """Four times what a broker waits before it says that it is still there."""
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class HttpRefused(ClientError):
@@ -67,35 +71,28 @@ class Http:
     async def close(self) -> None:
         await self._exchange.close()
 
-    async def ask(
-        self,
-        reply: type[T],
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        query: Mapping[str, Any] | None = None,
-        wait_s: float = 0.0,
-    ) -> T:
-        """What is None in `body` or `query` is not said. `wait_s`: how long the broker may take on purpose."""
-        content = None if body is None else msgspec.json.encode(said(body))
-        headers = self._headers if content is None else self._headers | JSON
-        ask = Ask(method, self._target(path, query or {}), headers, content, self._timeout_s + wait_s)
+    async def call(self, operation: Operation[R], given: Mapping[str, Any]) -> R:
+        """What is None is not said."""
+        target, body = self._target(operation, given)
+        content = None if operation.body_type is None else msgspec.json.encode(body)
+        headers = self._headers if content is None else self._headers | CONTENT_TYPE
+        ask = Ask(operation.method, target, headers, content, self._timeout_s + _wait_s(operation, given))
         attempt = 0
         while True:
             try:
-                return await self._ask(reply, ask)
+                return await self._ask(operation, ask)
             except ClientError as error:
                 # A refusal was not done; whether a request without an answer was, nobody knows.
-                is_safe = method in SAFE or isinstance(error, HttpRefused)
+                is_safe = operation.method in SAFE or isinstance(error, HttpRefused)
                 attempt += 1
                 if not error.retriable or not is_safe or attempt == self._attempts_max:
                     raise
             await self.pause(attempt)
 
-    async def events(self, path: str, query: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
+    async def events(self, operation: Operation[str], given: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """What comes, until somebody ends it. A broker that is silent for long is lost: it speaks now and then."""
-        ask = Ask("GET", self._target(path, query), self._headers, None, EVENTS_SILENCE_S)
+        target, _ = self._target(operation, given)
+        ask = Ask(operation.method, target, self._headers, None, EVENTS_SILENCE_S)
         try:
             async with self._exchange.stream(ask) as streamed:
                 if not _is_success(streamed.status):
@@ -116,11 +113,30 @@ class Http:
             self._clock = LoopClock()
         await self._clock.sleep(delay_s)
 
-    def _target(self, path: str, query: Mapping[str, Any]) -> str:
-        words = urlencode({name: _word(value) for name, value in said(query).items()}, doseq=True)
-        return f"{self._base_path}{path}?{words}" if words else f"{self._base_path}{path}"
+    def _target(self, operation: Operation[Any], given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Path and query in one, and the fields of the body."""
+        steps: dict[str, str] = {}
+        query: dict[str, Any] = {}
+        body: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in operation.places:
+                raise InvalidArgument(f"{operation.name} takes no {name!r}; it takes {', '.join(operation.places)}")
+            if value is None:
+                continue
+            part, encoded = operation.places[name]
+            if part == "path":
+                steps[encoded] = quote(str(value), safe="")
+            elif part == "query":
+                query[encoded] = str(value).lower() if isinstance(value, bool) else value
+            else:
+                body[encoded] = value
+        try:
+            path = self._base_path + operation.path.format_map(steps)
+        except KeyError as error:
+            raise InvalidArgument(f"{operation.name} needs {error.args[0]!r}") from None
+        return (f"{path}?{urlencode(query, doseq=True)}" if query else path), body
 
-    async def _ask(self, reply: type[T], ask: Ask) -> T:
+    async def _ask(self, operation: Operation[R], ask: Ask) -> R:
         try:
             answer = await self._exchange.ask(ask)
         except ExchangeTimedOut as error:
@@ -129,7 +145,9 @@ class Http:
             raise ConnectionLost(f"cannot ask {self._server}: {error}") from error
         if _is_success(answer.status):
             try:
-                return msgspec.json.decode(answer.body, type=reply)
+                if operation.media_type != JSON:
+                    return msgspec.convert(answer.body.decode(errors="replace"), operation.reply)
+                return msgspec.json.decode(answer.body, type=operation.reply)
             except msgspec.MsgspecError as error:
                 raise ClientError(f"{self._server} does not answer as GoQueue would: {error}") from None
         raise _refusal(answer)
@@ -157,12 +175,14 @@ def _exchange(
     return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport)
 
 
+def _wait_s(operation: Operation[Any], given: Mapping[str, Any]) -> float:
+    """How long the broker may take on purpose."""
+    wait = next((given[name] for name in WAITS if given.get(name)), 0) if operation.waits else 0
+    return duration_s("wait", wait)
+
+
 def _is_success(status: int) -> bool:
     return status // 100 == 2
-
-
-def _word(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
@@ -181,12 +201,3 @@ def _refusal(answer: Answer) -> HttpRefused:
     except msgspec.MsgspecError:
         return HttpRefused(answer.status, "UNKNOWN", f"{answer.status} {answer.reason}")
     return HttpRefused(answer.status, said.code, said.error)
-
-
-def said(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def word(text: str) -> str:
-    """One step of a path."""
-    return quote(text, safe="")

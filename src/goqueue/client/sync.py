@@ -164,6 +164,7 @@ class Admin(Face[AsyncAdmin]):
     health = waits(AsyncAdmin.health)
     is_ready = waits(AsyncAdmin.is_ready)
     stats = waits(AsyncAdmin.stats)
+    call = waits(AsyncAdmin.call)
     version = waits(AsyncAdmin.version)
     create_topic = waits(AsyncAdmin.create_topic)
     topics = waits(AsyncAdmin.topics)

@@ -2,8 +2,10 @@
 
 import asyncio
 import inspect
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from goqueue.client import Admin, Backoff, ConnectionLost, HttpRefused, InvalidArgument, sync
 from goqueue.doors.http.app import HttpApp
 from goqueue.testing import MemoryBroker, broker
+from goqueue.wire.rest.operations import delays, infrastructure, schemas, topics
 from tests.unit.testing.loops import in_loop
 
 
@@ -207,3 +210,39 @@ def test_without_async() -> None:
             assert admin.health().status == "pass"
 
     asyncio.run(inside())
+
+
+@in_loop
+async def test_any_operation_of_the_table_can_be_called() -> None:
+    async with served() as (admin, b):
+        await admin.call(topics.CREATE_TOPIC, name="orders", num_partitions=1)
+        await b.publish("orders", b"x", delay="1h")
+        (waiting,) = (await admin.call(delays.LIST_DELAYED, topic="orders", limit=5)).messages
+        place = {"topic": "orders", "partition": waiting.partition, "offset": waiting.offset}
+        assert (await admin.call(delays.LOOK_AT_DELAYED, **place)).value == "x"
+        assert (await admin.call(delays.CANCEL_DELAYED, **place)).cancelled
+        assert "goqueue_" in await admin.call(infrastructure.METRICS), "an answer that is no JSON"
+
+
+@in_loop
+async def test_a_call_with_a_name_that_the_operation_does_not_take_is_not_sent() -> None:
+    async with Admin(transport=httpx.MockTransport(lambda request: pytest.fail("was sent"))) as admin:
+        with pytest.raises(
+            InvalidArgument, match="list_delayed takes no 'limmit'; it takes limit, skip, cursor, topic"
+        ):
+            await admin.call(delays.LIST_DELAYED, topic="orders", limmit=5)
+        with pytest.raises(InvalidArgument, match="list_delayed needs 'topic'"):
+            await admin.call(delays.LIST_DELAYED, topic=None)
+
+
+def test_a_name_of_the_path_is_meant_there() -> None:
+    """`version` of a schema that is checked against one, and `subject` of versions that are listed."""
+    assert schemas.CHECK_COMPATIBILITY_WITH.places["version"].part == "path"
+    assert schemas.LIST_VERSIONS.places["subject"].part == "path"
+
+
+def test_the_page_names_every_call() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "client.md").read_text("utf-8").partition("| about | calls |")[2]
+    named = re.findall(r"`(\w+)`", page.partition("\n\n")[0])
+    made = [name for name in dir(Admin) if not name.startswith("_") and name not in ("start", "close")]
+    assert sorted(named) == sorted(made)

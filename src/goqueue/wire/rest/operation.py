@@ -63,13 +63,14 @@ class Operation(Generic[R]):
 
     @cached_property
     def places(self) -> dict[str, Place]:
-        """By the name of the field in its struct. A name that the path has is meant there."""
+        """By the name of the field, in its struct or as it travels. A name that the path has is meant there."""
         parts = {"body": self.body_type, "query": self.query_type, "path": self.path_type}
         return {
-            field.name: Place(part, field.encode_name)
+            name: Place(part, field.encode_name)
             for part, kind in parts.items()
             if kind is not None
             for field in fields(kind)
+            for name in (field.name, field.encode_name)
         }
 
 
