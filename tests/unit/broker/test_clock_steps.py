@@ -112,9 +112,9 @@ def test_a_transaction_times_out_after_its_time(step_ms: int) -> None:
     assert node.ask(submit, AddPartitions("shop", producer_id, epoch, (("orders", 0),))).code is Code.NONE
     node.clock.step(step_ms)
     node.pass_ms(29_000)
-    assert node.broker.transactions.machine.is_open(producer_id, epoch, "orders", 0)
+    assert node.broker.transactions.peek().is_open(producer_id, epoch, "orders", 0)
     node.pass_ms(2_000)
-    assert not node.broker.transactions.machine.is_open(producer_id, epoch, "orders", 0)
+    assert not node.broker.transactions.peek().is_open(producer_id, epoch, "orders", 0)
     assert node.ask(submit, EndTransaction("shop", producer_id, epoch, True)).code is Code.PRODUCER_FENCED
 
 
@@ -126,7 +126,7 @@ def test_a_transaction_times_out_after_its_time_though_the_clock_was_set_back_be
     assert node.ask(submit, AddPartitions("shop", producer_id, epoch, (("orders", 0),))).code is Code.NONE
     node = node.restarted(how, after_ms=-HOUR_MS)
     node.pass_ms(31_000)
-    assert not node.broker.transactions.machine.is_open(producer_id, epoch, "orders", 0)
+    assert not node.broker.transactions.peek().is_open(producer_id, epoch, "orders", 0)
 
 
 def kip_848_member(node: QueueNode) -> None:

@@ -54,7 +54,7 @@ def test_offsets_that_a_full_disk_kept_back_are_committed_when_there_is_room(
         bank.commit()
     assert len(refused) == 4
     assert {event["event"] for event in told} == {"marker not written"}
-    assert bank.broker.transactions.machine.describe(NAME).state == "PrepareCommit"  # type: ignore[union-attr]
+    assert bank.broker.transactions.peek().describe(NAME).state == "PrepareCommit"  # type: ignore[union-attr]
     ledger.append = append  # type: ignore[method-assign]
     assert bank.settled() == ALL
 
@@ -91,7 +91,7 @@ def test_a_transaction_of_a_deleted_topic_still_ends(bank: Bank) -> None:
     end(bank, identity)
     bank.clock.advance(transactions_module.RETRY_MS)
     bank.commit()
-    assert bank.broker.transactions.machine.describe(NAME).state == "CompleteCommit"  # type: ignore[union-attr]
+    assert bank.broker.transactions.peek().describe(NAME).state == "CompleteCommit"  # type: ignore[union-attr]
 
 
 def test_transactions_are_listed_by_a_pattern_in_time_that_does_not_explode(bank: Bank) -> None:

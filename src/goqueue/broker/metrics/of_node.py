@@ -24,15 +24,14 @@ def read_node(page: Page, sources: Sources) -> None:
     page.add("goqueue_broker_acknowledgements_pending", (), len(sources.publisher.acknowledgements))
     transactions = sources.transactions
     if transactions.is_active:
-        page.add("goqueue_broker_transactions_open", (), transactions.machine.count(State.ONGOING))
+        page.add("goqueue_broker_transactions_open", (), transactions.peek().count(State.ONGOING))
     page.add("goqueue_broker_transactions_started_total", (), meters.transactions_begun)
     page.observe("goqueue_broker_transaction_latency_seconds", (), meters.transactions_s)
     page.add("goqueue_broker_transactions_committed_total", (), transactions.committed)
     page.add("goqueue_broker_transactions_aborted_total", (), transactions.aborted)
     if sources.schemas.is_active:
-        schemas = sources.schemas.machine
-        page.add("goqueue_broker_schemas", (), len(schemas.schema_ids()))
-        page.add("goqueue_broker_schema_subjects", (), len(schemas.subjects()))
+        page.add("goqueue_broker_schemas", (), sources.schemas.schema_count())
+        page.add("goqueue_broker_schema_subjects", (), len(sources.schemas.subjects()))
     for name, ask in sources.doors.items():
         facts = ask()
         page.add("goqueue_broker_active_connections", (name,), facts.connections)

@@ -307,14 +307,14 @@ class _Judge:
         return self._latest_id() if schema_id == LATEST else self._is_ours(schema_id)
 
     def _is_ours(self, schema_id: int) -> bool:
-        return any(each.subject in self._subjects for each in self._schemas.machine.uses(schema_id))
+        return any(each.subject in self._subjects for each in self._schemas.peek().uses(schema_id))
 
     def _name(self, schema_id: int) -> str:
         latest = self._latest_id() if schema_id == LATEST else schema_id
         return f"schema {latest}"
 
     def _latest_id(self) -> int | None:
-        found = (self._schemas.machine.latest(subject) for subject in self._subjects)
+        found = (self._schemas.peek().latest(subject) for subject in self._subjects)
         return next((each.schema_id for each in found if each is not None), None)
 
     def _find(self, schema_id: int) -> Parsed | str | Unread:

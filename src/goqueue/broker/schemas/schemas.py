@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.schemas.formats.parsed import SCHEMA_BYTES_MAX, Dependency, Parsed, digest
+from goqueue.broker.schemas.questions import SchemaQuestions
 from goqueue.broker.schemas.study import Failed, Pair, Study, Text
 from goqueue.machines.schemas.facts import (
     DeleteSubject,
@@ -51,21 +52,12 @@ class Given(NamedTuple):
     extras: bytes = b""
 
 
-class Schemas:
+class Schemas(SchemaQuestions):
     def __init__(self, coordinator: Coordinator[SchemaMachine]) -> None:
-        self._coordinator = coordinator
+        super().__init__(coordinator)
         self._study = Study(at_once)
         self._parsed: dict[int, Parsed] = {}
         """Invariant: the one used last comes last."""
-
-    @property
-    def is_active(self) -> bool:
-        return self._coordinator.is_active
-
-    @property
-    def machine(self) -> SchemaMachine:
-        """For questions only. The refusal of the coordinator: it is not active."""
-        return self._coordinator.peek()
 
     def work_aside(self, aside: Aside) -> None:
         """From now on; before that it is done at once."""
@@ -94,7 +86,7 @@ class Schemas:
         try:
             self._check_size(given.text)
             text = self._text(given.kind, given.text, tuple(self._resolved(each) for each in given.references))
-            level = self.machine.level(subject) or Level.NONE
+            level = self.peek().level(subject) or Level.NONE
             before = self._before(subject, level) if version is None else [self.version(subject, version)]
             for each in before if compares and level is not Level.NONE else ():
                 older = self._text_of(each.schema_id)
@@ -112,10 +104,10 @@ class Schemas:
         """`place`: id and version, where schemas are imported. Replies with a Result; raises if it may not be."""
         check_subject(subject)
         text, schema = self._understand(given, normalize)
-        known = self.machine.id_of(schema)
-        is_new = all(each.schema_id != known for each in self.machine.versions(subject))
-        if is_new and self.machine.mode(subject) is not Mode.IMPORT:
-            level = self.machine.level(subject) or Level.NONE
+        known = self.peek().id_of(schema)
+        is_new = all(each.schema_id != known for each in self.peek().versions(subject))
+        if is_new and self.peek().mode(subject) is not Mode.IMPORT:
+            level = self.peek().level(subject) or Level.NONE
             problems = self._problems(text, self._before(subject, level), level)
             if problems:
                 message = words.incompatible(subject, level, "; ".join(problems))
@@ -126,15 +118,15 @@ class Schemas:
         """Under which version a subject has this schema."""
         self.versions(subject, with_deleted)
         _, schema = self._understand(given, normalize)
-        known = self.machine.id_of(schema)
-        for each in reversed(self.machine.versions(subject, with_deleted)):
+        known = self.peek().id_of(schema)
+        for each in reversed(self.peek().versions(subject, with_deleted)):
             if each.schema_id == known:
                 return each
         raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, words.SCHEMA_NOT_FOUND)
 
     def problems(self, subject: str, given: Given, version: str | None, *, normalize: bool = False) -> list[str]:
         """Why it could not follow `version`; None: all that its subject's level asks for."""
-        level = self.machine.level(subject) or Level.NONE
+        level = self.peek().level(subject) or Level.NONE
         text, _ = self._understand(given, normalize)
         before = self._before(subject, level) if version is None else [self.version(subject, version)]
         return self._problems(text, before, level)
@@ -142,7 +134,7 @@ class Schemas:
     # -- what there is
 
     def versions(self, subject: str, with_deleted: bool = False) -> list[VersionStored]:
-        found = self.machine.versions(subject, with_deleted)
+        found = self.peek().versions(subject, with_deleted)
         if not found:
             raise RegistryRefused(RegistryCode.SUBJECT_NOT_FOUND, words.subject_not_found(subject))
         return found
@@ -166,7 +158,7 @@ class Schemas:
         raise RegistryRefused(RegistryCode.INVALID_VERSION, words.invalid_version(version))
 
     def schema(self, schema_id: int) -> NewSchema:
-        found = self.machine.schema(schema_id)
+        found = self.peek().schema(schema_id)
         if found is None:
             raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, words.schema_not_found(schema_id))
         return found
@@ -175,7 +167,7 @@ class Schemas:
         """Ready to check values; None: there is none such."""
         found = self._parsed.pop(schema_id, None)
         if found is None:
-            if self.machine.schema(schema_id) is None:
+            if self.peek().schema(schema_id) is None:
                 return None
             found = self._study.parse(self._text_of(schema_id))
             if len(self._parsed) >= PARSED_MAX:
@@ -185,7 +177,7 @@ class Schemas:
 
     def unread(self, schema_id: int) -> Text | None:
         """Its text, if `parsed` would have to read it first, which takes long. InvalidSchema: it refers to too many."""
-        if schema_id in self._parsed or self.machine.schema(schema_id) is None:
+        if schema_id in self._parsed or self.peek().schema(schema_id) is None:
             return None
         text = self._text_of(schema_id)
         return None if self._study.has_read(text) else text
@@ -243,8 +235,8 @@ class Schemas:
                     raise InvalidSchema(f"more than {REFERENCES_MAX} references, one behind the other")
                 if each.name in found:
                     continue
-                stored = self.machine.version(each.subject, each.version)
-                schema = None if stored is None else self.machine.schema(stored.schema_id)
+                stored = self.peek().version(each.subject, each.version)
+                schema = None if stored is None else self.peek().schema(stored.schema_id)
                 if schema is None or schema.kind is not kind:
                     raise InvalidSchema(f"the reference {each.name!r} leads to no schema of the same format")
                 again(schema.references)
@@ -256,7 +248,7 @@ class Schemas:
     # -- comparing
 
     def _before(self, subject: str, level: Level) -> list[VersionStored]:
-        versions = self.machine.versions(subject)
+        versions = self.peek().versions(subject)
         return versions if level.is_transitive else versions[-1:]
 
     def _problems(self, text: Text, before: list[VersionStored], level: Level) -> list[str]:

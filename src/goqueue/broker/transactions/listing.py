@@ -69,7 +69,7 @@ class TransactionList:
         names = self._names(wanted, after)
         while names:
             for name in names:
-                known = self._transactions.machine.get(name)
+                known = self._transactions.peek().get(name)
                 if known is None or self.shown_state(known) not in wanted:
                     continue
                 if skip:
@@ -84,7 +84,7 @@ class TransactionList:
 
     def _names(self, wanted: Collection[str], after: str | None) -> list[str]:
         states = [state for state in State if state in wanted]
-        names = self._transactions.machine.page(states, after, PER_TURN)
+        names = self._transactions.peek().page(states, after, PER_TURN)
         if BEGUN in wanted:
             names = sorted({*names, *page_of_all((self._steps.begun,), after, PER_TURN)})[:PER_TURN]
         return names
@@ -93,7 +93,7 @@ class TransactionList:
         """How many there are in each state. Those that were begun and not used are looked at one by one, since they end
         by themselves; all others are counted as they change.
         """
-        machine = self._transactions.machine
+        machine = self._transactions.peek()
         begun: Counter[str] = Counter()
         names = self._steps.begun.page(None, PER_TURN)
         while names:
@@ -114,11 +114,11 @@ class TransactionList:
 
     def _walk(self, wanted: Wanted, matches: Callable[[str], bool]) -> Iterator[list[TransactionChanged]]:
         for names in self._names_of(wanted):
-            known = (self._transactions.machine.get(name) for name in names)
+            known = (self._transactions.peek().get(name) for name in names)
             yield [each for each in known if each is not None and self._passes(each, wanted, matches)]
 
     def _names_of(self, wanted: Wanted) -> Iterator[list[str]]:
-        machine = self._transactions.machine
+        machine = self._transactions.peek()
         if wanted.producer_ids:
             ids = iter(dict.fromkeys(wanted.producer_ids))
             while some := list(islice(ids, PER_TURN)):
@@ -144,5 +144,5 @@ class TransactionList:
         kind, _, rest = transaction_id.partition("-")
         number = rest.partition("-")[0]
         is_number = number.isascii() and number.isdigit() and len(number) < 20
-        known = self._transactions.machine.of_producer(int(number)) if kind == "txn" and is_number else None
+        known = self._transactions.peek().of_producer(int(number)) if kind == "txn" and is_number else None
         return known if known is not None and self._steps.transaction_id(known) == transaction_id else None

@@ -73,7 +73,7 @@ class TransactionSteps:
 
     def find(self, producer: Producer) -> TransactionChanged:
         """Refused: unknown, or somebody else is this producer by now."""
-        known = self._transactions.machine.of_producer(producer.producer_id)
+        known = self._transactions.peek().of_producer(producer.producer_id)
         if known is None or producer.transactional_id not in (None, known.transactional_id):
             raise Refused(
                 Code.INVALID_PRODUCER_ID_MAPPING,
@@ -171,7 +171,7 @@ class TransactionSteps:
         if len(self.begun) < BEGUN_MAX:
             return
         for name in list(self.begun):
-            known = self._transactions.machine.get(name)
+            known = self._transactions.peek().get(name)
             if known is None or known.state is State.ONGOING or not self.is_begun(known):
                 del self.begun[name]
         if len(self.begun) >= BEGUN_MAX:
@@ -234,7 +234,7 @@ class TransactionSteps:
         on_placed: Callable[[Placed | GoQueueError], None],
     ) -> None:
         """As a producer of transactions: in the open one. As one without: by its sequence alone."""
-        machine = self._transactions.machine
+        machine = self._transactions.peek()
         if machine.of_producer(producer.producer_id) is not None:
             self.publish(producer, topic, message, sequence, on_placed)
             return

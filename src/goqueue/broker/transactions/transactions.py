@@ -108,10 +108,17 @@ class Transactions:
     def is_active(self) -> bool:
         return self._coordinator.is_active
 
-    @property
-    def machine(self) -> TransactionMachine:
-        """For questions only. The refusal of the coordinator: it is not active."""
+    def peek(self) -> TransactionMachine:
+        """For the broker's own questions; it must not be kept. The refusal of the coordinator: it is not active."""
         return self._coordinator.peek()
+
+    def of_producer(self, producer_id: int) -> TransactionChanged | None:
+        """None: no producer of transactions has this id (any more)."""
+        return self.peek().of_producer(producer_id)
+
+    def describe(self, transactional_id: str) -> TransactionChanged | None:
+        """As DescribeTransactions shows it: of a decided transaction only what still waits for its marker."""
+        return self.peek().describe(transactional_id)
 
     def now_ms(self) -> int:
         """By the clock that transactions go by."""
@@ -171,8 +178,8 @@ class Transactions:
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
         """Call when every marker of the last transaction that was decided is written, at once if they are."""
-        known = self.machine.get(transactional_id)
-        if known is None or not known.is_prepared:
+        known = self.peek().get(transactional_id) if self.is_active else None
+        if self.is_active and (known is None or not known.is_prepared):
             call()
         else:
             self._settled.setdefault(transactional_id, []).append(call)
@@ -187,13 +194,17 @@ class Transactions:
 
     def has_joined(self, writer: Writer, place: Partition | str) -> bool:
         """Whether this is part of the writer's transaction, though perhaps not for good yet."""
-        return self.machine.verify(writer.producer_id, writer.epoch, place) is Code.NONE
+        return self.may_write(writer.producer_id, writer.epoch, place) is Code.NONE
+
+    def may_write(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        """Whether this is part of the producer's transaction. While nobody knows, it is asked to try again."""
+        return self.peek().verify(producer_id, epoch, place) if self.is_active else Code.NOT_ENOUGH_REPLICAS
 
     def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
-        verdict = self.machine.verify(producer_id, epoch, place)
+        verdict = self.may_write(producer_id, epoch, place)
         if verdict is not Code.NONE or (self.enlisting.is_idle and self._joined.is_settled):
             return verdict
-        known = self.machine.of_producer(producer_id)
+        known = self.peek().of_producer(producer_id)
         assert known is not None  # it was found just now
         name = known.transactional_id
         must_wait = self.enlisting.is_waited_for(name) or not self._joined.has(name, place)
@@ -201,7 +212,7 @@ class Transactions:
 
     def _loaded(self) -> None:
         self._joined = Joined(self._coordinator.when_durable)  # all that was loaded is durable
-        due = [job.transactional_id for job in self.machine.markers_due()]
+        due = [job.transactional_id for job in self.peek().markers_due()]
         for name in [name for name in self._settled if name not in due]:
             for call in self._settled.pop(name):
                 self._clock.call_soon(call)
@@ -236,7 +247,7 @@ class Transactions:
     def _write_markers(self, names: Iterable[str]) -> None:
         if not self._coordinator.is_active:
             return  # it asks what is due when it is loaded
-        for job in self.machine.markers_due(names):
+        for job in self.peek().markers_due(names):
             places: list[Partition | str] = [*job.partitions, *job.groups]
             for place in places:
                 key = (job.transactional_id, job.serial, place)
@@ -289,7 +300,10 @@ class Transactions:
         """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
         partitions: it is asked to abort, and a commit is refused.
         """
-        known = self.machine.of_producer(one.producer_id)
+        if not self.is_active:
+            on_code(code_of(self._coordinator.refusal()))
+            return
+        known = self.peek().of_producer(one.producer_id)
         code = Code.NONE
         if min(one.producer_id, one.epoch) < 0:
             code = Code.INVALID_REQUEST
@@ -298,7 +312,7 @@ class Transactions:
             return
         elif not self._topics.has(*place):
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
-        elif one.coordinator_epoch > self.machine.coordinator_epoch:
+        elif one.coordinator_epoch > self.peek().coordinator_epoch:
             # The partition would refuse every marker of ours from then on.
             code = Code.TRANSACTION_COORDINATOR_FENCED
         elif known is not None and one.epoch > known.epoch:

@@ -94,6 +94,7 @@ class KafkaDoor:
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
+        request: Request | None = None
         try:
             if self._run.take(connection, frame):
                 return
@@ -122,7 +123,10 @@ class KafkaDoor:
         except MalformedRequest as error:
             self.complain(connection, str(error))
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
-            self._fail(connection, error)
+            if request is not None and request.reply.buffers is None:
+                request.fail(error)
+            else:
+                self._fail(connection, error)
 
     def read_began(self, data: memoryview) -> None:
         self._run.begin(data)

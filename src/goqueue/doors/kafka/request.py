@@ -12,8 +12,9 @@ from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
-from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.telemetry.logs import get_logger
+from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import RequestHeader, response_frame
 from goqueue.wire.kafka.notation import Message
 
@@ -21,6 +22,7 @@ NO_THROTTLE_MS = 0
 PER_TURN = 50
 """Names of a request that are answered before others get their turn: each takes some 10 to 200 us."""
 T = TypeVar("T")
+NOT_ACTIVE = (CoordinatorLoading, CoordinatorFailed, NotCoordinator)
 OnDone: TypeAlias = Callable[[], object]
 
 events = get_logger("kafka door")
@@ -122,9 +124,20 @@ class Request:
         self.reply.send(frame)  # type: ignore[arg-type]
 
     def fail(self, error: Exception) -> None:
-        """A bug of ours must not leave its client waiting."""
+        """A bug of ours must not leave its client waiting, nor a coordinator that is not active."""
+        if isinstance(error, NOT_ACTIVE):
+            self._refuse_for_now(error)
+            return
         events.error("request failed", peer=self.connection.peer, exc_info=error)
         self.connection.close("a fault of the broker")
+
+    def _refuse_for_now(self, error: GoQueueError) -> None:
+        """With the error, if an answer as a whole can have one; else the client has to connect, and ask, again."""
+        response = APIS[self.header.api_key].response
+        if "error_code" in response.__struct_fields__:
+            self._send(response(error_code=failure_code(error)))
+        else:
+            self.connection.close(str(error))
 
     def answer_nothing(self) -> None:
         """The client asked for no reply (acks 0)."""

@@ -178,7 +178,7 @@ def test_an_id_that_is_too_long_is_refused_and_nothing_is_kept(
     broker = house.broker.broker
     assert broker.groups.page(None, 10) == []
     assert broker.queues.page(None, 10) == ["g"], "whose options the test has set"
-    assert broker.transactions.machine.page(State, None, 10) == []
+    assert broker.transactions.peek().page(State, None, 10) == []
 
 
 def test_a_client_id_of_any_length_that_is_taken_gives_a_member_id_that_is_taken() -> None:

@@ -67,7 +67,7 @@ def test_nothing_is_written_before_the_coordinator_knows_of_it_for_good(house: H
     assert house.broker.broker.topics.replica("orders", 0).end_offset == 0
     disk = house.broker.disk
     again = TestBroker(disk.crashed(lost=disk.unsynced()))
-    found = again.broker.transactions.machine.get(NAME)
+    found = again.broker.transactions.peek().get(NAME)
     assert found is not None
     assert (found.state, again.broker.topics.replica("orders", 0).end_offset) == (State.EMPTY, 0)
 

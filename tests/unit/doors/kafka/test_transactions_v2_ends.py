@@ -58,7 +58,7 @@ def test_a_transaction_that_took_too_long_is_aborted_and_its_producer_fenced(hou
 def test_a_producer_goes_on_under_another_id_when_its_epochs_are_used_up(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goqueue.machines.transactions.machine.EPOCH_GIVEN_MAX", 1)
+    monkeypatch.setattr("goqueue.machines.transactions.peek().EPOCH_GIVEN_MAX", 1)
     producer = Producer(house).init()
     first = producer.id
     for value in (b"a", b"b"):

@@ -30,7 +30,7 @@ def _config(level: Level | None) -> ConfigReply:
 
 @schema_config.handles(operations.GET_CONFIG)
 async def get_config(call: Call) -> ConfigReply:
-    return _config(call.broker.schemas.machine.level(EVERYWHERE))
+    return _config(call.broker.schemas.level(EVERYWHERE))
 
 
 @schema_config.handles(operations.SET_CONFIG)
@@ -40,7 +40,7 @@ async def set_config(call: Call, body: Config) -> ConfigReply:
 
 @schema_config.handles(operations.RESET_CONFIG)
 async def reset_config(call: Call) -> ConfigReply:
-    before = call.broker.schemas.machine.level(EVERYWHERE)
+    before = call.broker.schemas.level(EVERYWHERE)
     await order(call, SetLevel(EVERYWHERE, None))
     return _config(before)
 
@@ -48,7 +48,7 @@ async def reset_config(call: Call) -> ConfigReply:
 @schema_config.handles(operations.GET_SUBJECT_CONFIG)
 async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) -> ConfigReply:
     subject = named(path.subject)
-    level = call.broker.schemas.machine.level(subject, is_set(query.default_to_global))
+    level = call.broker.schemas.level(subject, is_set(query.default_to_global))
     if level is None:
         raise RegistryRefused(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, words.no_own_level(subject))
     return _config(level)
@@ -62,7 +62,7 @@ async def set_subject_config(call: Call, path: SubjectPath, body: Config) -> Con
 @schema_config.handles(operations.RESET_SUBJECT_CONFIG)
 async def reset_subject_config(call: Call, path: SubjectPath) -> ConfigReply:
     subject = named(path.subject)
-    before = call.broker.schemas.machine.level(subject)
+    before = call.broker.schemas.level(subject)
     await order(call, SetLevel(subject, None))
     return _config(before)
 
@@ -77,7 +77,7 @@ async def _set_level(call: Call, subject: str, body: Config) -> ConfigReply:
 
 @schema_config.handles(operations.GET_MODE)
 async def get_mode(call: Call) -> ModeReply:
-    return ModeReply(mode=(call.broker.schemas.machine.mode(EVERYWHERE) or Mode.READWRITE).value)
+    return ModeReply(mode=(call.broker.schemas.mode(EVERYWHERE) or Mode.READWRITE).value)
 
 
 @schema_config.handles(operations.SET_MODE)
@@ -95,7 +95,7 @@ async def reset_mode(call: Call) -> ModeReply:
 @schema_config.handles(operations.GET_SUBJECT_MODE)
 async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) -> ModeReply:
     subject = named(path.subject)
-    mode = call.broker.schemas.machine.mode(subject, is_set(query.default_to_global))
+    mode = call.broker.schemas.mode(subject, is_set(query.default_to_global))
     if mode is None:
         raise RegistryRefused(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, words.no_own_mode(subject))
     return ModeReply(mode=mode.value)
@@ -128,7 +128,7 @@ async def list_contexts(call: Call) -> list[str]:  # noqa: ARG001
 
 @schema_config.handles(operations.SCHEMA_STATS)
 async def schema_stats(call: Call) -> SchemaStats:
-    registry, machine = call.broker.schemas, call.broker.schemas.machine
+    registry = call.broker.schemas
     topics = call.broker.topics
     checked: set[str] = set()
     for topic in topics.image.topics.values():
@@ -137,8 +137,8 @@ async def schema_stats(call: Call) -> SchemaStats:
             checked.update(subjects_of(topic.name, options))
     subjects = []
     versions = 0
-    for name in machine.subjects():
-        found = machine.versions(name)
+    for name in registry.subjects():
+        found = registry.versions_of(name)
         versions += len(found)
         subjects.append(
             SubjectStats(
@@ -146,12 +146,12 @@ async def schema_stats(call: Call) -> SchemaStats:
                 version_count=len(found),
                 latest_version=found[-1].version,
                 latest_schema_id=found[-1].schema_id,
-                compatibility=(machine.level(name) or Level.BACKWARD).value,
+                compatibility=(registry.level(name) or Level.BACKWARD).value,
                 validation_enabled=name in checked,
             )
         )
-    everywhere = (machine.level(EVERYWHERE) or Level.BACKWARD).value
-    schemas = len(machine.schema_ids())
+    everywhere = (registry.level(EVERYWHERE) or Level.BACKWARD).value
+    schemas = registry.schema_count()
     return SchemaStats(
         subjects=len(subjects),
         schemas=schemas,

@@ -42,10 +42,10 @@ schemas = Registry()
 
 @schemas.handles(operations.LIST_SUBJECTS)
 async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
-    machine = call.broker.schemas.machine
-    found = machine.subjects(is_set(query.deleted) or is_set(query.deleted_only))
+    registry = call.broker.schemas
+    found = registry.subjects(is_set(query.deleted) or is_set(query.deleted_only))
     if is_set(query.deleted_only):
-        found = [name for name in found if not machine.versions(name)]
+        found = [name for name in found if not registry.versions_of(name)]
     prefix = query.subject_prefix.removeprefix(":*:")
     return page([name for name in found if name.startswith(prefix)], query.offset, query.limit)
 
@@ -102,7 +102,7 @@ async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) ->
 @schemas.handles(operations.LIST_REFERENCING)
 async def list_referencing(call: Call, path: VersionPath, query: ListQuery) -> list[int]:
     found = call.broker.schemas.version(named(path.subject), path.version, with_deleted=True)
-    ids = call.broker.schemas.machine.referenced_by(found.subject, found.version, is_set(query.deleted))
+    ids = call.broker.schemas.referenced_by(found.subject, found.version, is_set(query.deleted))
     return page(ids, query.offset, query.limit)
 
 
@@ -119,12 +119,12 @@ async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> i
 
 @schemas.handles(operations.LIST_SCHEMAS)
 async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
-    machine = call.broker.schemas.machine
+    registry = call.broker.schemas
     with_deleted, latest_only = is_set(query.deleted), is_set(query.latest_only)
     found = []
-    for subject in machine.subjects(with_deleted):
+    for subject in registry.subjects(with_deleted):
         if subject.startswith(query.subject_prefix.removeprefix(":*:")):
-            versions = machine.versions(subject, with_deleted)
+            versions = registry.versions_of(subject, with_deleted)
             found += versions[-1:] if latest_only else versions
     return [version_reply(call, each) for each in page(found, query.offset, query.limit)]
 
@@ -138,7 +138,7 @@ async def list_schema_types(call: Call) -> list[str]:  # noqa: ARG001
 async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById:
     registry = call.broker.schemas
     reply = SchemaById(id=path.id, **shown(registry, path.id, query.format))
-    uses = registry.machine.uses(path.id) or registry.machine.uses(path.id, with_deleted=True)
+    uses = registry.uses(path.id) or registry.uses(path.id, with_deleted=True)
     if uses:
         reply.subject, reply.version = uses[0].subject, uses[0].version
     return reply
@@ -152,7 +152,7 @@ async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> Text:
 @schemas.handles(operations.LIST_SCHEMA_SUBJECTS)
 async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> list[str]:
     call.broker.schemas.schema(path.id)
-    uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
+    uses = call.broker.schemas.uses(path.id, is_set(query.deleted))
     found = list(dict.fromkeys(each.subject for each in uses if query.subject in ("", each.subject)))
     return page(found, query.offset, query.limit)
 
@@ -160,7 +160,7 @@ async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> li
 @schemas.handles(operations.LIST_SCHEMA_VERSIONS)
 async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> list[SubjectVersion]:
     call.broker.schemas.schema(path.id)
-    uses = call.broker.schemas.machine.uses(path.id, is_set(query.deleted))
+    uses = call.broker.schemas.uses(path.id, is_set(query.deleted))
     found = [each for each in uses if query.subject in ("", each.subject)]
     return [
         SubjectVersion(subject=each.subject, version=each.version) for each in page(found, query.offset, query.limit)

@@ -30,7 +30,7 @@ async def producer_heartbeat(
     call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
 ) -> rest.ProducerHeartbeatReply:
     transactions = call.broker.transactions
-    known = transactions.machine.of_producer(path.producer_id)
+    known = transactions.of_producer(path.producer_id)
     if known is None and body.transactional_id is None and transactions.ids.was_given(path.producer_id):
         return rest.ProducerHeartbeatReply(status="ok")  # one without transactions: nobody else can be it
     epoch = body.epoch

@@ -58,7 +58,10 @@ def handle_txn_offset_commit(request: Request) -> None:
         message.group_instance_id,
     )
 
-    verdict = request.broker.transactions.machine.verify(message.producer_id, message.producer_epoch, message.group_id)
+    transactions = request.broker.transactions
+    verdict = transactions.may_write(message.producer_id, message.producer_epoch, message.group_id)
+    if verdict is Code.NOT_ENOUGH_REPLICAS:
+        verdict = Code.COORDINATOR_LOAD_IN_PROGRESS
     if verdict is not Code.NONE:
         is_abortable = verdict is Code.INVALID_TXN_STATE and request.version >= ABORTABLE_FROM
         refuse_txn_offset_commit(request, Code.TRANSACTION_ABORTABLE if is_abortable else verdict)

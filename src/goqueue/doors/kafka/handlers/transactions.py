@@ -270,7 +270,11 @@ def handle_describe_transactions(request: Request) -> None:
     response = wire_describe.DescribeTransactionsResponse()
 
     def describe(name: str) -> None:
-        found = request.broker.transactions.machine.describe(name)
+        try:
+            found = request.broker.transactions.describe(name)
+        except GoQueueError as error:
+            response.transaction_states.append(wire_describe.DescribedTransaction(code_of(error), name))
+            return
         if found is None:
             described = wire_describe.DescribedTransaction(Code.TRANSACTIONAL_ID_NOT_FOUND, name)
         else:
