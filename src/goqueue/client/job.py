@@ -24,6 +24,7 @@ class Job:
     __slots__ = (
         "_key",
         "_lease_ms",
+        "_leased_on",
         "_on_settled",
         "_session",
         "attempt",
@@ -52,9 +53,15 @@ class Job:
         self.lease_s = self.lease_until_s = 0.0
         """How long a lease lasts, and until when this one does, of the clock that the worker was given."""
         self._session = session
+        self._leased_on = session.connection
         self._key = key
         self._lease_ms = lease_ms
         self._on_settled = on_settled
+
+    @property
+    def is_ours(self) -> bool:
+        """Leases end with the connection over which they were given."""
+        return self._leased_on is not None and self._leased_on is self._session.connection
 
     @property
     def topic(self) -> str:

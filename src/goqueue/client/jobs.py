@@ -82,8 +82,11 @@ class Jobs:
     async def next(self) -> Job | None:
         """The next job; None: there will be no more, because it was stopped."""
         while True:
-            if self._waiting and self._is_open:
-                return self._waiting.popleft()
+            while self._waiting and self._is_open:
+                job = self._waiting.popleft()
+                if job.is_ours:
+                    return job
+                self.settled(job)  # not begun, and delivered again, perhaps to somebody else
             if not self._is_open:
                 if self.failure is not None:
                     raise self.failure

@@ -76,6 +76,11 @@ class LeaseSession:
         self._wanted: dict[TopicIdPartition, dict[int, _Wanted]] = {}
         self._flush_is_due = False
 
+    @property
+    def connection(self) -> Connection | None:
+        """While it is open."""
+        return self._connection if self._connection is not None and self._connection.is_open else None
+
     # -- fetching
 
     async def fetch(
