@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from goqueue.model.errors import InvalidName, LogPoisoned
 from goqueue.model.names import LEDGER_PREFIX
-from goqueue.model.topics import Topic
+from goqueue.model.topics import Topic, TopicOptions
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Replica
 from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.options import LogOptions
 
 KINDS = ("deliveries", "delays")
 ID_BYTES = 16
@@ -41,15 +42,17 @@ class CompanionName(NamedTuple):
 
 Begin = Callable[[Topic, int, int], Opening]
 """Of one new log: its topic, its number, now."""
+OptionsOf = Callable[[Topic], tuple[TopicOptions, LogOptions]]
 
 
 class Companions:
     """`find_or_make` costs no sync: the files of a new one become durable with its first append, before that is
     acknowledged."""
 
-    def __init__(self, directory: DataDirectory, opening: Begin) -> None:
+    def __init__(self, directory: DataDirectory, opening: Begin, options_of: OptionsOf) -> None:
         self._directory = directory
         self._opening = opening
+        self._options_of = options_of
         self._open: dict[CompanionName, Replica] = {}
 
     def __iter__(self) -> Iterator[Replica]:
@@ -75,8 +78,7 @@ class Companions:
             return replica
         if name.kind not in KINDS or len(name.topic_id) != ID_BYTES:
             raise InvalidName(f"{name} is no companion of a partition")
-        overrides = {**LEDGER_OPTIONS, "durability": durability}
-        opening = self._opening(Topic(name.log, name.topic_id, name.partition + 1, overrides), name.partition, now_ms)
+        opening = self._opening(_topic(name, durability), name.partition, now_ms)
         opening.run()
         replica = opening.opened.get(name.partition)
         if replica is None:
@@ -84,6 +86,12 @@ class Companions:
         self._directory.adopt(name.log, name.partition, replica.log)
         self._open[name] = replica
         return replica
+
+    def set_durability(self, topic_id: bytes, durability: str) -> None:
+        """That of the topic has changed, and a companion has the same."""
+        for name, replica in self._open.items():
+            if name.topic_id == topic_id and replica.options.durability != durability:
+                replica.set_options(*self._options_of(_topic(name, durability)))
 
     def retire(self, topic_id: bytes) -> Callable[[], None]:
         """The topic is deleted: take its companions out of service. Returns what removes their files, which any thread
@@ -102,6 +110,10 @@ class Companions:
                 each()
 
         return remove
+
+
+def _topic(name: CompanionName, durability: str) -> Topic:
+    return Topic(name.log, name.topic_id, name.partition + 1, {**LEDGER_OPTIONS, "durability": durability})
 
 
 def _topic_id(text: str) -> bytes | None:

@@ -41,7 +41,7 @@ class Replicas:
         self._replicas: dict[PartitionName, Replica] = {}
         """Of topics."""
         self._ledgers: dict[PartitionName, Replica] = {}
-        self.companions = Companions(directory, self._opening_companion)
+        self.companions = Companions(directory, self._opening_companion, self._options_of)
         self.epoch = NO_EPOCH
         """In which this node leads whatever nobody else says more of. NO_EPOCH: each log goes on behind its last."""
         self.on_open: Callable[[Replica], None] = lambda replica: None
@@ -77,9 +77,12 @@ class Replicas:
         """
         return self.companions.find_or_make(CompanionName(kind, topic_id, partition), durability, now_ms)
 
-    def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
+    def _options_of(self, topic: Topic) -> tuple[TopicOptions, LogOptions]:
         options = topic.options(self.defaults)
-        log_options = self._log_options(options)
+        return options, self._log_options(options)
+
+    def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
+        options, log_options = self._options_of(topic)
         return Opening(
             self.directory,
             topic,
@@ -123,8 +126,7 @@ class Replicas:
 
     def opening(self, topic: Topic, partitions: Sequence[int], now_ms: int) -> Opening:
         """Of missing ones: to be run, in whatever thread, and then to be adopted."""
-        options = topic.options(self.defaults)
-        log_options = self._log_options(options)
+        options, log_options = self._options_of(topic)
         defer = self._defer
         return Opening(self.directory, topic, partitions, options, log_options, defer, now_ms, epoch=self.epoch)
 
@@ -151,8 +153,8 @@ class Replicas:
 
     def set_options(self, topic: Topic) -> None:
         """What was changed holds from now on, for the segments to come."""
-        options = topic.options(self.defaults)
-        log_options = self._log_options(options)
+        options, log_options = self._options_of(topic)
+        self.companions.set_durability(topic.id, options.durability)
         for partition in range(topic.partitions):
             replica = self._replicas.get((topic.name, partition))
             if replica is not None:

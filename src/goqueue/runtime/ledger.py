@@ -278,7 +278,8 @@ class Ledger:
         self._snapshot_ms = now_ms
         try:
             self._replica.sync()  # first: see above
-            self._snapshots.save(saving.offset, now_ms, saving.entries)
+            if self._replica.high_watermark >= saving.offset:  # else other copies could still lose it
+                self._snapshots.save(saving.offset, now_ms, saving.entries)
         except (OSError, GoQueueError) as error:
             self._saved(error)
         else:

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import DeleteTopic
+from goqueue.broker.topics.topics import DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from goqueue.records.decode import decode
 from goqueue.replica.companions import CompanionName
@@ -120,3 +120,19 @@ def test_a_topic_whose_deletion_a_crash_interrupted_loses_its_companions_at_the_
     broker.commit()
     again = TestBroker(broker.disk.crashed())
     assert again.replicas.companions.on_disk() == []
+
+
+def test_a_companion_follows_the_durability_of_its_topic() -> None:
+    broker = TestBroker()
+    broker.create("orders", durability="os")
+    broker.create("other", durability="os")
+    ids = {name: broker.broker.topics.image.topics[name].id for name in ("orders", "other")}
+    companions = {name: make(broker, CompanionName("delays", ids[name], 0), "os") for name in ids}
+    append(companions["orders"], batch(b"x"))
+    assert companions["orders"].high_watermark == 1
+    broker.ask(broker.broker.topics.submit, SetOptions("orders", {"durability": "disk"}))
+    append(companions["orders"], batch(b"y"))
+    append(companions["other"], batch(b"y"))
+    assert {name: one.high_watermark for name, one in companions.items()} == {"orders": 1, "other": 1}
+    broker.commit()
+    assert companions["orders"].high_watermark == 2

@@ -292,3 +292,24 @@ def test_a_follower_begins_anew_where_its_leader_says() -> None:
     assert copy.log.state.is_doubtful
     again = Parts(parts.disk.crashed()).replica("copy")
     assert append(again, produced(0, 1)) == 40, "nothing is known of producers"
+
+
+@pytest.mark.parametrize(("isr", "lacks"), [((1,), True), ((1, 2), False), ((1, 2, 3), False)])
+def test_a_topic_lacks_copies_by_how_many_are_in_sync(isr: tuple[int, ...], lacks: bool) -> None:
+    parts = Parts()
+    replica = parts.replica(min_insync_replicas="2")
+    replica.lead(Reign(4, me=1, isr=isr, replicas=3))
+    assert (replica.lacks_copies, replica.copies_in_sync) == (lacks, len(isr))
+
+
+def test_the_watermark_stands_while_fewer_are_in_sync_than_the_topic_asks_for() -> None:
+    parts = Parts()
+    replica = parts.replica(min_insync_replicas="2")
+    replica.lead(Reign(4, me=1, isr=(1,), replicas=3))
+    append(replica, batch(b"x"))
+    parts.commit()
+    assert replica.high_watermark == 0
+    alone = parts.replica("alone", min_insync_replicas="2")
+    append(alone, batch(b"x"))
+    parts.commit()
+    assert alone.high_watermark == 1, "it has all the copies that it can have"
