@@ -11,6 +11,7 @@ from goqueue.machines.groups.machine import Groups as GroupsMachine
 from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
 from goqueue.machines.groups.share.kind import share_kind
 from goqueue.machines.machine import Fact
+from goqueue.machines.retired import RETIRED
 from goqueue.machines.schemas.facts import SCHEMA_FACTS
 from goqueue.machines.schemas.machine import SchemaMachine
 from goqueue.machines.transactions.facts import MarkSet, TransactionChanged
@@ -21,6 +22,7 @@ __all__ = [
     "DELAY_FACTS",
     "DELIVERY_FACTS",
     "GROUP_FACTS",
+    "RETIRED",
     "SCHEMA_FACTS",
     "TRANSACTION_FACTS",
     "Delays",

@@ -79,6 +79,10 @@ class MetadataDamaged(GoQueueError):
     """What tells a node's topics is gone or short. The message says the way out."""
 
 
+class NewerFormat(GoQueueError):
+    """A later version has written in this data directory. The message says which, and the way out."""
+
+
 class DamagedFile(GoQueueError):
     """One of our own side files does not hold what was written to it."""
 

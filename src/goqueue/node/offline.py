@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from goqueue.model.errors import GoQueueError, NoDataDirectory
+from goqueue.model.errors import GoQueueError, NewerFormat, NoDataDirectory
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import metadata_fault
 from goqueue.node.repair import Repair, repair
 from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.data_directory import ASIDE_NAME
+from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
 
@@ -27,11 +28,17 @@ class Looked(NamedTuple):
     metadata: str
     """What keeps the node from starting; empty: nothing."""
     faults: list[Fault]
+    newer: str = ""
+    """A later version wrote here: nothing else was looked at."""
 
 
 def look_at_logs(directory: Path) -> Looked:
     """Changes nothing, and takes no lock."""
     disk = RealDisk(directory)
+    try:
+        refuse_newer(disk)
+    except NewerFormat as error:
+        return Looked(0, "", [], str(error))
     logs = 0
     faults: list[Fault] = []
     for name in _logs(disk):

@@ -20,6 +20,7 @@ from goqueue.records.log_files import LOGS_NAME
 from goqueue.runtime.ledger import Fact
 from goqueue.storage.data_directory import LOCK_NAME
 from goqueue.storage.disk import Disk
+from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import Inspection, batches, inspect
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
@@ -54,9 +55,10 @@ class Repair:
 
 
 def repair(disk: Disk, now_ms: int, dice: Dice, *, is_dry_run: bool) -> Repair:
-    """DataDirectoryLocked: a node runs on it."""
+    """DataDirectoryLocked: a node runs on it. NewerFormat: a later version wrote it."""
     lock = disk.lock(LOCK_NAME)
     try:
+        refuse_newer(disk)
         done = Repair(metadata_fault(disk))
         if not done.fault:
             return done

@@ -11,6 +11,7 @@ from goqueue.records.batch import NO_EPOCH
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.committer import Committer
 from goqueue.storage.disk import Disk, Lock
+from goqueue.storage.format_file import note_formats, refuse_newer
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
 from goqueue.storage.recovery import RecoveryReport
@@ -49,9 +50,12 @@ class DataDirectory:
 
     @classmethod
     def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
-        """Take the lock and finish interrupted deletions. The logs are opened one by one: each has its own options."""
+        """Take the lock and finish interrupted deletions. The logs are opened one by one: each has its own options.
+        NewerFormat: a later version has written here, and nothing was changed."""
         directory = cls(disk, committer, disk.lock(LOCK_NAME))
         try:
+            refuse_newer(disk)
+            note_formats(disk)
             directory._sweep_deleted()
             directory._rename_old_ledgers()
         except BaseException:

@@ -99,6 +99,9 @@ def look_at_logs(directory: Path) -> Iterator[Finding]:
     from goqueue.node.offline import look_at_logs as look
 
     looked = look(directory)
+    if looked.newer:
+        yield Finding("format", FAIL, looked.newer, "use the version that wrote it, or a later one")
+        return
     if looked.metadata:
         advice = f"restore a backup, or see: goqueue repair --data-dir {directory} --dry-run"
         yield Finding("metadata", FAIL, looked.metadata, advice)

@@ -9,11 +9,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from goqueue.model.errors import DamagedFile, InvalidName
 from goqueue.model.names import check_topic_name
+from goqueue.records.formats import FORMAT_NAME, newer_formats
 from goqueue.records.log_files import (
     CLEANED_NAME,
     INDEX_SUFFIX,
@@ -68,6 +70,7 @@ def find_logs(options: Options) -> list[LogFiles]:
     logs = directory / LOGS_NAME
     if not logs.is_dir():
         raise SparkError(f"{directory} is no data directory of GoQueue: it has no folder {LOGS_NAME!r}")
+    _refuse_newer(directory)
     existing = sorted(one.name for one in logs.iterdir() if _is_topic(one))
     found = []
     for topic in _chosen(options, existing, directory):
@@ -75,6 +78,15 @@ def find_logs(options: Options) -> list[LogFiles]:
         partitions = sorted(int(name) for name in names if name.isascii() and name.isdigit())
         found += [_open(logs / topic / str(partition), topic, partition) for partition in partitions]
     return found
+
+
+def _refuse_newer(directory: Path) -> None:
+    try:
+        refusal = newer_formats((directory / FORMAT_NAME).read_bytes(), version("goqueue"), only=("log",))
+    except (FileNotFoundError, DamagedFile):
+        return
+    if refusal:
+        raise SparkError(f"{directory} cannot be read: {refusal}")
 
 
 def _is_topic(directory: Path) -> bool:
