@@ -120,7 +120,8 @@ class Storm:
         dice, end_s = self._dice, self._sim.loop.time() + TROUBLE_S
         self._sim.network.weather = ROUGH if dice.random() < 0.5 else Weather()
         kinds = [self._cut, self._cut, self._cut_one_way, self._reset, self._set_clock]
-        kinds += [self._kill, self._lose_power, self._fail_on_disk, self._restart, self._kill_reader]
+        kinds += [self._kill, self._lose_power, self._fail_on_disk, self._fail_at_start, self._restart]
+        kinds += [self._kill_reader]
         while self._sim.loop.time() < end_s:
             await let_pass(dice.uniform(0.05, 2.0))
             await dice.choice(kinds)()
@@ -163,6 +164,15 @@ class Storm:
             self._node.disk.crash_at(None)
         else:
             await self._back()
+
+    async def _fail_at_start(self) -> None:
+        """Once more, while it recovers from the last time."""
+        self._node.crash("power")
+        self._node.crash_at(self._dice.randint(1, 80))
+        await self._back()
+        if not self._node.is_up:
+            await self._back()
+        self._node.disk.crash_at(None)
 
     async def _restart(self) -> None:
         await self._node.stop()
@@ -311,6 +321,7 @@ class Storm:
 
     async def _check(self) -> None:
         assert self.problems == [], self.problems
+        assert self._sim.loop.exceptions == []
         for topic in TOPICS:
             there = await self._read(topic)
             once = Counter(self.acked["source" if topic == "sink" else topic])

@@ -157,3 +157,18 @@ def test_seeds_differ() -> None:
         return simulation.trace.digest
 
     assert digest(1) == digest(1) != digest(2)
+
+
+def test_a_node_that_loses_power_while_it_starts_is_down_and_starts_again() -> None:
+    async def scenario(sim: Simulation, me: Process) -> list[bytes | None]:
+        (node,) = sim.nodes
+        async with Producer(node.kafka, **me.ports) as producer:
+            await producer.send("orders", b"kept", partition=0)
+        node.crash("power")
+        node.crash_at(3)
+        await node.start()
+        assert not node.is_up
+        await node.start()
+        return await values(me, node.kafka, "orders")
+
+    assert simulate(scenario) == [b"kept"]

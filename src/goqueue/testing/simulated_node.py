@@ -3,7 +3,6 @@ hand. It is started, killed, deprived of power and started again.
 """
 
 import asyncio
-from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
@@ -132,7 +131,7 @@ class SimulatedNode:
         self._node: Node | None = None
         self._stop: asyncio.Event | None = None
         self._running: asyncio.Task[None] | None = None
-        self._is_ready = asyncio.Event()
+        self._is_decided = asyncio.Event()
 
     @property
     def kafka(self) -> str:
@@ -165,7 +164,7 @@ class SimulatedNode:
     # -- its life
 
     async def start(self) -> None:
-        """Returns when it serves. It fails as the node itself would."""
+        """Returns when it serves, or has lost its power on the way: see `is_up`. It fails as the node itself would."""
         assert self._life is None, f"{self.name} runs already"
         simulation = self._simulation
         self._boots += 1
@@ -175,35 +174,32 @@ class SimulatedNode:
         life.has_power = lambda disk=self.disk: not disk.power_lost  # type: ignore[misc]
         life.on_power_lost = lambda: self._power_lost(life)
         self._life = life
-        self._is_ready = asyncio.Event()
-        ready, failed = self._is_ready, asyncio.get_running_loop().create_future()
+        self._is_decided = decided = asyncio.Event()
+        failures: list[Exception] = []
         dice = simulation.dice(life.name)
         ports = SimulatedPorts(self, dice, simulation.network.at(self.name))
         self._node = Node(self._settings(), self.disk, compact=self._compact, ports=ports)
         self._stop = asyncio.Event()
-        run = self._run(self._node, self._stop, ready.set, failed)
+        run = self._run(self._node, self._stop, failures)
         self._running = simulation.loop.create_task(run, context=life.context())
-        waiting = asyncio.ensure_future(ready.wait())
-        await asyncio.wait((waiting, failed), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if failed.done():
-            self._life = None
-            raise failed.result()
+        await decided.wait()
+        if failures:
+            self._end(life, silently=False)
+            raise failures[0]
 
     def _settings(self) -> Settings:
         return self._simulation.settings(
             node_id=self.number, kafka=Address(self.name, KAFKA_PORT), http=Address(self.name, HTTP_PORT)
         )
 
-    async def _run(
-        self, node: Node, stop: asyncio.Event, ready: Callable[[], None], failed: "asyncio.Future[BaseException]"
-    ) -> None:
+    async def _run(self, node: Node, stop: asyncio.Event, failures: list[Exception]) -> None:
         try:
             await node.open()
         except Exception as error:  # noqa: BLE001  whoever starts it is told
-            failed.set_result(error)
+            failures.append(error)
             return
-        ready()
+        finally:
+            self._is_decided.set()
         await node.run(stop)
         await node.close()
 
@@ -249,6 +245,7 @@ class SimulatedNode:
         if silently:
             self._simulation.network.switch(self.name, on=False)
         self._life = self._running = self._stop = None
+        self._is_decided.set()
 
     def abandon(self) -> None:
         """The simulation is over."""

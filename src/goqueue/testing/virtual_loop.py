@@ -174,7 +174,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Nobody waits who would have to be woken."""
 
     def _note_exception(self, _loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-        if not self._is_ending:
+        if not self._is_ending and not isinstance(about.get("exception"), PowerLost):
             self.exceptions.append(about)
 
 
