@@ -20,7 +20,7 @@ from goqueue.records.log_files import LOGS_NAME
 from goqueue.runtime.ledger import Fact
 from goqueue.storage.data_directory import LOCK_NAME
 from goqueue.storage.disk import Disk
-from goqueue.storage.format_file import refuse_newer
+from goqueue.storage.format_file import note_formats, refuse_newer
 from goqueue.storage.inspection import Inspection, batches, inspect
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
@@ -65,6 +65,7 @@ def repair(disk: Disk, now_ms: int, dice: Dice, *, is_dry_run: bool) -> Repair:
         found = inspect(disk, METADATA_PATH)
         facts = list(_facts(_remembered(disk), _topics_on_disk(disk), lambda name: _id_of(disk, name, dice), done))
         if not is_dry_run:
+            note_formats(disk)
             done.kept_as = _copy_aside(disk, now_ms)
             _write(disk, facts, found, now_ms)
         return done

@@ -72,6 +72,7 @@ class State:
         self._aside = aside
         self._meters = meters
         refuse_damaged_metadata(replicas.directory.disk)
+        replicas.directory.note_formats()
         self.coordinators = AllCoordinators()
         self._made = 0
         """Machines of deliveries."""

@@ -55,13 +55,16 @@ class DataDirectory:
         directory = cls(disk, committer, disk.lock(LOCK_NAME))
         try:
             refuse_newer(disk)
-            note_formats(disk)
             directory._sweep_deleted()
             directory._rename_old_ledgers()
         except BaseException:
             directory.close()
             raise
         return directory
+
+    def note_formats(self) -> None:
+        """Before anything is written in the formats of this version: others may have to refuse the directory then."""
+        note_formats(self.disk)
 
     def names(self) -> Iterator[LogName]:
         """What is on the disk under a name that we would have given. Anything else is left alone."""

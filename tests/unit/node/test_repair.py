@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from goqueue.model.errors import DataDirectoryLocked, LogPoisoned, MetadataDamaged, NoDataDirectory
+from goqueue.model.errors import DataDirectoryLocked, LogPoisoned, MetadataDamaged, NewerFormat, NoDataDirectory
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
 from goqueue.node.offline import repair_directory
 from goqueue.node.repair import Repair, repair
+from goqueue.records.formats import FORMAT_NAME, FORMATS, encode_formats
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 
@@ -86,6 +87,32 @@ def test_a_node_without_whole_metadata_does_not_start_and_changes_nothing(how: s
     assert "Nothing was changed" in str(refused.value)
     left = {path: data for path, data in content(disk).items() if path != "lock"}
     assert left == {path: data for path, data in before.items() if path != "lock"}
+
+
+def write_formats(disk: MemoryDisk, data: bytes) -> None:
+    disk.remove(FORMAT_NAME)
+    file = disk.open(FORMAT_NAME, create=True)
+    file.write(0, [data])
+    file.close()
+
+
+def test_a_node_does_not_start_on_what_a_later_version_wrote_and_changes_nothing() -> None:
+    disk, _ = stopped()
+    write_formats(disk, encode_formats("9.1.0", {**FORMATS, "groups": FORMATS["groups"] + 1}))
+    before = content(disk)
+    with pytest.raises(NewerFormat, match=r"written by GoQueue 9\.1\.0, which stores groups in format"):
+        TestBroker(disk, VirtualClock(NOW_MS))
+    assert content(disk) == before
+
+
+def test_an_upgrade_that_finds_damaged_metadata_does_not_shut_the_earlier_version_out() -> None:
+    disk, _ = stopped()
+    earlier = encode_formats("0.0.1", dict.fromkeys(FORMATS, 1))
+    write_formats(disk, earlier)
+    cut(disk)
+    with pytest.raises(MetadataDamaged):
+        TestBroker(disk, VirtualClock(NOW_MS))
+    assert content(disk)[FORMAT_NAME] == earlier
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from goqueue.records.batch import HEADER_BYTES, Batch, Codec, check_batch
 from goqueue.records.build import build_batch
 from goqueue.records.control import ControlKind, build_control, build_kept_free
+from goqueue.records.formats import FORMAT_NAME, FORMATS, encode_formats
 from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options, Part
 from goqueue.spark.segments.directory import find_logs
@@ -158,6 +159,16 @@ def test_a_read_ends_before_a_transaction_that_is_open(written: Written) -> None
     written.append(batch_of(b"a"), batch_of(b"open", producer=1), batch_of(b"behind it"), seal=True)
     written.append(batch_of(b"active"))
     assert values(written.directory) == [(0, b"a")]
+
+
+def test_a_directory_of_a_later_version_is_refused_if_its_logs_have_a_newer_format(written: Written) -> None:
+    written.append(batch_of(b"a"), seal=True)
+    file = written.directory / FORMAT_NAME
+    file.write_bytes(encode_formats("9.1.0", {**FORMATS, "groups": 99}))
+    assert values(written.directory) == [(0, b"a")]
+    file.write_bytes(encode_formats("9.1.0", {**FORMATS, "log": 99}))
+    with pytest.raises(SparkError, match=r"written by GoQueue 9\.1\.0, which stores log in format 99"):
+        values(written.directory)
 
 
 def test_places_kept_free_are_stepped_over(written: Written) -> None:

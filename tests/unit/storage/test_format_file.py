@@ -17,7 +17,10 @@ from goqueue.testing.memory_disk import MemoryDisk
 
 
 def opened(disk: Disk) -> DataDirectory:
-    return DataDirectory.open(disk, committer=Committer(lambda call: call(), lambda: 0))
+    """To be written to."""
+    directory = DataDirectory.open(disk, committer=Committer(lambda call: call(), lambda: 0))
+    directory.note_formats()
+    return directory
 
 
 def said(disk: Disk) -> object:
