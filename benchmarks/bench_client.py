@@ -7,8 +7,8 @@ the ratio is each client's rate divided by its.
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -16,70 +16,54 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
 
-from goqueue.cli.bench.broker import own_broker
+from benchmarks.harness import QUIET, Row, best_rates, node, rate_rows
+from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
-from goqueue.cli.progress import Progress
 from goqueue.client import Consumer, Producer
 
-BUILD = Path(__file__).parents[1] / "build"
-TURNS = 3
 PARTITIONS = 3
 VALUE = bytes(100)
 PUBLISHED, CONSUMED, ONE_BY_ONE = 200_000, 500_000, 100_000
 OURS, BASELINE = "goqueue.client", "aiokafka"
-QUIET = Progress()
+AIMS = {OURS: "ratio >= 1"}
 
-Row = dict[str, object]
 Measure = Callable[[str, str, int], float]
 """Address, topic and messages to messages per second."""
 
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
     rows: list[Row] = []
     for durability in ("os", "disk"):
-        with own_broker(BUILD) as broker:
-            rates: dict[str, float] = {}
-            for _ in range(TURNS):
-                for name, publish in PUBLISHERS.items():
-                    load = Load(PUBLISHED, len(VALUE), partitions=PARTITIONS, durability=durability)
-                    with own_topic(broker, load, QUIET) as topic:
-                        rate = measured(publish, broker.address, topic.name, PUBLISHED)
-                        topic.check_stored(PUBLISHED)
-                    rates[name] = max(rate, rates.get(name, 0.0))
-        rows += rows_of(f"publish, {len(VALUE)} bytes, {durability}", rates)
-    with own_broker(BUILD) as broker:
+        load = Load(PUBLISHED, len(VALUE), partitions=PARTITIONS, durability=durability)
+        with node() as broker:
+            rates = best_rates({name: partial(published, broker, load, work) for name, work in PUBLISHERS.items()})
+        rows += rate_rows(f"publish, {len(VALUE)} bytes, {durability}", rates, "msg/s", BASELINE, AIMS)
+    with node() as broker:
         load = Load(CONSUMED, len(VALUE), partitions=PARTITIONS, durability="os")
         with own_topic(broker, load, QUIET) as topic:
             measured(publish_ours, broker.address, topic.name, CONSUMED)
             topic.check_stored(CONSUMED)
             for title, readers, messages in (("in lists", POLLERS, CONSUMED), ("one by one", ITERATORS, ONE_BY_ONE)):
-                rates = {}
-                for _ in range(TURNS):
-                    for name, read in readers.items():
-                        rate = measured(read, broker.address, topic.name, messages)
-                        rates[name] = max(rate, rates.get(name, 0.0))
-                rows += rows_of(f"consume {title}, {len(VALUE)} bytes", rates)
+                works = {
+                    name: partial(measured, read, broker.address, topic.name, messages)
+                    for name, read in readers.items()
+                }
+                rates = best_rates(works)
+                rows += rate_rows(f"consume {title}, {len(VALUE)} bytes", rates, "msg/s", BASELINE, AIMS)
     return rows
+
+
+def published(broker: Broker, load: Load, publish: Measure) -> float:
+    with own_topic(broker, load, QUIET) as topic:
+        rate = measured(publish, broker.address, topic.name, load.messages)
+        topic.check_stored(load.messages)
+    return rate
 
 
 def measured(measure: Measure, address: str, topic: str, messages: int) -> float:
     gc.collect()
     return measure(address, topic, messages)
-
-
-def rows_of(title: str, rates: dict[str, float]) -> Iterator[Row]:
-    baseline = rates[BASELINE]
-    for name, rate in rates.items():
-        yield {
-            "name": f"{title}: {name}",
-            "value": rate,
-            "unit": "msg/s",
-            "baseline": baseline,
-            "ratio": rate / baseline,
-            "aim": "ratio >= 1" if name == OURS else None,
-        }
 
 
 def in_loop(work: Callable[[str, str, int], Any]) -> Measure:

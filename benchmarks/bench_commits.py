@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from time import process_time
 from typing import Any
 
+from benchmarks.harness import Row, row
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
@@ -21,8 +22,6 @@ AT_A_TIME = 25
 ROUNDS, TRIES = 40, 9
 COMMIT_VERSION, HEARTBEAT_VERSION = 8, 3
 PARTITIONS = (1, 4, 16)
-
-Row = dict[str, object]
 
 
 class Client(asyncio.Transport):
@@ -117,14 +116,5 @@ def run() -> list[Row]:
             reply = decode_response(offsets.OffsetCommitResponse, COMMIT_VERSION, answer)[1]
             codes = [one.error_code for topic in reply.topics for one in topic.partitions]
             assert codes == [Code.NONE] * partitions
-        rows.append(
-            {
-                "name": f"OffsetCommit, partitions={partitions}, CPU",
-                "value": round(value, 1),
-                "unit": "us",
-                "baseline": round(baseline, 1),
-                "ratio": round(value / baseline, 2),
-                "aim": "baseline: Heartbeat",
-            }
-        )
+        rows.append(row(f"OffsetCommit, partitions={partitions}, CPU", value, "us", baseline, "baseline: Heartbeat"))
     return rows

@@ -4,9 +4,6 @@ Times are of the processor, turn by turn on both, the best turn counts. Baseline
 """
 
 import gc
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.harness import Row, cpu_seconds, row, told_by
 from goqueue.machines.delays.commands import CancelSchedule, FiringDone, NewSchedule, Schedule, ScheduleKey
 from goqueue.machines.delays.facts import DELAY_FACTS
 from goqueue.machines.delays.machine import Delays
@@ -37,7 +35,6 @@ TURNS = 7
 TOPIC_ID = b"0123456789abcdef"
 TICK_MS = 10
 
-Row = dict[str, object]
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Fact] = msgspec.msgpack.Decoder(reduce(or_, DELAY_FACTS)).decode
 
@@ -52,18 +49,6 @@ def run() -> list[Row]:
     rows.append(measure_longest_tick())
     rows.append(measure_memory())
     return rows
-
-
-def row(name: str, value: float, unit: str, baseline: float | None, aim: str | None) -> Row:
-    """`ratio` is how near it comes to the baseline: 1 is as good."""
-    ratio = None if baseline is None else baseline / value
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": aim}
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
 
 
 class Bench:
@@ -103,7 +88,7 @@ def compare(few: Bench, many: Bench) -> list[Row]:
                 known = best.setdefault(name, {})
                 known[bench] = min(taken, known.get(bench, taken))
     return [
-        row(f"{name}, 1 M pending", taken[many] * 1e6, "us", taken[few] * 1e6, "flat: ratio >= 0.5")
+        row(f"{name}, 1 M pending", taken[many] * 1e6, "us", taken[few] * 1e6, "flat: ratio >= 0.5", is_cost=True)
         for name, taken in best.items()
     ]
 
@@ -113,11 +98,11 @@ def insert_and_cancel(bench: Bench) -> list[tuple[str, float]]:
     before = bench.machine.measure()
     batches = [bench.new(BATCH, lambda: 3 * HOUR_MS + bench.dice.randrange(DAY_MS)) for _ in range(PROBES // BATCH)]
     commands = [Schedule("t", TOPIC_ID, 0, new) for new in batches]
-    inserting = seconds(lambda: bench.submit_all(commands))
+    inserting = cpu_seconds(lambda: bench.submit_all(commands))
     assert bench.machine.measure().pending == before.pending + PROBES
     cancels = [CancelSchedule(ScheduleKey("t", 0, each.offset)) for new in batches for each in new]
     bench.dice.shuffle(cancels)
-    cancelling = seconds(lambda: bench.submit_all(cancels))
+    cancelling = cpu_seconds(lambda: bench.submit_all(cancels))
     after = bench.machine.measure()
     assert (after.pending, after.cancelled) == (before.pending, before.cancelled + PROBES)
     return [("insert", inserting / PROBES), ("cancel", cancelling / PROBES)]
@@ -137,7 +122,7 @@ def fire(bench: Bench) -> list[tuple[str, float]]:
                 for job in bench.machine.firing():
                     bench.submit(FiringDone(job.number))
 
-    firing = seconds(pass_time)
+    firing = cpu_seconds(pass_time)
     after = bench.machine.measure()
     assert (after.pending, after.firing, after.fired) == (before.pending, 0, before.fired + PROBES)
     return [("fire", firing / PROBES)]
@@ -145,8 +130,8 @@ def fire(bench: Bench) -> list[tuple[str, float]]:
 
 def ask(bench: Bench) -> list[tuple[str, float]]:
     keys = [each.key for each in bench.machine.pending("t", 2, None, 1000)]
-    finding = seconds(lambda: [bench.machine.find(key) for key in keys])
-    waiting = seconds(lambda: [bench.machine.next_deadline_ms() for _ in range(PROBES)])
+    finding = cpu_seconds(lambda: [bench.machine.find(key) for key in keys])
+    waiting = cpu_seconds(lambda: [bench.machine.next_deadline_ms() for _ in range(PROBES)])
     return [("find", finding / len(keys)), ("next deadline", waiting / PROBES)]
 
 
@@ -195,7 +180,7 @@ def measure_replay() -> Row:
         for offset, value in enumerate(values):
             apply_at(machine, _decode(value), offset)
 
-    taken = seconds(replay)
+    taken = cpu_seconds(replay)
     assert machine.measure().pending == MANY
     return row("replay of 1 M stored schedules, without reading the log", taken, "s", None, None)
 
@@ -208,28 +193,26 @@ def measure_longest_tick() -> Row:
         deadline = bench.machine.next_deadline_ms()
         assert deadline is not None
         bench.now_ms = max(bench.now_ms, deadline)
-        longest = max(longest, seconds(lambda: bench.submit(Tick())))
+        longest = max(longest, cpu_seconds(lambda: bench.submit(Tick())))
     return row("longest tick, 1 M over a day", longest * 1000, "ms", None, None)
 
 
 MEMORY_PROGRAM = """
-import gc, json, sys
-from pathlib import Path
+import gc, os
 from benchmarks.bench_delays import MANY, Bench
+from goqueue.cli.bench.process import Process
 
 def resident():
     gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return Process(os.getpid()).memory().rss_bytes
 
 empty = Bench(1000)
 before = resident()
 bench = Bench(MANY)
-print(json.dumps((resident() - before) / MANY))
+print((resident() - before) / MANY)
 """
 
 
 def measure_memory() -> Row:
-    """In a process of its own."""
-    program = [sys.executable, "-c", MEMORY_PROGRAM]
-    output = subprocess.run(program, check=True, capture_output=True, cwd=Path(__file__).parents[1]).stdout
-    return row("resident memory per pending schedule, 1 M", json.loads(output), "bytes", None, "< 100 bytes")
+    taken = told_by(MEMORY_PROGRAM)
+    return row("resident memory per pending schedule, 1 M", taken, "bytes", None, "< 100 bytes")

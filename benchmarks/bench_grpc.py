@@ -6,13 +6,11 @@ than the CPU of the server. The ratio is ours divided by the baseline.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-from goqueue.cli.bench.broker import own_broker
+from benchmarks.harness import Row, node, row
 from goqueue.cli.bench.process import Process
 from goqueue.client.grpc import GrpcClient
 from goqueue.client.grpc.client import new_request
@@ -20,8 +18,6 @@ from goqueue.wire.grpc.health_pb2 import HealthCheckRequest
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
 from goqueue.wire.grpc.topic_pb2 import CreateTopicRequest
 
-ROOT = Path(__file__).parents[1]
-BUILD = ROOT / "build"
 CALLERS = 16
 UNARY = 4000
 STREAMED = 20_000
@@ -29,8 +25,6 @@ BATCH = 100
 BATCHED = 100_000
 VALUE = b"x" * 100
 TOPIC = "bench"
-
-Row = dict[str, object]
 
 
 class Run(NamedTuple):
@@ -40,12 +34,8 @@ class Run(NamedTuple):
 
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
-    with own_broker(BUILD) as broker:
-        assert broker.process is not None
-        assert broker.directory is not None
-        address = json.loads((broker.directory / "ready.json").read_text("utf-8"))["grpc"]
-        return asyncio.run(rows(address, broker.process))
+    with node() as broker:
+        return asyncio.run(rows(broker.grpc, broker.process))
 
 
 async def rows(address: str, process: Process) -> list[Row]:
@@ -68,16 +58,7 @@ async def rows(address: str, process: Process) -> list[Row]:
 
 def run_rows(name: str, found: Run, baseline: Run | None) -> Iterator[Row]:
     for label, unit, at in (("messages", "1/s", 0), ("server CPU for each", "us", 1)):
-        base = None if baseline is None else baseline[at]
-        ratio = None if base is None else found[at] / base
-        yield {
-            "name": f"{name}: {label}",
-            "value": found[at],
-            "unit": unit,
-            "baseline": base,
-            "ratio": ratio,
-            "aim": None,
-        }
+        yield row(f"{name}: {label}", found[at], unit, None if baseline is None else baseline[at])
 
 
 async def measured(process: Process, count: int, act: Callable[[], Awaitable[None]]) -> Run:

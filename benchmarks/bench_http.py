@@ -12,21 +12,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from goqueue.cli.bench.broker import own_broker
+from benchmarks.harness import ROOT, Row, node, row
+from goqueue.cli.bench.broker import stopping
 from goqueue.cli.bench.process import Process
 
-ROOT = Path(__file__).parents[1]
-BUILD = ROOT / "build"
 CONNECTIONS = 16
 SECONDS = 4
 WARM_UP_SECONDS = 1
 VALUE = "x" * 100
 TAKEN = 100
 
-Row = dict[str, object]
 Address = tuple[str, int]
 
 
@@ -40,14 +37,11 @@ class Run(NamedTuple):
 
 def run() -> list[Row]:
     rows: list[Row] = []
-    BUILD.mkdir(exist_ok=True)
     with hello_server() as (address, process):
         hello = load(address, process, request("GET", "/", b""))
     rows += run_rows("hello, bare ASGI", hello, None, 0)
-    with own_broker(BUILD) as broker:
-        assert broker.process is not None
-        assert broker.directory is not None
-        host, _, port = json.loads((broker.directory / "ready.json").read_text("utf-8"))["http"].rpartition(":")
+    with node() as broker:
+        host, _, port = broker.http.rpartition(":")
         place = host, int(port)
         found = load(place, broker.process, request("GET", "/livez", b""))
         rows += run_rows("GET /livez", found, hello, 0)
@@ -88,11 +82,6 @@ def receive_rows(address: Address, process: Process, topic: str) -> Iterator[Row
     name = f"receive {TAKEN} and acknowledge them"
     yield row(f"{name}: messages", taken / took, "msg/s", None)
     yield row(f"{name}: server CPU per message", (process.cpu_s() - cpu) / taken * 1e6, "us", None)
-
-
-def row(name: str, value: float, unit: str, baseline: float | None) -> Row:
-    ratio = None if baseline is None else value / baseline
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": None}
 
 
 # -- the load
@@ -183,14 +172,10 @@ def ask(address: Address, method: str, path: str, body: Any, status: int) -> Non
 @contextmanager
 def hello_server() -> Iterator[tuple[Address, Process]]:
     command = [sys.executable, "-c", "from benchmarks.bench_http import serve_hello; serve_hello()"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with stopping(process):
         assert process.stdout is not None
-        assert process.stdin is not None
-        try:
-            yield ("127.0.0.1", int(process.stdout.readline())), Process(process.pid)
-        finally:
-            process.stdin.close()
-            process.wait(30)
+        yield ("127.0.0.1", int(process.stdout.readline())), Process(process.pid)
 
 
 def serve_hello() -> None:

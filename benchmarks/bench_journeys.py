@@ -9,17 +9,16 @@ by the CPU of its broker, so what a message costs more is what less of them can 
 
 import asyncio
 import gc
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
 
 import uvloop
 
+from benchmarks.harness import Row, row, workplace
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.node import Node
@@ -33,7 +32,6 @@ from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-BUILD = Path(__file__).parents[1] / "build"
 NOTHING = -1.0
 """Not even counted."""
 VARIANTS = (NOTHING, 0.0, 0.01, 1.0)
@@ -50,22 +48,19 @@ BATCHES = (1, 100)
 NOTES, NOTE_TURNS = 200_000, 7
 LATEST_PRODUCE = 12
 
-Row = dict[str, object]
-
 
 def run() -> list[Row]:
     return [*note_rows(), *uvloop.run(measure_all())]
 
 
 async def measure_all() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     rows: list[Row] = []
     for batch in BATCHES:
-        with tempfile.TemporaryDirectory(prefix="goqueue-journeys-", dir=BUILD) as directory:
+        with workplace() as directory:
             free = Address("127.0.0.1", 0)
-            settings = Settings(data_dir=Path(directory), kafka=free, http=free, grpc=free)
+            settings = Settings(data_dir=directory, kafka=free, http=free, grpc=free)
             compact = partial(compact_in_process, settings.data_dir)
             node = Node(settings, RealDisk(settings.data_dir), compact=compact)
             await node.open()
@@ -191,7 +186,7 @@ def batch_rows(batch: int, found: dict[float, list[float]]) -> Iterator[Row]:
     base = found[0.0]
     for variant, turns in found.items():
         name = f"produce, {batch} a batch, os, {NAMES[variant]}: CPU per message"
-        made = row(name, median(turns), None if variant == 0.0 else median(base), AIMS.get(variant))
+        made = row(name, median(turns), "us", None if variant == 0.0 else median(base), AIMS.get(variant))
         if variant != 0.0:
             made["ratio"] = median(one / other for one, other in zip(turns, base, strict=True))
         yield made
@@ -200,9 +195,9 @@ def batch_rows(batch: int, found: dict[float, list[float]]) -> Iterator[Row]:
 def note_rows() -> Iterator[Row]:
     """The call itself."""
     base = note_us(0.0)
-    yield row("one note, counted only", base, None, None)
+    yield row("one note, counted only", base, "us")
     for sampling in (0.01, 1.0):
-        yield row(f"one note, sampling {sampling:g}", note_us(sampling), base, None)
+        yield row(f"one note, sampling {sampling:g}", note_us(sampling), "us", base)
 
 
 def note_us(sampling: float) -> float:
@@ -216,8 +211,3 @@ def note_us(sampling: float) -> float:
         best = min(best, (time.process_time() - started) / NOTES * 1e6)
         assert journeys.counts[step] == {("orders", ""): NOTES}
     return best
-
-
-def row(name: str, value: float, baseline: float | None, aim: str | None) -> Row:
-    ratio = None if baseline is None else value / baseline
-    return {"name": name, "value": value, "unit": "us", "baseline": baseline, "ratio": ratio, "aim": aim}

@@ -5,18 +5,15 @@ bytes where the broker syncs. The ratio is ours divided by raw.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
-from goqueue.cli.bench.broker import Broker, own_broker
+from benchmarks.harness import QUIET, TURNS, Row, node
+from benchmarks.harness import row as row_of
+from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.latency import bench_latency
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.report import LABELS, Figure, Report
 from goqueue.cli.bench.throughput import bench_consume, bench_produce
 from goqueue.cli.progress import Progress
-
-BUILD = Path(__file__).parents[1] / "build"
-TURNS = 3
-QUIET = Progress()
 
 RATE, CPU_MESSAGE, CPU_REQUEST = "messages_per_s", "broker_cpu_us_per_message", "broker_cpu_us_per_request"
 THROUGHPUT = (RATE, CPU_MESSAGE, CPU_REQUEST)
@@ -50,8 +47,6 @@ AIMS = {
 LATENCY_AIMS = {("os", "publish_p99_ms"): "< 2 ms", ("disk", "publish_p99_ms"): "< 10 ms"}
 MEMORY_AIM = "< 150 MiB"
 
-Row = dict[str, object]
-
 
 def run() -> list[Row]:
     rows: list[Row] = []
@@ -64,12 +59,7 @@ def run() -> list[Row]:
 
 
 def measure(bench: Callable[[Broker, Load, Progress], Report], load: Load) -> Report:
-    """Each on a broker of its own, so that none pays for the syncs and the deleted files of the one before.
-
-    On the disk of the project: a temporary directory of the system may be memory.
-    """
-    BUILD.mkdir(exist_ok=True)
-    with own_broker(BUILD) as broker:
+    with node() as broker:
         return bench(broker, load, QUIET)
 
 
@@ -101,11 +91,4 @@ def best(turns: Iterable[Figure]) -> Figure:
 
 
 def row(name: str, figure: Figure, aim: str | None) -> Row:
-    return {
-        "name": name,
-        "value": figure.value,
-        "unit": figure.unit,
-        "baseline": figure.raw,
-        "ratio": figure.ratio,
-        "aim": aim,
-    }
+    return row_of(name, figure.value, figure.unit, figure.raw, aim)

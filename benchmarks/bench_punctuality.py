@@ -5,18 +5,16 @@ without a delay: from the send to the arrival. On a topic that stamps what is ap
 broker itself was, whatever the consumer and its own waiting add.
 """
 
-import statistics
 import threading
 import time
-from pathlib import Path
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from goqueue.cli.bench.broker import own_broker
+from benchmarks.harness import Row, node, row
+from goqueue.cli.bench.report import quantiles
 
-BUILD = Path(__file__).parents[1] / "build"
 TOPIC = "delayed"
 PER_SECOND = 10_000
 SECONDS = 3
@@ -24,48 +22,22 @@ DELAY_MS = 4_000
 SLOT_S = 0.01
 DEADLINE_S = 60
 DUE = "due"
+TITLE = f"delayed messages, {PER_SECOND:,} due a second"
+AIMS = {"p99": "< 20 ms"}
+LABELS = {name: f"{name} behind their time" for name in ("p50", "p99")} | {"p999": "p99.9 behind their time"}
 """A header of our own: the one that the broker acts upon is gone when the message comes."""
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
-    with own_broker(BUILD) as broker:
+    with node() as broker:
         plain = quantiles(measure(broker.address, f"{TOPIC}-plain", 0))
-    with own_broker(BUILD) as broker:
+    with node() as broker:
         late = quantiles(measure(broker.address, TOPIC, DELAY_MS))
-    with own_broker(BUILD) as broker:
+    with node() as broker:
         stamp(broker.address, TOPIC)
         stored = quantiles(measure(broker.address, TOPIC, DELAY_MS, is_stamped=True))
-    aims = {"p99": "< 20 ms"}
-    in_log: list[Row] = [
-        {
-            "name": f"delayed messages, {PER_SECOND:,} due a second: {name} behind their time in the log",
-            "value": stored[name],
-            "unit": "ms",
-            "baseline": None,
-            "ratio": None,
-            "aim": aims.get(name),
-        }
-        for name in stored
-    ]
-    return in_log + [
-        {
-            "name": f"delayed messages, {PER_SECOND:,} due a second: {name} behind their time",
-            "value": late[name],
-            "unit": "ms",
-            "baseline": plain[name],
-            "ratio": late[name] / plain[name] if plain[name] else None,
-            "aim": aims.get(name),
-        }
-        for name in late
-    ]
-
-
-def quantiles(samples: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(samples, n=1000)
-    return {"p50": cuts[499], "p99": cuts[989], "p99.9": cuts[998]}
+    rows = [row(f"{TITLE}: {LABELS[name]} in the log", stored[name], "ms", None, AIMS.get(name)) for name in stored]
+    return rows + [row(f"{TITLE}: {LABELS[name]}", late[name], "ms", plain[name], AIMS.get(name)) for name in late]
 
 
 def stamp(address: str, topic: str) -> None:

@@ -5,7 +5,6 @@ messages: what reading them costs without leases.
 """
 
 import time
-from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
@@ -17,12 +16,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from benchmarks.harness import TURNS, Row, node, row
 from benchmarks.share_load import share_load
 from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.settle import Wanted
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.broker.topics.topics import CreateTopic
-from goqueue.cli.bench.broker import own_broker
 from goqueue.cli.bench.raw import echo
 from goqueue.machines.deliveries.commands import Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.records.build import build_batch
@@ -30,19 +29,15 @@ from goqueue.storage.committer import Committer
 from goqueue.testing import MemoryDisk, VirtualClock
 from goqueue.testing.memory_node import MemoryNode
 
-BUILD = Path(__file__).parents[1] / "build"
 TOPIC, GROUP = "orders", "workers"
 VALUE = b"x" * 100
 BATCH = 100
-TURNS = 3
 SHARED = 100_000
 DEADLINE_S = 120
 MEMBERS = 8
 RAW_LOADS = ((1, 5_000), (10, 50_000), (100, 200_000))
 """How many at a time, and of how many."""
 ECHOES = 10_000
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
@@ -61,11 +56,6 @@ def run() -> list[Row]:
     for pull, count in RAW_LOADS:
         rows += raw_share_rows(pull, count)
     return [*rows, *share_rows()]
-
-
-def row(name: str, value: float, unit: str, baseline: float | None, aim: str | None) -> Row:
-    ratio = None if baseline is None else value / baseline
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": aim}
 
 
 class Run:
@@ -149,10 +139,9 @@ def raw_share_rows(pull: int, count: int) -> list[Row]:
     acknowledgements of the one before. The messages lie in batches of `pull`, so that what is sent is what was asked
     for. The baseline is an echo of the same bytes through the same event loop.
     """
-    BUILD.mkdir(exist_ok=True)
     turns = []
     for _ in range(TURNS):
-        with own_broker(BUILD) as broker:
+        with node() as broker:
             fill(broker.address, count, pull)
             turns.append(share_load(broker, GROUP, TOPIC, count, pull, MEMBERS))
     rate = max(turn.messages / turn.seconds for turn in turns)
@@ -170,9 +159,7 @@ def raw_share_rows(pull: int, count: int) -> list[Row]:
 
 def share_rows() -> list[Row]:
     """confluent-kafka's ShareConsumer, one client, implicit acknowledgements."""
-    BUILD.mkdir(exist_ok=True)
-    with own_broker(BUILD) as broker:
-        assert broker.process is not None
+    with node() as broker:
         fill(broker.address, SHARED, BATCH)
         consumer = ck.ShareConsumer(
             {"bootstrap.servers": broker.address, "group.id": GROUP, "share.acknowledgement.mode": "implicit"}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from timeit import timeit
 
 from aiokafka.record._crecords import (  # type: ignore[import-untyped]
     DefaultRecordBatch,
@@ -11,6 +10,7 @@ from aiokafka.record._crecords import (  # type: ignore[import-untyped]
 )
 from crc32c import crc32c
 
+from benchmarks.harness import Row, best_us, row
 from goqueue.records.batch import CHECKED_FROM, HEADER, Codec, check_batch, place
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import DecodedRecord, decode
@@ -20,8 +20,6 @@ RECORDS = 1000
 VALUE_BYTES = 100
 NOW_MS = 1_700_000_000_000
 ROUNDS = 150
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
@@ -46,9 +44,9 @@ def measure_header(rows: list[NewRecord]) -> list[Row]:
     handle()
     assert check_batch(small)[:3] == (41, len(small) - 12, 7)
     ours_us, raw_us, crc_us = best_us(
-        500, handle, lambda: HEADER.unpack_from(small, 0), lambda: crc32c(small[CHECKED_FROM:])
+        ROUNDS, 500, handle, lambda: HEADER.unpack_from(small, 0), lambda: crc32c(small[CHECKED_FROM:])
     )
-    large_us, copy_us = best_us(50, lambda: crc32c(large[CHECKED_FROM:]), lambda: bytes(large))
+    large_us, copy_us = best_us(ROUNDS, 50, lambda: crc32c(large[CHECKED_FROM:]), lambda: bytes(large))
     return [
         row("check and place, less checksum", ours_us - crc_us, "us/batch", raw_us, "< 1 us; baseline: struct"),
         row("checksum", len(large) / large_us / 1000, "GB/s", len(large) / copy_us / 1000, None),
@@ -90,12 +88,12 @@ def measure_rewrite(rows: list[NewRecord]) -> list[Row]:
     batch = check_batch(memoryview(build_batch(rows)))
     records = decode(batch)
     check_same(rows, decode(check_batch(memoryview(rebuild_batch(batch, records)))))
-    rebuild_us, build_us = best_us(1, lambda: rebuild_batch(batch, records), lambda: build_batch(rows))
+    rebuild_us, build_us = best_us(ROUNDS, 1, lambda: rebuild_batch(batch, records), lambda: build_batch(rows))
     stamped = stamp_append_time(batch, NOW_MS + 5)
     assert stamped.is_append_time
     assert stamped == check_batch(batch.data)
     stamp_us, crc_us = best_us(
-        50, lambda: stamp_append_time(batch, NOW_MS + 5), lambda: crc32c(batch.data[CHECKED_FROM:])
+        ROUNDS, 50, lambda: stamp_append_time(batch, NOW_MS + 5), lambda: crc32c(batch.data[CHECKED_FROM:])
     )
     return [
         row("rebuild after compaction", per_second(rebuild_us), "records/s", per_second(build_us), None),
@@ -105,7 +103,7 @@ def measure_rewrite(rows: list[NewRecord]) -> list[Row]:
 
 def compare(name: str, ours: Callable[[], object], raw: Callable[[], object], codec: Codec) -> Row:
     """Against aiokafka's bare codec on the same records, uncompressed and unchecked."""
-    ours_us, raw_us = best_us(1, ours, raw)
+    ours_us, raw_us = best_us(ROUNDS, 1, ours, raw)
     aim = ">= 3 M/s; baseline: bare aiokafka" if codec is Codec.NONE else None
     return row(name, per_second(ours_us), "records/s", per_second(raw_us), aim)
 
@@ -119,26 +117,3 @@ def check_same(rows: Sequence[NewRecord], records: Sequence[DecodedRecord]) -> N
 
 def per_second(batch_us: float) -> float:
     return RECORDS * 1e6 / batch_us
-
-
-def best_us(calls: int, *works: Callable[[], object]) -> list[float]:
-    """Of many rounds, taken in turn, the fastest of each: on a shared machine the others measure the neighbours."""
-    rounds = [[timeit(work, number=calls) for work in works] for _ in range(ROUNDS)]
-    return [min(times) / calls * 1e6 for times in zip(*rounds)]
-
-
-def row(name: str, value: float, unit: str, baseline: float, aim: str | None) -> Row:
-    return {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "baseline": baseline,
-        "ratio": value / baseline,
-        "aim": aim,
-    }
-
-
-if __name__ == "__main__":
-    for line in run():
-        aim = f" (aim {line['aim']})" if line["aim"] else ""
-        print(f"{line['name']}: {line['value']:,.3f} {line['unit']}, {line['ratio']:.3f} of raw{aim}")

@@ -10,7 +10,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,14 +18,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from benchmarks.bench_client import PARTITIONS, QUIET, VALUE, poll_ours, publish_confluent
-from goqueue.cli.bench.broker import own_broker
+from benchmarks.bench_client import PARTITIONS, VALUE, poll_ours, publish_confluent
+from benchmarks.harness import BUILD, QUIET, Row, best_rates, node, rate_rows, row
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.spark import session
 
-BUILD = Path(__file__).parents[1] / "build"
-TURNS = 3
 MESSAGES = 3_000_000
 BATCH_ROWS = 20_000
 MICRO_BATCHES = 20
@@ -40,8 +38,6 @@ COLUMNS = (
     "current_timestamp() timestamp",
     "0 timestampType",
 )
-
-Row = dict[str, object]
 
 
 class ReadyMade(DataSource):
@@ -77,12 +73,11 @@ class ReadyMadeReader(DataSourceReader):
 
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
     spark = session("bench", "local[2]", {"spark.driver.memory": "1g"})
     spark.dataSource.register(ReadyMade)
     rows: list[Row] = []
     try:
-        with own_broker(BUILD) as broker:
+        with node() as broker:
             load = Load(MESSAGES, len(VALUE), partitions=PARTITIONS, durability="os")
             with own_topic(broker, load, QUIET) as topic:
                 publish_confluent(broker.address, topic.name, MESSAGES)
@@ -106,17 +101,15 @@ def _read(spark: SparkSession, address: str, topic: str) -> Iterator[Row]:
     }
     assert ours().count() == MESSAGES
     for sink in SINKS:
-        rates: dict[str, float] = {}
-        for _ in range(TURNS):
-            for name, source in sources.items():
-                rates[name] = max(_rate(source(), sink), rates.get(name, 0.0))
-            if sink == "noop":
-                plain = poll_ours(address, topic, MESSAGES)
-                rates["goqueue.client, one process"] = max(plain, rates.get("goqueue.client, one process", 0.0))
-        yield from _rows(f"to {sink}", rates)
+        works = {name: partial(_rate, source, sink) for name, source in sources.items()}
+        if sink == "noop":
+            works["goqueue.client, one process"] = partial(poll_ours, address, topic, MESSAGES)
+        aims = {OURS: "ratio >= 0.5, 1 M rows/s"} if sink == "noop" else None
+        yield from rate_rows(f"to {sink}", best_rates(works), "rows/s", BASELINE, aims)
 
 
-def _rate(frame: DataFrame, sink: str) -> float:
+def _rate(source: Callable[[], DataFrame], sink: str) -> float:
+    frame = source()
     started = time.perf_counter()
     if sink == "noop":
         frame.write.format("noop").mode("overwrite").save()
@@ -128,19 +121,6 @@ def _rate(frame: DataFrame, sink: str) -> float:
     return MESSAGES / seconds
 
 
-def _rows(title: str, rates: dict[str, float]) -> Iterator[Row]:
-    baseline = rates[BASELINE]
-    for name, rate in rates.items():
-        yield {
-            "name": f"{title}: {name}",
-            "value": rate,
-            "unit": "rows/s",
-            "baseline": baseline,
-            "ratio": rate / baseline,
-            "aim": "ratio >= 0.5, 1 M rows/s" if name == OURS and title == "to noop" else None,
-        }
-
-
 def _micro_batches(spark: SparkSession, address: str, topic: str) -> Iterator[Row]:
     """How long a micro-batch of one message takes, of many the median."""
     publish_confluent(address, topic, MICRO_BATCHES)
@@ -150,14 +130,7 @@ def _micro_batches(spark: SparkSession, address: str, topic: str) -> Iterator[Ro
     times = {OURS: _median_ms(ours, "ours"), "rate-micro-batch": _median_ms(made_up, "made-up")}
     baseline = times["rate-micro-batch"]
     for name, value in times.items():
-        yield {
-            "name": f"micro-batch of one message: {name}",
-            "value": value,
-            "unit": "ms",
-            "baseline": baseline,
-            "ratio": value / baseline,
-            "aim": None,
-        }
+        yield row(f"micro-batch of one message: {name}", value, "ms", baseline)
 
 
 def _median_ms(frame: DataFrame, name: str) -> float:

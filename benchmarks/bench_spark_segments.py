@@ -5,14 +5,13 @@ Each has three turns, in turns with the others, and its best counts. The baselin
 the same types, which is what Spark takes without reading anything; the ratio is each rate divided by its.
 """
 
-import shutil
-import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.harness import Row, best_rates, row, seconds, workplace
 from goqueue.records.batch import Codec, check_batch, split
 from goqueue.records.build import build_batch
 from goqueue.records.decode import decode
@@ -21,8 +20,6 @@ from goqueue.storage.log import Log
 from goqueue.storage.options import Durability, LogOptions
 from goqueue.storage.real_disk import RealDisk
 
-BUILD = Path(__file__).parents[1] / "build"
-TURNS = 3
 PARTITIONS = 2
 MESSAGES = 3_000_000
 BATCH = 1000
@@ -30,16 +27,10 @@ VALUE = bytes(range(100))
 NOW_MS = 1_700_000_000_000
 BASELINE = "spark.range"
 
-Row = dict[str, object]
-
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(dir=BUILD))
-    try:
-        return [row for codec in (Codec.NONE, Codec.LZ4) for row in _measure(directory / codec.name, codec)]
-    finally:
-        shutil.rmtree(directory)
+    with workplace() as directory:
+        return [made for codec in (Codec.NONE, Codec.LZ4) for made in _measure(directory / codec.name, codec)]
 
 
 def _measure(directory: Path, codec: Codec) -> list[Row]:
@@ -54,23 +45,16 @@ def _measure(directory: Path, codec: Codec) -> list[Row]:
         BASELINE: lambda: _to_nothing(_made_up(spark)),
         "python loop": lambda: _loop(directory),
     }
-    rates: dict[str, float] = {}
-    for _ in range(TURNS):
-        for name, work in works.items():
-            started = time.perf_counter()
-            work()
-            rates[name] = max(rates.get(name, 0.0), MESSAGES / (time.perf_counter() - started))
+    rates = best_rates({name: partial(_rate, work) for name, work in works.items()})
+    aims = {"segments": "value >= 1000000"}
     return [
-        {
-            "name": f"{name}, {len(VALUE)} bytes, {codec.name.lower()}",
-            "value": rate,
-            "unit": "rows/s",
-            "baseline": rates[BASELINE],
-            "ratio": rate / rates[BASELINE],
-            "aim": "value >= 1000000" if name == "segments" else None,
-        }
+        row(f"{name}, {len(VALUE)} bytes, {codec.name.lower()}", rate, "rows/s", rates[BASELINE], aims.get(name))
         for name, rate in rates.items()
     ]
+
+
+def _rate(work: Callable[[], None]) -> float:
+    return MESSAGES / seconds(work)
 
 
 def _write(directory: Path, codec: Codec) -> None:

@@ -5,40 +5,34 @@ with the others, and its best counts. The baseline is the same query into `noop`
 """
 
 import time
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.bench_client import publish_ours
-from goqueue.cli.bench.broker import Broker, own_broker
+from benchmarks.harness import QUIET, TURNS, Row, node, rate_rows
+from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
-from goqueue.cli.progress import Progress
 from goqueue.spark import session
 
-BUILD = Path(__file__).parents[1] / "build"
-TURNS = 3
 ROWS, PLAIN_ROWS = 2_000_000, 200_000
 VALUE_BYTES = 100
 PARTITIONS = TASKS = 4
 CASES = {"values": ["value"], "keys and values": ["key", "value"]}
-QUIET = Progress()
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
-    BUILD.mkdir(exist_ok=True)
     spark = session("bench", "local[2]", {"spark.driver.memory": "1g"})
     rows: list[Row] = []
     try:
-        with own_broker(BUILD) as broker:
+        with node() as broker:
             plain = max(_plain(broker) for _ in range(TURNS))
             for case, columns in CASES.items():
                 frame = _rows(spark).select(*columns)
                 rates = [(_noop(frame), _sink(broker, frame)) for _ in range(TURNS)]
                 noop, sink = (max(each) for each in zip(*rates))
-                rows += _told(case, {"noop": noop, "goqueue sink": sink, "goqueue.client": plain}, noop)
+                told = {"noop": noop, "goqueue sink": sink, "goqueue.client": plain}
+                rows += rate_rows(f"{case}, {VALUE_BYTES} bytes", told, "rows/s", "noop")
     finally:
         spark.stop()
     return rows
@@ -47,20 +41,6 @@ def run() -> list[Row]:
 def _rows(spark: SparkSession) -> DataFrame:
     numbers = spark.range(0, ROWS, 1, TASKS)
     return numbers.selectExpr("cast(id AS string) AS key", f"lpad(cast(id AS string), {VALUE_BYTES}, '0') AS value")
-
-
-def _told(case: str, rates: dict[str, float], baseline: float) -> list[Row]:
-    return [
-        {
-            "name": f"{case}, {VALUE_BYTES} bytes: {name}",
-            "value": rate,
-            "unit": "rows/s",
-            "baseline": baseline,
-            "ratio": rate / baseline,
-            "aim": None,
-        }
-        for name, rate in rates.items()
-    ]
 
 
 def _noop(frame: DataFrame) -> float:

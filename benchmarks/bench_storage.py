@@ -1,17 +1,12 @@
 """The log against the raw operations that it is made of: same bytes, same disk, same run, turn by turn."""
 
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+from benchmarks.harness import Row, row, seconds, told_by, workplace
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.build import build_batch
 from goqueue.storage.log import Log
@@ -26,8 +21,6 @@ RECORDS_PER_BATCH = 100
 READ_BYTES = MIB
 LOOKUPS = 5000
 TURNS = 9
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
@@ -46,33 +39,12 @@ def run() -> list[Row]:
     return rows
 
 
-@contextmanager
-def workplace() -> Iterator[Path]:
-    """On the disk of the project: a temporary directory of the system may be memory."""
-    place = Path(__file__).parents[1] / "build"
-    place.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place, prefix="bench-") as root:
-        yield Path(root)
-
-
 def open_log(root: Path) -> Log:
     return Log.open(RealDisk(root), DIRECTORY, LogOptions(), now_ms=0)
 
 
 def make_batch(records: int, timestamp: int = 0) -> Batch:
     return check_batch(memoryview(build_batch([(timestamp, None, VALUE, [])] * records)))
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def row(name: str, value: float, unit: str, baseline: float | None, aim: str | None, *, rate: bool = True) -> Row:
-    """`ratio` is how near we come to the raw operation: 1 is as fast."""
-    ratio = None if baseline is None else value / baseline if rate else baseline / value
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": aim}
 
 
 # -- append
@@ -124,7 +96,7 @@ def measure_synced_append(calls: int = 300) -> Row:
         os.close(fd)
         log.close()
     ours_us, raw_us = statistics.median(ours) * 1e6, statistics.median(raw) * 1e6
-    return row("append and sync, 100 x 100 bytes, median", ours_us, "us", raw_us, None, rate=False)
+    return row("append and sync, 100 x 100 bytes, median", ours_us, "us", raw_us, None, is_cost=True)
 
 
 # -- a log of one gibibyte
@@ -220,8 +192,8 @@ def measure_lookups(root: Path) -> list[Row]:
     os.close(fd)
     log.close()
     return [
-        row("point lookup by offset in 1 GiB, p99", p99_us(by_offset), "us", p99_us(raw), "< 1000 us", rate=False),
-        row("point lookup by time in 1 GiB, p99", p99_us(by_time), "us", p99_us(raw), "< 1000 us", rate=False),
+        row("point lookup by offset in 1 GiB, p99", p99_us(by_offset), "us", p99_us(raw), "< 1000 us", is_cost=True),
+        row("point lookup by time in 1 GiB, p99", p99_us(by_time), "us", p99_us(raw), "< 1000 us", is_cost=True),
     ]
 
 
@@ -259,7 +231,7 @@ def measure_recovery(root: Path) -> list[Row]:
     return [
         row("recovery of 1 GiB, clean stop", clean_ms, "ms", None, "no scan"),
         row("recovery of 1 GiB, killed with 60 MiB unsynced", unclean_ms, "ms", None, "scans one segment"),
-        row("recovery of 1 GiB, all indexes lost", lost_ms, "ms", raw_ms, None, rate=False),
+        row("recovery of 1 GiB, all indexes lost", lost_ms, "ms", raw_ms, None, is_cost=True),
     ]
 
 
@@ -273,12 +245,13 @@ def open_ms(root: Path, end_offset: int) -> float:
 
 
 MEMORY_PROGRAM = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from benchmarks.bench_storage import open_log, read_all
+from goqueue.cli.bench.process import Process
 
 def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return Process(os.getpid()).memory().rss_bytes
 
 before = resident()
 log = open_log(Path(sys.argv[1]))
@@ -289,11 +262,9 @@ print(json.dumps([before, opened, resident()]))
 
 
 def measure_memory(root: Path) -> list[Row]:
-    """In a process of its own. The baseline is the same process before it opens the log."""
-    program = [sys.executable, "-c", MEMORY_PROGRAM, str(root)]
-    output = subprocess.run(program, check=True, capture_output=True, cwd=Path(__file__).parents[1]).stdout
-    before, opened, read = (size / MIB for size in json.loads(output))
+    """The baseline is the same process before it opens the log."""
+    before, opened, read = (size / MIB for size in told_by(MEMORY_PROGRAM, str(root)))
     return [
-        row("resident memory, 1 GiB log open", opened, "MiB", before, "< 64 MiB", rate=False),
-        row("resident memory, 1 GiB log open and read", read, "MiB", before, "< 64 MiB", rate=False),
+        row("resident memory, 1 GiB log open", opened, "MiB", before, "< 64 MiB", is_cost=True),
+        row("resident memory, 1 GiB log open and read", read, "MiB", before, "< 64 MiB", is_cost=True),
     ]

@@ -3,13 +3,13 @@ one log, a few, many. Beside it one `fdatasync` of one file after the other.
 """
 
 import asyncio
-import os
 import statistics
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
+from benchmarks.harness import Row, row, workplace
+from goqueue.cli.bench.raw import SyncedFile
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.build import build_batch
 from goqueue.storage import committer
@@ -18,13 +18,13 @@ from goqueue.storage.options import LogOptions
 from goqueue.storage.real_disk import RealDisk
 
 LOGS = (1, 16, 200)
+BATCH_BYTES = 170
+RAW_FILE_BYTES = 64 * 1024
 ROUNDS = {1: 200, 16: 60, 200: 8}
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
-    return [row for logs in LOGS for row in asyncio.run(_measure(logs))]
+    return [made for logs in LOGS for made in asyncio.run(_measure(logs))]
 
 
 def _batch() -> Batch:
@@ -38,8 +38,8 @@ async def _measure(count: int) -> list[Row]:
         loop.call_soon_threadsafe(call)
 
     threads = committer.CommitThreads(deliver)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
-        disk = RealDisk(Path(place))
+    with workplace() as place:
+        disk = RealDisk(place)
         logs = [Log.open(disk, f"logs/{number}/0", LogOptions(), 0) for number in range(count)]
         for log in logs:
             threads.committer.add(log)
@@ -55,21 +55,16 @@ async def _measure(count: int) -> list[Row]:
             times.append(perf_counter() - started)
         cpu_us = (process_time() - cpu) * 1e6 / ROUNDS[count] / count
         assert all(log.synced_offset == ROUNDS[count] + 1 for log in logs)
-        raw_ms = _raw_ms(Path(place), count)
+        raw_ms = _raw_ms(place, count)
         threads.stop()
         for log in logs:
             log.close()
     median_ms = statistics.median(times) * 1000
     name = f"{count} log{'s' if count > 1 else ''}"
     return [
-        _row(f"{name}: append and sync, median", median_ms, "ms", raw_ms),
-        _row(f"{name}: CPU of each", cpu_us, "us", None),
+        row(f"{name}: append and sync, median", median_ms, "ms", raw_ms),
+        row(f"{name}: CPU of each", cpu_us, "us", None),
     ]
-
-
-def _row(name: str, value: float, unit: str, baseline: float | None) -> Row:
-    ratio = None if baseline is None else value / baseline
-    return {"name": name, "value": value, "unit": unit, "baseline": baseline, "ratio": ratio, "aim": None}
 
 
 async def _all_synced(logs: list[Log]) -> None:
@@ -90,17 +85,8 @@ async def _all_synced(logs: list[Log]) -> None:
 
 
 def _raw_ms(place: Path, count: int) -> float:
-    files = [os.open(place / f"raw-{number}", os.O_CREAT | os.O_WRONLY) for number in range(count)]
+    files = [SyncedFile(place, BATCH_BYTES, RAW_FILE_BYTES) for _ in range(count)]
+    times = [sum(file.write_s() for file in files) for _ in range(ROUNDS[count])]
     for file in files:
-        os.posix_fallocate(file, 0, 65536)
-        os.fdatasync(file)
-    times = []
-    for number in range(ROUNDS[count]):
-        started = perf_counter()
-        for file in files:
-            os.pwrite(file, b"x" * 170, number * 170)
-            os.fdatasync(file)
-        times.append(perf_counter() - started)
-    for file in files:
-        os.close(file)
+        file.close()
     return statistics.median(times) * 1000

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
 from struct import Struct
-from timeit import timeit
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
+from benchmarks.harness import Row, best_us, row
 from goqueue.wire.kafka.apis import APIS, Api
 from goqueue.wire.kafka.codec import decoder, encode, encoder
 from goqueue.wire.kafka.decoding import compile_decoder
@@ -48,8 +48,6 @@ RECORDS = memoryview(bytes(1000))
 VERSIONS = {"Produce": 10, "Fetch": 16, "Metadata": 13}
 """All flexible, so that lengths are varints."""
 AIM = "< 3 us; baseline: bare struct"
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
@@ -118,6 +116,7 @@ def measure(name: str, api: Api, message: Message, aim: str | None) -> list[Row]
 
     calls = max(1, 20_000 // len(values) // 10)
     decode_us, raw_decode_us, kio_decode_us, encode_us, raw_encode_us, kio_encode_us = best_us(
+        ROUNDS,
         calls,
         partial(decode_ours, data, 0),
         partial(raw.unpack_from, data),
@@ -128,10 +127,10 @@ def measure(name: str, api: Api, message: Message, aim: str | None) -> list[Row]
     )
     is_request = isinstance(message, api.request)
     return [
-        row(f"{name} decoded", decode_us, raw_decode_us, aim if is_request else None),
-        row(f"{name} encoded", encode_us, raw_encode_us, None if is_request else aim),
-        row(f"{name} decoded by kio, beside ours", kio_decode_us, decode_us, None),
-        row(f"{name} encoded by kio, beside ours", kio_encode_us, encode_us, None),
+        row(f"{name} decoded", decode_us, "us", raw_decode_us, aim if is_request else None),
+        row(f"{name} encoded", encode_us, "us", raw_encode_us, None if is_request else aim),
+        row(f"{name} decoded by kio, beside ours", kio_decode_us, "us", decode_us, None),
+        row(f"{name} encoded by kio, beside ours", kio_encode_us, "us", encode_us, None),
     ]
 
 
@@ -195,6 +194,7 @@ def measure_frames() -> list[Row]:
     assert response_frame(response, version, 7)[1] is RECORDS
     raw = Struct(">hhih7sx")
     header_us, raw_us, response_us, encode_us = best_us(
+        ROUNDS,
         200,
         partial(read_request_header, frame),
         partial(raw.unpack_from, frame),
@@ -202,8 +202,8 @@ def measure_frames() -> list[Row]:
         partial(encoder(FetchResponse, version), response),
     )
     return [
-        row("request header read", header_us, raw_us, "< 1 us; baseline: bare struct"),
-        row("fetch response framed, beside encoded only", response_us, encode_us, None),
+        row("request header read", header_us, "us", raw_us, "< 1 us; baseline: bare struct"),
+        row("fetch response framed, beside encoded only", response_us, "us", encode_us, None),
     ]
 
 
@@ -211,29 +211,6 @@ def measure_compiler() -> Row:
     """What the first request of a kind waits for, beside the requests that follow."""
     data = memoryview(encode(fetch_messages(1)[0], 16))
     compile_us, decode_us = best_us(
-        1, partial(compile_decoder, FetchRequest, 16, True), partial(decoder(FetchRequest, 16), data, 0)
+        ROUNDS, 1, partial(compile_decoder, FetchRequest, 16, True), partial(decoder(FetchRequest, 16), data, 0)
     )
-    return row("decoder of fetch compiled, beside used", compile_us, decode_us, None)
-
-
-def best_us(calls: int, *works: Callable[[], object]) -> list[float]:
-    """Of many rounds, taken in turn, the fastest of each: on a shared machine the others measure the neighbours."""
-    rounds = [[timeit(work, number=calls) for work in works] for _ in range(ROUNDS)]
-    return [min(times) / calls * 1e6 for times in zip(*rounds)]
-
-
-def row(name: str, value_us: float, baseline_us: float, aim: str | None) -> Row:
-    return {
-        "name": name,
-        "value": value_us,
-        "unit": "us",
-        "baseline": baseline_us,
-        "ratio": value_us / baseline_us,
-        "aim": aim,
-    }
-
-
-if __name__ == "__main__":
-    for line in run():
-        aim = f" (aim {line['aim']})" if line["aim"] else ""
-        print(f"{line['name']}: {line['value']:,.3f} {line['unit']}, {line['ratio']:.3f} of baseline{aim}")
+    return row("decoder of fetch compiled, beside used", compile_us, "us", decode_us, None)

@@ -10,7 +10,7 @@ import time
 from struct import Struct
 from typing import NamedTuple, TypeVar, cast
 
-from goqueue.cli.bench.broker import Broker
+from goqueue.cli.bench.broker import OwnBroker
 from goqueue.wire.kafka.frames import decode_response, request_frame
 from goqueue.wire.kafka.messages import metadata
 from goqueue.wire.kafka.messages import share_groups as wire
@@ -158,7 +158,7 @@ def _count(ranges: list[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-def share_load(broker: Broker, group: str, topic: str, count: int, pull: int, members: int) -> Shared:
+def share_load(broker: OwnBroker, group: str, topic: str, count: int, pull: int, members: int) -> Shared:
     """Lease and acknowledge all `count` messages of a partition, `pull` at a time; each of them once."""
     topic_id = _topic_id(broker.address, topic)
     everybody = [Member(broker.address, group, number, topic_id, pull) for number in range(members)]
@@ -196,8 +196,7 @@ class _Mark(NamedTuple):
     received_bytes: int
 
     @classmethod
-    def now(cls, broker: Broker, members: list[Member], acknowledged: int) -> "_Mark":
-        assert broker.process is not None
+    def now(cls, broker: OwnBroker, members: list[Member], acknowledged: int) -> "_Mark":
         wires = [member.wire for member in members]
         return cls(
             time.perf_counter(),

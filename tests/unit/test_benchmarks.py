@@ -1,11 +1,14 @@
 """The benchmark runner: what it writes down is what was measured, with the machine and the commit."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main, save
+from benchmarks.harness import best_rates, rate_rows
+from benchmarks.harness import row as row_of
 from benchmarks.machine import describe_commit, describe_machine
 from benchmarks.report import Run, check_rows, render, show
 from goqueue.cli.bench.filesystem import find_filesystem
@@ -65,6 +68,32 @@ def test_rows_without_the_agreed_columns_are_refused() -> None:
 )
 def test_figures_are_rounded_to_what_they_are_worth(value: object, text: str) -> None:
     assert show(value) == text
+
+
+@pytest.mark.parametrize(
+    ("baseline", "is_cost", "ratio"), [(None, False, None), (0.0, False, None), (4.0, False, 2.0), (4.0, True, 0.5)]
+)
+def test_a_row_is_compared_with_its_baseline(baseline: float | None, is_cost: bool, ratio: float | None) -> None:
+    made = row_of("append", 8.0, "us", baseline, "< 10 us", is_cost=is_cost)
+    check_rows("storage", [made])
+    assert (made["ratio"], made["aim"]) == (ratio, "< 10 us")
+
+
+def test_the_best_of_turns_that_were_taken_one_after_the_other_counts() -> None:
+    taken: list[str] = []
+    rates = {"ours": iter((1.0, 6.0)), "theirs": iter((3.0, 2.0))}
+
+    def work(name: str) -> float:
+        taken.append(name)
+        return next(rates[name])
+
+    found = best_rates({name: partial(work, name) for name in rates}, turns=2)
+    assert (found, taken) == ({"ours": 6.0, "theirs": 3.0}, ["ours", "theirs", "ours", "theirs"])
+    told = rate_rows("publish", found, "msg/s", "theirs", {"ours": "ratio >= 1"})
+    assert [(each["name"], each["ratio"], each["aim"]) for each in told] == [
+        ("publish: ours", 2.0, "ratio >= 1"),
+        ("publish: theirs", 1.0, None),
+    ]
 
 
 def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from goqueue.cli.bench.errors import BenchFailed
+from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.process import Process
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
@@ -34,10 +35,22 @@ class Broker:
     directory: Path | None = None
     """On the disk of our own broker, for raw writes beside it."""
 
+    @property
+    def filesystem(self) -> str | None:
+        return None if self.directory is None else filesystem_of(self.directory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnBroker(Broker):
+    process: Process
+    directory: Path
+    http: str
+    grpc: str
+
 
 @contextmanager
-def own_broker(parent: Path | None = None, *, trace_sampling: float | None = None) -> Iterator[Broker]:
-    """A broker in a new directory under `parent`, both gone afterwards. `trace_sampling`: None, as nodes have it."""
+def own_broker(parent: Path | None = None) -> Iterator[OwnBroker]:
+    """A broker in a new directory under `parent`, both gone afterwards."""
     try:
         place = tempfile.TemporaryDirectory(prefix="goqueue-bench-", dir=parent)
     except OSError as error:
@@ -45,10 +58,16 @@ def own_broker(parent: Path | None = None, *, trace_sampling: float | None = Non
     with place as name:
         directory = Path(name)
         with (directory / "stderr").open("wb") as errors:
-            more = () if trace_sampling is None else (str(trace_sampling),)
-            process = start_python("goqueue.cli.bench.broker", "serve_here", name, *more, stderr=errors)
+            process = start_python("goqueue.cli.bench.broker", "serve_here", name, stderr=errors)
         with stopping(process):
-            yield Broker(_wait_ready(process, directory), Process(process.pid), directory)
+            at = _wait_ready(process, directory)
+            yield OwnBroker(
+                address=at["kafka"],
+                process=Process(process.pid),
+                directory=directory,
+                http=at["http"],
+                grpc=at["grpc"],
+            )
 
 
 def start_python(module: str, function: str, *arguments: str, stderr: object = None) -> subprocess.Popen[bytes]:
@@ -71,7 +90,8 @@ def stopping(process: subprocess.Popen[bytes]) -> Iterator[None]:
                 process.kill()
 
 
-def _wait_ready(process: subprocess.Popen[bytes], directory: Path) -> str:
+def _wait_ready(process: subprocess.Popen[bytes], directory: Path) -> dict[str, str]:
+    """Its addresses, by what is spoken there."""
     ready_file = directory / "ready.json"
     deadline = time.monotonic() + START_S_MAX
     while not ready_file.exists():
@@ -79,21 +99,19 @@ def _wait_ready(process: subprocess.Popen[bytes], directory: Path) -> str:
             said = (directory / "stderr").read_text("utf-8", "replace").strip().splitlines() or ["without a word"]
             raise BenchFailed(f"its own broker did not start: {said[-1]}")
         time.sleep(0.01)
-    address: str = json.loads(ready_file.read_text("utf-8"))["kafka"]
-    return address
+    addresses: dict[str, str] = json.loads(ready_file.read_text("utf-8"))
+    return addresses
 
 
-def serve_here(name: str, trace_sampling: str = "") -> None:
+def serve_here(name: str) -> None:
     """What the broker's process runs."""
     from goqueue.node.process import serve
 
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     directory = Path(name)
     free = Address("127.0.0.1", 0)
-    settings = Settings(
-        data_dir=directory / "data", ready_file=directory / "ready.json", kafka=free, http=free, grpc=free
-    )
-    serve(replace(settings, trace_sampling=float(trace_sampling)) if trace_sampling else settings)
+    ready_file = directory / "ready.json"
+    serve(Settings(data_dir=directory / "data", ready_file=ready_file, kafka=free, http=free, grpc=free))
 
 
 def _stop_with_parent() -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from goqueue.cli.bench.broker import Broker, own_broker
 from goqueue.cli.bench.errors import BenchFailed
-from goqueue.cli.bench.filesystem import IN_MEMORY, filesystem_of
+from goqueue.cli.bench.filesystem import IN_MEMORY
 from goqueue.cli.bench.latency import bench_latency
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.queue import bench_queue
@@ -46,8 +46,7 @@ def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
         yield Broker(given.kafka)
         return
     with own_broker(given.directory and Path(given.directory)) as broker:
-        assert broker.directory is not None
-        if filesystem_of(broker.directory) in IN_MEMORY:
+        if broker.filesystem in IN_MEMORY:
             progress.note(f"{broker.directory.parent} is memory: syncs cost nothing there; see --directory")
         yield broker
 

@@ -11,7 +11,6 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
-from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.librdkafka import ANSWER_S_MAX, STEP_S, Client, Topic, own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.raw import Echo, SyncedFile, echo
@@ -81,7 +80,7 @@ def bench_latency(broker: Broker, load: Load, progress: Progress) -> Report:
             load=load,
             broker=broker.address,
             durability=topic.durability,
-            filesystem=filesystem_of(broker.directory) if broker.directory else None,
+            filesystem=broker.filesystem,
             counts={"published": load.messages, "delivered": load.messages, "stored": stored},
             figures=figures,
         )

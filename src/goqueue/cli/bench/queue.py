@@ -6,7 +6,6 @@ from confluent_kafka import KafkaException
 
 from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
-from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.librdkafka import FAREWELL_S_MAX, STALL_S_MAX, Topic, own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import MIB
@@ -36,7 +35,7 @@ def bench_queue(broker: Broker, load: Load, progress: Progress) -> Report:
             load=load,
             broker=broker.address,
             durability=topic.durability,
-            filesystem=filesystem_of(broker.directory) if broker.directory else None,
+            filesystem=broker.filesystem,
             counts=counts,
             figures=_figures(broker, load, *work.times),
         )

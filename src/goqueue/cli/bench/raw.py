@@ -124,15 +124,16 @@ class _EchoProtocol(asyncio.BufferedProtocol):
 class SyncedFile:
     """Writes to a file that has its place on the disk already, as a segment of a log has, each followed by its sync."""
 
-    def __init__(self, directory: Path, write_bytes: int) -> None:
+    def __init__(self, directory: Path, write_bytes: int, file_bytes: int = SYNC_FILE_BYTES) -> None:
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115  close() closes it
-        os.posix_fallocate(self._file.fileno(), 0, SYNC_FILE_BYTES)
+        os.posix_fallocate(self._file.fileno(), 0, file_bytes)
         os.fsync(self._file.fileno())
         self._data = bytes(write_bytes)
+        self._file_bytes = file_bytes
         self._position = 0
 
     def write_s(self) -> float:
-        if self._position + len(self._data) > SYNC_FILE_BYTES:
+        if self._position + len(self._data) > self._file_bytes:
             self._position = 0
         fd = self._file.fileno()
         started = time.perf_counter()

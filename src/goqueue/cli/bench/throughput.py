@@ -9,7 +9,6 @@ from confluent_kafka import Consumer, Message, Producer
 
 from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
-from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.librdkafka import ANSWER_S_MAX, STEP_S, Client, Topic, Traffic, own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import MIB
@@ -183,7 +182,7 @@ def _report(kind: str, broker: Broker, load: Load, topic: Topic, counts: dict[st
         load=load,
         broker=broker.address,
         durability=topic.durability,
-        filesystem=filesystem_of(broker.directory) if broker.directory else None,
+        filesystem=broker.filesystem,
         counts=counts,
         figures=_figures(kind, broker, load, spent),
     )
