@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import reduce
+from itertools import islice
 from operator import or_
 from pathlib import Path
 from random import Random
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.harness import Row, cpu_seconds, row, told_by
-from goqueue.machines.delays.commands import CancelSchedule, FiringDone, NewSchedule, Schedule, ScheduleKey
+from goqueue.machines.delays.commands import CancelSchedule, FiringDone, NewSchedule, Schedule
 from goqueue.machines.delays.facts import DELAY_FACTS
 from goqueue.machines.delays.machine import Delays
 from goqueue.machines.machine import Fact, Tick, apply_at
@@ -27,7 +28,6 @@ FEW, MANY = 10_000, 1_000_000
 NOW_MS = 1_700_000_000_000
 DAY_MS = 24 * 60 * 60 * 1000
 HOUR_MS = DAY_MS // 24
-PARTITIONS = 8
 BATCH = 100
 BODY = b"v" * 100
 PROBES = 5000
@@ -47,22 +47,25 @@ def run() -> list[Row]:
     gc.collect()
     rows.append(measure_replay())
     rows.append(measure_longest_tick())
-    rows.append(measure_memory())
-    return rows
+    return [*rows, *measure_memory()]
+
+
+def new_machine() -> Delays:
+    return Delays("t", TOPIC_ID, 0)
 
 
 class Bench:
     """A machine with so many schedules, spread over a day that begins in three hours."""
 
     def __init__(self, pending: int) -> None:
-        self.machine = Delays()
+        self.machine = new_machine()
         self.dice = Random(pending)
         self.now_ms = NOW_MS
         self.ledger_offset = 0
         self.next_offset = 0
-        for number in range(0, pending, BATCH):
+        for _ in range(0, pending, BATCH):
             new = self.new(BATCH, lambda: 3 * HOUR_MS + self.dice.randrange(DAY_MS))
-            self.submit(Schedule("t", TOPIC_ID, number // BATCH % PARTITIONS, new))
+            self.submit(Schedule(new))
         self.submit(Tick())
         assert self.machine.measure().pending == pending
 
@@ -94,13 +97,13 @@ def compare(few: Bench, many: Bench) -> list[Row]:
 
 
 def insert_and_cancel(bench: Bench) -> list[tuple[str, float]]:
-    """Into a partition that has others, with delays as the others have."""
+    """With delays as the others have."""
     before = bench.machine.measure()
     batches = [bench.new(BATCH, lambda: 3 * HOUR_MS + bench.dice.randrange(DAY_MS)) for _ in range(PROBES // BATCH)]
-    commands = [Schedule("t", TOPIC_ID, 0, new) for new in batches]
+    commands = [Schedule(new) for new in batches]
     inserting = cpu_seconds(lambda: bench.submit_all(commands))
     assert bench.machine.measure().pending == before.pending + PROBES
-    cancels = [CancelSchedule(ScheduleKey("t", 0, each.offset)) for new in batches for each in new]
+    cancels = [CancelSchedule(each.offset) for new in batches for each in new]
     bench.dice.shuffle(cancels)
     cancelling = cpu_seconds(lambda: bench.submit_all(cancels))
     after = bench.machine.measure()
@@ -112,7 +115,7 @@ def fire(bench: Bench) -> list[tuple[str, float]]:
     """All that a schedule costs from its time on: the drain, its job, the report and the removals."""
     before = bench.machine.measure()
     for _ in range(PROBES // BATCH):
-        bench.submit(Schedule("t", TOPIC_ID, 1, bench.new(BATCH, lambda: 1 + bench.dice.randrange(1000))))
+        bench.submit(Schedule(bench.new(BATCH, lambda: 1 + bench.dice.randrange(1000))))
 
     def pass_time() -> None:
         for _ in range(1000 // TICK_MS + 2):
@@ -129,7 +132,7 @@ def fire(bench: Bench) -> list[tuple[str, float]]:
 
 
 def ask(bench: Bench) -> list[tuple[str, float]]:
-    keys = [each.key for each in bench.machine.pending("t", 2, None, 1000)]
+    keys = [each.key.offset for each in islice(bench.machine.walk(), 1000)]
     finding = cpu_seconds(lambda: [bench.machine.find(key) for key in keys])
     waiting = cpu_seconds(lambda: [bench.machine.next_deadline_ms() for _ in range(PROBES)])
     return [("find", finding / len(keys)), ("next deadline", waiting / PROBES)]
@@ -150,7 +153,7 @@ def measure_restart(bench: Bench) -> list[Row]:
         started = time.perf_counter()
         snapshot = files.latest(up_to=1)
         assert snapshot is not None
-        machine = Delays()
+        machine = new_machine()
         for _, value in snapshot.entries:
             machine.apply(_decode(value))
         loaded = time.perf_counter() - started
@@ -158,7 +161,7 @@ def measure_restart(bench: Bench) -> list[Row]:
             machine.apply(fact)
         taken = time.perf_counter() - started
     assert machine.measure()[:3] == before[:3]
-    assert machine.pending("t", 3, None, 1000) == bench.machine.pending("t", 3, None, 1000)
+    assert list(islice(machine.walk(), 1000)) == list(islice(bench.machine.walk(), 1000))
     return [
         row("snapshot of 1 M pending, made and saved", saving, "s", None, None),
         row("restart with 1 M pending from a snapshot", taken, "s", None, "about 1 s"),
@@ -172,9 +175,9 @@ def measure_replay() -> Row:
     values = []
     for _ in range(MANY // BATCH):
         new = bench.new(BATCH, lambda: bench.dice.randrange(DAY_MS))
-        outcome = bench.machine.decide(Schedule("t", TOPIC_ID, 0, new), 1, NOW_MS)
+        outcome = bench.machine.decide(Schedule(new), 1, NOW_MS)
         values += [_encode(fact) for fact in outcome.facts if fact.durable]
-    machine = Delays()
+    machine = new_machine()
 
     def replay() -> None:
         for offset, value in enumerate(values):
@@ -197,9 +200,9 @@ def measure_longest_tick() -> Row:
     return row("longest tick, 1 M over a day", longest * 1000, "ms", None, None)
 
 
-MEMORY_PROGRAM = """
+RESIDENT = """
 import gc, os
-from benchmarks.bench_delays import MANY, Bench
+from benchmarks.bench_delays import MANY, Bench, new_machine
 from goqueue.cli.bench.process import Process
 
 def resident():
@@ -208,11 +211,20 @@ def resident():
 
 empty = Bench(1000)
 before = resident()
+"""
+PENDING_PROGRAM = f"""{RESIDENT}
 bench = Bench(MANY)
 print((resident() - before) / MANY)
 """
+MACHINES_PROGRAM = f"""{RESIDENT}
+machines = [new_machine() for _ in range(10_000)]
+print((resident() - before) / len(machines))
+"""
 
 
-def measure_memory() -> Row:
-    taken = told_by(MEMORY_PROGRAM)
-    return row("resident memory per pending schedule, 1 M", taken, "bytes", None, "< 100 bytes")
+def measure_memory() -> list[Row]:
+    pending, machines = told_by(PENDING_PROGRAM), told_by(MACHINES_PROGRAM)
+    return [
+        row("resident memory per pending schedule, 1 M", pending, "bytes", None, "< 100 bytes"),
+        row("resident memory per partition with nothing pending", machines, "bytes", None, None),
+    ]

@@ -12,8 +12,8 @@ import msgspec
 
 from goqueue.broker import stored
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import controller
-from goqueue.machines.controller import STORED_FACTS as METADATA_FACTS
+from goqueue.machines import controller_facts as controller
+from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
 from goqueue.machines.deliveries import facts as deliveries
 from goqueue.machines.deliveries.blocks import Retry, bits_of, pack_bits, pack_retries
@@ -70,6 +70,8 @@ def metadata() -> list[Fact]:
         controller.ClusterNamed("MkU3OEVBNTcwNTJENDM2Qk", b"a secret of this cluster"),
         controller.ProducerIdsTaken(3000),
         controller.TopicForgotten("orders"),
+        controller.SchedulePlaced("yearly", TOPIC_ID, 2),
+        controller.ScheduleForgotten("yearly"),
     ]
 
 
@@ -153,7 +155,6 @@ def of_delays() -> list[Fact]:
         ),
         delays.TargetKept(*target, 42, 18, 5),
         delays.TargetSaved(*target, 42, 18, 5, 41),
-        delays.TopicForgotten(TOPIC_ID),
         delays.TransactionReleased(*target, 2003, 2, 42),
         delays.Unkept(*target, packed(43)),
         delays.Cancelled(delays.target_key(delays.SCHEDULE, key, 42)),

@@ -125,7 +125,7 @@ def test_counters_equal_what_was_acknowledged_over_every_door(door: SqsDoor) -> 
     published = "goqueue_broker_messages_published_total"
     assert acked["orders"] > MESSAGES // 2
     assert counted(door.url, published) == acked
-    door.wait_until(lambda b: not b.broker.schedules.machine.pending_by_topic())  # what becomes due adds nothing
+    door.wait_until(lambda b: not b.broker.schedules.pending_by_topic())  # what becomes due adds nothing
     assert counted(door.url, published) == acked
     failed = counted(door.url, "goqueue_broker_messages_failed_total")
     assert {topic: count for topic, count in failed.items() if count} == dict(refused)

@@ -16,6 +16,8 @@ AVRO_NEXT = (
     ' {"name": "note", "type": "string", "default": ""}]}'
 )
 PASSING = ("oldest_age_ms", "time_remaining", "next_run")
+PAGING = "next"
+"""Where the next page begins: a list that is whole has none, or says that it has none."""
 FAR = "2199-01-01T00:00:00Z"
 
 
@@ -117,9 +119,10 @@ class Filler:
 
 
 def _lasting(value: Any) -> Any:
-    """Without what changes as time passes."""
+    """Without what changes as time passes, and what only later versions say."""
     if isinstance(value, dict):
-        return {name: _lasting(each) for name, each in value.items() if name not in PASSING}
+        lasting = {name: each for name, each in value.items() if name not in PASSING and (name, each) != (PAGING, None)}
+        return {name: _lasting(each) for name, each in lasting.items()}
     return [_lasting(each) for each in value] if isinstance(value, list) else value
 
 

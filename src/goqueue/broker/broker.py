@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
+from goqueue.broker.delays.recurring import RecurringSchedules
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.durable import Durable
 from goqueue.broker.groups.groups import Groups
@@ -58,6 +59,7 @@ class Broker:
     receiver: Receiver
     settler: Settler
     schedules: Schedules
+    recurring: RecurringSchedules
     sender: Sender
     dead_letters: DeadLetters
     members: Members

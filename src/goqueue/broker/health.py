@@ -53,7 +53,8 @@ class Health:
         ]
 
     def failed_coordinators(self) -> list[str]:
-        return [each.name for each in self._coordinators if each.failure is not None]
+        failed = [each.name for each in self._coordinators if each.failure is not None]
+        return failed + self._coordinators.unopened()
 
     def checks(self) -> list[Check]:
         return list(self._checks())

@@ -1,5 +1,10 @@
 """What the node wires ledgers to: the broker's machines, and the facts that each of them stores."""
 
+from goqueue.broker.delays.earlier import EARLIER_FACTS as EARLIER_DELAY_FACTS
+from goqueue.broker.delays.earlier import EarlierDelays, copy_delays
+from goqueue.broker.shards import shard_of_group_fact, shard_of_transaction_fact
+from goqueue.broker.transactions.earlier import EARLIER_FACTS as EARLIER_TRANSACTION_FACTS
+from goqueue.broker.transactions.earlier import EarlierTransactions
 from goqueue.machines.delays.facts import DELAY_FACTS
 from goqueue.machines.delays.machine import Delays
 from goqueue.machines.deliveries.facts import DELIVERY_FACTS
@@ -21,16 +26,23 @@ __all__ = [
     "CONSUMER_GROUPS",
     "DELAY_FACTS",
     "DELIVERY_FACTS",
+    "EARLIER_DELAY_FACTS",
+    "EARLIER_TRANSACTION_FACTS",
     "GROUP_FACTS",
     "RETIRED",
     "SCHEMA_FACTS",
     "TRANSACTION_FACTS",
     "Delays",
     "Deliveries",
+    "EarlierDelays",
+    "EarlierTransactions",
     "GroupsMachine",
     "SchemaMachine",
     "TransactionMachine",
     "consumer_kind",
+    "copy_delays",
+    "shard_of_group_fact",
+    "shard_of_transaction_fact",
     "share_kind",
 ]
 

@@ -2,7 +2,7 @@
 behind the same calls as any store. It holds topics; where their partitions are needs no storing, they are all here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goqueue.cluster.store import (
@@ -21,16 +21,20 @@ from goqueue.cluster.store import (
     TopicValue,
 )
 from goqueue.machines.controller import (
-    STORED_FACTS,
-    ClusterNamed,
     Controller,
     NameCluster,
     PartitionLimits,
-    ProducerIdsTaken,
-    TopicForgotten,
-    TopicStored,
     Transact,
     Transacted,
+)
+from goqueue.machines.controller_facts import (
+    STORED_FACTS,
+    ClusterNamed,
+    ProducerIdsTaken,
+    ScheduleForgotten,
+    SchedulePlaced,
+    TopicForgotten,
+    TopicStored,
 )
 from goqueue.model.errors import GoQueueError
 from goqueue.model.placements import NodeInfo, Placement
@@ -44,6 +48,7 @@ __all__ = [
     "NameCluster",
     "PartitionLimits",
     "ProducerIdsTaken",
+    "SchedulePlaced",
     "TopicStored",
 ]
 
@@ -58,6 +63,8 @@ class EmbeddedStore:
         self._on_lost: Callable[[], None] = lambda: None
         self._placed: dict[str, tuple[bytes, int]] = {}
         """Of each topic its id and how many partitions were told of."""
+        self.schedules: Mapping[str, tuple[bytes, int]] = {}
+        """Topic id and partition of every recurring schedule, by its name: nothing that a crash could take back."""
         coordinator.after_apply = self._applied
         coordinator.on_loaded = self._loaded
 
@@ -103,11 +110,22 @@ class EmbeddedStore:
 
     # -- what has changed
 
+    def _show_schedules(self) -> None:
+        schedules = self._coordinator.peek().schedules()
+
+        def is_durable() -> None:
+            self.schedules = schedules
+
+        self._coordinator.when_durable(is_durable)
+
     def _loaded(self) -> None:
         """What was told before may not have been stored."""
+        self._show_schedules()
         self._on_lost()
 
-    def _applied(self, facts: Iterable[object]) -> None:
+    def _applied(self, facts: Sequence[object]) -> None:
+        if any(isinstance(fact, SchedulePlaced | ScheduleForgotten) for fact in facts):
+            self._show_schedules()
         controller = self._coordinator.peek()
         events: list[Event] = []
         for fact in facts:

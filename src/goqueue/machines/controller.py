@@ -10,6 +10,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.machines.controller_facts import (
+    SCHEDULE_KEY,
+    ClusterNamed,
+    ProducerIdsTaken,
+    ScheduleForgotten,
+    SchedulePlaced,
+    TopicForgotten,
+    TopicStored,
+)
 from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
@@ -98,6 +107,18 @@ class TakeProducerIds(msgspec.Struct, frozen=True):
     count: int
 
 
+class PlaceSchedule(msgspec.Struct, frozen=True):
+    """The recurring schedule of this name lives with this partition from now on."""
+
+    name: str
+    topic_id: bytes
+    partition: int
+
+
+class ForgetSchedule(msgspec.Struct, frozen=True):
+    name: str
+
+
 class ProducerIdBlock(NamedTuple):
     """To TakeProducerIds: the ids from `first` on, below `end`."""
 
@@ -105,49 +126,14 @@ class ProducerIdBlock(NamedTuple):
     end: int
 
 
+TOPIC_COMMANDS = (CreateTopic, AddPartitions, SetOptions)
+"""Those that may only be checked."""
+
+
 class Result(msgspec.Struct, frozen=True):
     code: Code = Code.NONE
     message: str = ""
     topic: Topic | None = None
-
-
-class TopicStored(Fact, frozen=True, tag="TopicStored"):
-    name: str
-    topic_id: bytes
-    partitions: int
-    overrides: dict[str, str]
-    is_deleting: bool = False
-
-    def key(self) -> bytes:
-        return self.name.encode()
-
-
-class TopicForgotten(Fact, frozen=True):
-    is_tombstone = True
-    name: str
-
-    def key(self) -> bytes:
-        return self.name.encode()
-
-
-class ClusterNamed(Fact, frozen=True, tag="ClusterNamed"):
-    cluster_id: str
-    secret: bytes = b""
-
-    def key(self) -> bytes:
-        return b"\0cluster"  # no topic can be called that
-
-
-class ProducerIdsTaken(Fact, frozen=True, tag="ProducerIdsTaken"):
-    """Ids below `end` may be in use. One fact for a block: whoever has it and goes away leaves the rest unused."""
-
-    end: int
-
-    def key(self) -> bytes:
-        return b"\0producer-ids"
-
-
-STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed, ProducerIdsTaken)
 
 
 class Transact(msgspec.Struct, frozen=True):
@@ -180,6 +166,7 @@ class Controller:
         self.secret = b""
         self.producer_ids_end = 0
         """Every producer id that was ever given is below it."""
+        self._schedules: dict[str, SchedulePlaced] = {}
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
@@ -194,46 +181,62 @@ class Controller:
         """By name; also those that are being deleted."""
         return self._topics
 
+    def schedules(self) -> dict[str, tuple[bytes, int]]:
+        """Topic id and partition of every recurring schedule, by its name."""
+        return {name: (each.topic_id, each.partition) for name, each in self._schedules.items()}
+
     def revision_of(self, name: str) -> int:
         """At which the topic was last changed; 0: there is none."""
         return self._revisions.get(name, 0)
 
     def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
+        facts, reply = self._decide_topic(command) if isinstance(command, TOPIC_COMMANDS) else self._decide(command)
+        return Outcome(facts, [(ticket, reply)])
+
+    def _decide(self, command: object) -> tuple[list[Fact], object]:
+        facts: list[Fact] = []
+        reply: object = Result()
         match command:
             case NameCluster():
                 named = ClusterNamed(self.cluster_id or command.cluster_id, self.secret or command.secret)
-                facts: list[Fact] = [] if self.cluster_id and self.secret else [named]
-                return Outcome(facts, [(ticket, Result())])
+                facts = [] if self.cluster_id and self.secret else [named]
             case TakeProducerIds(count):
                 first = self.producer_ids_end
-                return Outcome([ProducerIdsTaken(first + count)], [(ticket, ProducerIdBlock(first, first + count))])
-            case CreateTopic():
-                result = self._create(command)
+                facts, reply = [ProducerIdsTaken(first + count)], ProducerIdBlock(first, first + count)
+            case PlaceSchedule():
+                facts, reply = self._place(command)
+            case ForgetSchedule(name):
+                facts = [ScheduleForgotten(name)] if name in self._schedules else []
             case DeleteTopic():
-                result = self._delete(command)
+                facts, reply = self._delete(command)
             case Transact():
-                return self._transact(command, ticket)
-            case AddPartitions():
-                result = self._add_partitions(command)
-            case SetOptions():
-                result = self._set_options(command)
+                facts, reply = self._transact(command)
             case _:
                 raise TypeError(f"no command of the controller: {command!r}")
-        if isinstance(result, Result):
-            return Outcome([], [(ticket, result)])
-        if getattr(command, "check_only", False):
-            return Outcome([], [(ticket, Result(topic=_topic(result)))])
-        return Outcome([result], [(ticket, Result(topic=_topic(result)))])
+        return facts, reply
 
-    def _transact(self, command: Transact, ticket: int) -> Outcome:
+    def _decide_topic(self, command: "CreateTopic | AddPartitions | SetOptions") -> tuple[list[Fact], Result]:
+        result: TopicStored | Result
+        match command:
+            case CreateTopic():
+                result = self._create(command)
+            case AddPartitions():
+                result = self._add_partitions(command)
+            case _:
+                result = self._set_options(command)
+        if isinstance(result, Result):
+            return [], result
+        return [] if command.check_only else [result], Result(topic=_topic(result))
+
+    def _transact(self, command: Transact) -> tuple[list[Fact], Transacted]:
         if any(self.revision_of(name) != revision for name, revision in command.expected.items()):
-            return Outcome([], [(ticket, Transacted(False, self.revision))])
+            return [], Transacted(False, self.revision)
         facts: list[Fact] = [
             TopicForgotten(name) if stored is None else stored
             for name, stored in command.topics.items()
             if stored is not None or name in self._topics
         ]
-        return Outcome(facts, [(ticket, Transacted(True, self.revision))])
+        return facts, Transacted(True, self.revision)
 
     def _create(self, command: CreateTopic) -> TopicStored | Result:
         try:
@@ -253,9 +256,20 @@ class Controller:
             return Result(Code.INVALID_PARTITIONS, refusal)
         return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
 
-    def _delete(self, command: DeleteTopic) -> TopicStored | Result:
+    def _delete(self, command: DeleteTopic) -> tuple[list[Fact], Result]:
+        """Its recurring schedules go with it."""
         found = self._find(command.name)
-        return msgspec.structs.replace(found, is_deleting=True) if isinstance(found, TopicStored) else found
+        if isinstance(found, Result):
+            return [], found
+        gone = [ScheduleForgotten(each.name) for each in self._schedules.values() if each.topic_id == found.topic_id]
+        return [*gone, msgspec.structs.replace(found, is_deleting=True)], Result(topic=_topic(found))
+
+    def _place(self, command: PlaceSchedule) -> tuple[list[Fact], Result]:
+        topics = (each for each in self._topics.values() if each.topic_id == command.topic_id and not each.is_deleting)
+        topic = next(topics, None)
+        if topic is None or not 0 <= command.partition < topic.partitions:
+            return [], Result(Code.UNKNOWN_TOPIC_OR_PARTITION, f"the topic of {command.name!r} is gone")
+        return [SchedulePlaced(command.name, command.topic_id, command.partition)], Result(topic=_topic(topic))
 
     def _add_partitions(self, command: AddPartitions) -> TopicStored | Result:
         found = self._find(command.name)
@@ -320,9 +334,16 @@ class Controller:
                 self.cluster_id, self.secret = fact.cluster_id, fact.secret
             case ProducerIdsTaken():
                 self.producer_ids_end = max(self.producer_ids_end, fact.end)
+            case SchedulePlaced():
+                self._schedules[fact.name] = fact
+            case ScheduleForgotten():
+                self._schedules.pop(fact.name, None)
 
     def forget(self, key: bytes) -> None:
-        self._forget(key.decode())
+        if key.startswith(SCHEDULE_KEY):
+            self._schedules.pop(key.removeprefix(SCHEDULE_KEY).decode(), None)
+        else:
+            self._forget(key.decode())
 
     def _forget(self, name: str) -> None:
         self._drop(name)
@@ -346,6 +367,7 @@ class Controller:
             yield ClusterNamed(self.cluster_id, self.secret)
         if self.producer_ids_end:
             yield ProducerIdsTaken(self.producer_ids_end)
+        yield from self._schedules.values()
         yield from self._topics.values()
 
     def next_deadline_ms(self) -> int | None:

@@ -18,6 +18,15 @@ class ProducerIdsReserved(Fact, frozen=True, tag="ProducerIdsReserved"):
         return b"producer-ids"
 
 
+class TopicForgotten(Fact, frozen=True, array_like=True, tag="TopicForgotten"):
+    """Of delays: all of this topic is doomed."""
+
+    topic_id: bytes
+
+    def key(self) -> bytes:
+        return b"f" + self.topic_id
+
+
 class Retired(NamedTuple):
     kind: str
     """Of ledger."""
@@ -32,4 +41,5 @@ class Retired(NamedTuple):
 
 RETIRED: tuple[Retired, ...] = (
     Retired("transactions", ProducerIdsReserved, "ProducerIdsTaken in the ledger of metadata: no id is given twice"),
+    Retired("delays", TopicForgotten, "nothing: what was delayed for the topic is not copied to its partitions"),
 )

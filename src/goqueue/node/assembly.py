@@ -62,10 +62,9 @@ class Assembly:
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         self._load(memory)
         publisher, sender, dedup, validation = self._publishing(state)
-        letters, letter_writer = self._dead_letters(publisher, sender)
-        receiver, lag = Receiver(queues, topics, clock, meters), Lag(groups, queues, topics, clock)
-        identity, moves = Identity(node_id, state.cluster_id), Moves(queues, receiver, letters, topics, clock)
-        topics.on_change += [dedup.topics_changed, sender.topics_changed, moves.topics_changed]
+        (letters, letter_writer), lag = self._dead_letters(publisher, sender), Lag(groups, queues, topics, clock)
+        receiver, identity = Receiver(queues, topics, clock, meters), Identity(node_id, state.cluster_id)
+        topics.on_change += [dedup.topics_changed, sender.topics_changed]
         (health, sources), askable = self._watched(replicas, publisher), Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
@@ -82,9 +81,10 @@ class Assembly:
             receiver=receiver,
             settler=Settler(queues, dice.getrandbits(BOOT_BITS), state.secret),
             schedules=schedules,
+            recurring=state.recurring,
             sender=sender,
             dead_letters=letters,
-            moves=moves,
+            moves=self._moves(receiver, letters),
             members=Members(groups, queues, topics, clock),
             reliabilities=Reliabilities(queues, letter_writer),
             replays=Replays(queues, groups, topics, clock),
@@ -100,6 +100,11 @@ class Assembly:
             creates_topics=creates_topics,
         )
         letter_writer.write_pending()
+
+    def _moves(self, receiver: Receiver, letters: DeadLetters) -> Moves:
+        made = Moves(self._state.queues, receiver, letters, self._state.topics, self._clock)
+        self._state.topics.on_change.append(made.topics_changed)
+        return made
 
     def _load(self, memory: Memory) -> None:
         state = self._state
@@ -140,7 +145,7 @@ class Assembly:
         verify = state.transactions.verify
         publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
         validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys, self._meters)
-        state.schedules.check_record = validation.check_one
+        state.recurring.check_record = validation.check_one
         return publisher, Sender(state.topics, publisher, dedup, self._clock), dedup, validation
 
     def _opened(self, replica: Replica) -> None:

@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from goqueue.cluster.embedded_store import STORED_FACTS, ClusterNamed, Controller, ProducerIdsTaken, TopicStored
+from goqueue.cluster.embedded_store import (
+    STORED_FACTS,
+    ClusterNamed,
+    Controller,
+    ProducerIdsTaken,
+    SchedulePlaced,
+    TopicStored,
+)
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
@@ -116,6 +123,7 @@ def _facts(
         yield ClusterNamed(controller.cluster_id, controller.secret)
     if controller.producer_ids_end:
         yield ProducerIdsTaken(controller.producer_ids_end)
+    yield from (SchedulePlaced(name, *place) for name, place in controller.schedules().items())
     done.left_out = sorted(known.keys() - on_disk.keys())
     for name, partitions in sorted(on_disk.items()):
         fact = known.get(name)

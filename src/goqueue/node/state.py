@@ -2,10 +2,12 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from goqueue.broker.delays.schedules import Schedules
+from goqueue.broker.delays.recurring import RecurringSchedules
+from goqueue.broker.delays.schedules import Companions, Schedules
 from goqueue.broker.groups.groups import Groups, commands
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.schemas.schemas import Schemas
@@ -33,9 +35,12 @@ from goqueue.cluster.metadata import Metadata
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.placements import NodeInfo
+from goqueue.model.topics import Topic
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
+from goqueue.node.upgrade import Upgrade
 from goqueue.ports.dice import Dice, random_id
 from goqueue.replica.companions import LEDGER_OPTIONS
+from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
@@ -45,6 +50,7 @@ from goqueue.runtime.ledger import Fact, Ledger, Machine
 from goqueue.storage.starts import count_start
 from goqueue.telemetry.meters import Meters
 
+DELAYS = "delays"
 GROUP_LEDGERS = 4
 SECRET_BYTES = 32
 LEASES_PER_MACHINE = 2**40
@@ -83,9 +89,11 @@ class State:
         revisions = count(1)
         controllers = self._open(METADATA, lambda: Controller(limits, revisions), STORED_FACTS)
         self._store = EmbeddedStore(controllers.of(0), me)
+        make_groups = partial(GroupsMachine, group_options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+        Upgrade(replicas, self._metadata, make_groups, clock.now_ms()).run()
         self.topics = Topics(Metadata(self._store), replicas, clock, dice)
         self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
-        self.groups = self._groups(group_options)
+        self.groups = self._groups(make_groups)
         self.queues = Queues(
             list(self._open("@deliveries", self._deliveries, DELIVERY_FACTS, GROUP_LEDGERS)),
             self.topics,
@@ -93,8 +101,8 @@ class State:
             journeys,
             meters,
         )
-        delays = self._open("@delays", Delays, DELAY_FACTS).of(0)
-        self.schedules = Schedules(delays, self.topics, clock, journeys, self._ids)
+        self.schedules = self._schedules(journeys)
+        self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
         self.transactions = self._transactions()
         self.schemas = Schemas(self._open("@schemas", SchemaMachine, SCHEMA_FACTS).of(0))
 
@@ -109,7 +117,8 @@ class State:
 
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        for kind in ("groups", "deliveries", "metadata", "delays", "transactions", "schemas"):
+        # Delays are opened by their topics.
+        for kind in ("groups", "deliveries", "metadata", "transactions", "schemas"):
             for coordinator in self.coordinators.of_kind(kind):
                 coordinator.load_now()
         self._name_cluster()
@@ -143,7 +152,7 @@ class State:
         for number in range(shards):
             replica = self._replicas.open_ledger(ledger, number, LEDGER_OPTIONS, self._clock.now_ms())
             if ledger == METADATA:
-                self._is_new = replica.end_offset == 0
+                self._is_new, self._metadata = replica.end_offset == 0, replica
             elif replica.log.is_new and not self._is_new:
                 self._replicas.note_made_anew(replica)
             stored = Ledger(replica, kind, facts, self._aside)
@@ -151,19 +160,57 @@ class State:
             opened.add(number, Coordinator(f"{kind}-{number}", make_machine, stored, clock))
         return opened
 
+    def _sharded(
+        self, kind: str, make_machine: Callable[[Replica], M], facts: tuple[type[Fact], ...]
+    ) -> Coordinators[int, M]:
+        """Those that there are, and others when they are first needed. Their deadlines are the ends of durations, which
+        a step of the wall clock must not change."""
+
+        def make(number: int) -> Coordinator[M]:
+            now_ms = self._clock.now_ms()
+            replica = self._replicas.open_ledger(f"@{kind}", number, LEDGER_OPTIONS, now_ms, is_lazy=True)
+            ledger = Ledger(replica, kind, facts, self._aside)
+            clock = SteadyClock(self._clock, ledger.newest_ms)
+            return Coordinator(f"{kind}-{number}", lambda: make_machine(replica), ledger, clock)
+
+        opened = self.coordinators.add(Coordinators[int, M](kind, make))
+        for number in self._replicas.directory.partitions_of(f"@{kind}"):
+            opened.add(number, make(number))
+        return opened
+
     def _deliveries(self) -> Deliveries:
         """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next."""
         self._made += 1
         return Deliveries(1 + max(0, self._made - GROUP_LEDGERS) * LEASES_PER_MACHINE)
 
-    def _groups(self, options: commands.GroupOptions) -> Groups:
-        def make() -> GroupsMachine:
-            return GroupsMachine(options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+    def _schedules(self, journeys: Journeys) -> Schedules:
+        def on_disk() -> list[tuple[bytes, int]]:
+            names = self._replicas.companions.on_disk()
+            return [(name.topic_id, name.partition) for name in names if name.kind == DELAYS]
 
-        coordinators = self._open("@groups", make, GROUP_FACTS, GROUP_LEDGERS, is_steady=True)
+        def is_home(name: str, key: tuple[bytes, int]) -> bool:
+            return self._store.schedules.get(name) == key
+
+        companions = Companions(on_disk, self._open_delays)
+        made = Schedules(companions, self.topics, self._clock, journeys, self._ids, is_home)
+        self.coordinators.add(made.coordinators)
+        return made
+
+    def _open_delays(self, topic: Topic, partition: int) -> Coordinator[Delays]:
+        # Whatever that of its partition is: a job that were published and then lost would be published twice.
+        replica = self._replicas.companion(DELAYS, topic.id, partition, "disk", self._clock.now_ms())
+        ledger = Ledger(replica, DELAYS, DELAY_FACTS, self._aside)
+        make = partial(Delays, topic.name, topic.id, partition)
+        return Coordinator(f"{DELAYS}-{topic.name}-{partition}", make, ledger, self._clock)
+
+    def _groups(self, make_groups: Callable[[], GroupsMachine]) -> Groups:
+        coordinators = self._sharded("groups", lambda _replica: make_groups(), GROUP_FACTS)
         return Groups(coordinators, self._clock, self._dice, self._meters)
 
     def _transactions(self) -> Transactions:
-        coordinator = self._open("@transactions", TransactionMachine, TRANSACTION_FACTS, is_steady=True).of(0)
+        def make(replica: Replica) -> TransactionMachine:
+            return TransactionMachine(coordinator_epoch=replica.leader_epoch)
+
+        coordinators = self._sharded("transactions", make, TRANSACTION_FACTS)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
-        return Transactions(coordinator, self.topics, self._clock, ends, self._ids, self._meters)
+        return Transactions(coordinators, self.topics, self._clock, ends, self._ids, self._meters)

@@ -17,6 +17,8 @@ from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import LogOptions
 
 KINDS = ("deliveries", "delays")
+FOLLOWING = ("deliveries",)
+"""Those that have the durability of their topic. Delays are always on the disk: see ADR 0040."""
 ID_BYTES = 16
 
 LEDGER_OPTIONS: Mapping[str, str] = {
@@ -90,7 +92,7 @@ class Companions:
     def set_durability(self, topic_id: bytes, durability: str) -> None:
         """That of the topic has changed, and a companion has the same."""
         for name, replica in self._open.items():
-            if name.topic_id == topic_id and replica.options.durability != durability:
+            if name.kind in FOLLOWING and name.topic_id == topic_id and replica.options.durability != durability:
                 replica.set_options(*self._options_of(_topic(name, durability)))
 
     def retire(self, topic_id: bytes) -> Callable[[], None]:
@@ -101,9 +103,8 @@ class Companions:
         removals = []
         for kind in KINDS:
             log = CompanionName(kind, topic_id, 0).log
-            numbers = self._directory.partitions_of(log)
-            if numbers:
-                removals.append(self._directory.retire(log, numbers))
+            if self._directory.has(log):  # perhaps only the directory, if a crash came before that was removed
+                removals.append(self._directory.retire(log, self._directory.partitions_of(log)))
 
         def remove() -> None:
             for each in removals:

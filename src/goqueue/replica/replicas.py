@@ -82,24 +82,16 @@ class Replicas:
         return options, self._log_options(options)
 
     def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
-        options, log_options = self._options_of(topic)
-        return Opening(
-            self.directory,
-            topic,
-            [partition],
-            options,
-            log_options,
-            self._defer,
-            now_ms,
-            epoch=self.epoch,
-            is_lazy=True,
-        )
+        return self.opening(topic, [partition], now_ms, is_lazy=True)
 
-    def open_ledger(self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int) -> Replica:
+    def open_ledger(
+        self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int, *, is_lazy: bool = False
+    ) -> Replica:
         """A log of the broker's own, which no topic can be called like: its name begins with `@`. It belongs to whoever
-        opens it; LogPoisoned if it cannot be opened."""
+        opens it; LogPoisoned if it cannot be opened. `is_lazy`: one that is made costs no sync, its files become
+        durable with its first append."""
         assert name.startswith(LEDGER_PREFIX), name
-        opening = self.opening(Topic(name, b"", partition + 1, overrides), [partition], now_ms)
+        opening = self.opening(Topic(name, b"", partition + 1, overrides), [partition], now_ms, is_lazy=is_lazy)
         opening.run()
         replica = opening.opened.get(partition)
         if replica is None:
@@ -124,11 +116,20 @@ class Replicas:
         names = ((topic.name, partition) for partition in partitions)
         return [name[1] for name in names if name not in self._replicas and name not in self.failed]
 
-    def opening(self, topic: Topic, partitions: Sequence[int], now_ms: int) -> Opening:
+    def opening(self, topic: Topic, partitions: Sequence[int], now_ms: int, *, is_lazy: bool = False) -> Opening:
         """Of missing ones: to be run, in whatever thread, and then to be adopted."""
         options, log_options = self._options_of(topic)
-        defer = self._defer
-        return Opening(self.directory, topic, partitions, options, log_options, defer, now_ms, epoch=self.epoch)
+        return Opening(
+            self.directory,
+            topic,
+            partitions,
+            options,
+            log_options,
+            self._defer,
+            now_ms,
+            epoch=self.epoch,
+            is_lazy=is_lazy,
+        )
 
     def note_made_anew(self, replica: Replica) -> None:
         """It should have been there: the metadata knows of it from before this start."""

@@ -24,6 +24,8 @@ class Coordinators(Generic[K, M]):
         self.kind = kind
         self._make = make
         self._by_key: dict[K, Coordinator[M]] = {}
+        self.unopened: dict[K, str] = {}
+        """Names of those whose ledgers cannot be opened."""
         self.on_added: list[Callable[[K, Coordinator[M]], None]] = []
         """Called before a new one is loaded: whoever wants to hear of its facts says so."""
 
@@ -54,11 +56,28 @@ class Coordinators(Generic[K, M]):
             found.load()
         return found
 
+    def of_or_new(self, key: K) -> Coordinator[M]:
+        """One of those that a start has found, or a new one: its ledger is empty, so that it is loaded at once. A
+        GoQueueError: it cannot be made."""
+        found = self._by_key.get(key)
+        if found is None:
+            assert self._make is not None, f"coordinators of {self.kind} are all made at the start"
+            found = self.add(key, self._make(key))
+            found.load_now()
+        return found
+
+    def watch(self, call: Callable[[K, Coordinator[M]], None]) -> None:
+        """Tell of all that are here, and of every new one before it is loaded."""
+        for key, coordinator in self._by_key.items():
+            call(key, coordinator)
+        self.on_added.append(call)
+
     def load(self, key: K) -> None:
         self.of(key).load()
 
     def unload(self, key: K) -> None:
         """Whoever waits is told; the coordinator is forgotten."""
+        self.unopened.pop(key, None)
         found = self._by_key.pop(key, None)
         if found is not None:
             found.unload()
@@ -103,6 +122,10 @@ class AllCoordinators:
                 label = f"{kind.kind}-{key}" if isinstance(key, int) else kind.kind
                 found[label] = found.get(label, 0) + of(each)
         return found
+
+    def unopened(self) -> list[str]:
+        """Names of those whose ledgers cannot be opened."""
+        return [name for kind in self._kinds.values() for name in kind.unopened.values()]
 
     def lives(self) -> dict[Life, int]:
         """How many stand where."""

@@ -81,6 +81,10 @@ class DataDirectory:
                 except InvalidName as error:
                     events.warning("not one of our logs", path=f"{LOGS_NAME}/{topic}/{partition}", reason=str(error))
 
+    def has(self, topic: str) -> bool:
+        """Whether there is a directory for its logs."""
+        return self.disk.exists(f"{LOGS_NAME}/{topic}")
+
     def partitions_of(self, topic: str) -> list[int]:
         """The numbers of its logs on the disk."""
         found = []

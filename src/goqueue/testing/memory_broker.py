@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from goqueue.broker.dead_letters.writing import dead_letters_of
-from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.groups.lag import GroupLag
 from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.queues import EARLIEST, Place
@@ -295,12 +295,12 @@ class MemoryBroker(BrokerCare):
     ) -> int:
         """Publish it whenever `cron` says so, under a name that stands for this one thing. Returns when first."""
         wanted = Recurring(name, topic, cron, value, key, header_pairs(headers), timezone)
-        reply: Any = await self.ask(lambda done: self.broker.schedules.store_recurring(wanted, done))
+        reply: Any = await self.ask(lambda done: self.broker.recurring.store(wanted, done))
         _check(reply)
         return int(reply.next_ms)
 
     async def stop_repeating(self, name: str) -> None:
-        _check(await self.ask(lambda done: self.broker.schedules.drop_recurring(name, done)))
+        _check(await self.ask(lambda done: self.broker.recurring.drop(name, done)))
 
 
 def _check(reply: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
@@ -251,7 +251,7 @@ def test_a_node_whose_clock_was_a_day_slow_at_its_start_does_what_is_due_when_th
     node = QueueNode(MemoryDisk(), VirtualClock(now_ms - DAY_MS))
     node.create("orders", 1)
     wanted = Recurring("every hour", "orders", "0 * * * *", b"tick")
-    assert node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done)).code is Code.NONE
+    assert node.reply(lambda done: node.broker.recurring.store(wanted, done)).code is Code.NONE
     node.put("orders", NewMessage(b"time", deliver_at_ms=now_ms + 5_000), NewMessage(b"delay", delay_ms=3_000))
     node.clock.step(DAY_MS)
     node.pass_ms(SECOND_MS)
@@ -263,7 +263,7 @@ def test_a_node_whose_clock_was_a_day_slow_at_its_start_does_what_is_due_when_th
 def test_a_recurring_schedule_runs_no_moment_twice_when_the_clock_is_set_back() -> None:
     node = queue_node()
     wanted = Recurring("every minute", "orders", "* * * * *", b"tick")
-    assert node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done)).code is Code.NONE
+    assert node.reply(lambda done: node.broker.recurring.store(wanted, done)).code is Code.NONE
     node.pass_ms(2 * MINUTE_MS + SECOND_MS)
     assert node.values("orders") == [b"tick"] * 2
     node.clock.step(-10 * MINUTE_MS)

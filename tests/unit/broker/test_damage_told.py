@@ -53,13 +53,14 @@ def test_a_ledger_without_its_segment_is_told() -> None:
     node.put("orders", NewMessage(b"later", delay_ms=60_000))
     node.commit()
     node.stop()
-    remove(node.disk, "@delays/0", ".log")
+    companion = f"@delays.{node.broker.topics.image.topics['orders'].id.hex()}/0"
+    remove(node.disk, companion, ".log")
     again = started(node.disk)
     (told,) = damage_told(again).split("; ")
     assert told.startswith("offsets 0 to ")
-    assert told.endswith(" of @delays/0 are missing")
+    assert told.endswith(f" of {companion} are missing")
     again.stop()
-    assert "of @delays/0 are missing" in damage_told(started(again.disk)), "as long as they are"
+    assert f"of {companion} are missing" in damage_told(started(again.disk)), "as long as they are"
 
 
 def test_a_ledger_whose_directory_is_gone_is_told() -> None:

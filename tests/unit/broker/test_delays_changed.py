@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.schedules import Found, Recurring
+from goqueue.broker.delays.recurring import Recurring
+from goqueue.broker.delays.schedules import Found
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
@@ -222,11 +223,11 @@ def test_a_key_stays_held_while_what_holds_it_is_being_published() -> None:
 
 def store(node: QueueNode, **fields: Any) -> Any:
     wanted = Recurring(**{"name": "tick", "topic": "orders", "cron": "*/5 * * * *", "value": b"tick", **fields})
-    return node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done))
+    return node.reply(lambda done: node.broker.recurring.store(wanted, done))
 
 
 def drop(node: QueueNode, name: str) -> Any:
-    return node.reply(lambda done: node.broker.schedules.drop_recurring(name, done))
+    return node.reply(lambda done: node.broker.recurring.drop(name, done))
 
 
 def times(node: QueueNode) -> list[int]:
@@ -256,7 +257,7 @@ def test_runs_missed_while_the_node_was_down_are_made_up_for_once() -> None:
     node = node.restarted("kill", after_ms=HOUR_MS)
     node.pass_ms(TICK_MS)
     assert times(node) == [first_ms + 11 * 5 * MINUTE_MS]
-    (found,) = node.broker.schedules.recurring()
+    (found,) = node.broker.recurring.all()
     assert found.next_ms == first_ms + 12 * 5 * MINUTE_MS
 
 
@@ -264,7 +265,7 @@ def test_a_recurring_message_can_be_replaced_and_dropped() -> None:
     node = queue_node()
     store(node)
     store(node, value=b"tock", cron="0 * * * *")
-    (found,) = node.broker.schedules.recurring()
+    (found,) = node.broker.recurring.all()
     assert (found.name, found.cron, found.timezone) == ("tick", "0 * * * *", "UTC")
     node.pass_ms(HOUR_MS)
     assert node.values("orders") == [b"tock"]
@@ -278,7 +279,7 @@ def test_a_recurring_message_ends_with_its_topic() -> None:
     node = queue_node()
     store(node)
     node.delete("orders")
-    assert node.broker.schedules.recurring() == []
+    assert node.broker.recurring.all() == []
     node.create("orders")
     node.pass_ms(HOUR_MS)
     assert node.values("orders") == []
@@ -304,4 +305,4 @@ def test_a_recurring_message_that_cannot_be_is_refused_with_the_reason(fields: d
     else:
         assert reply.code is not Code.NONE
         assert says in reply.message
-    assert node.broker.schedules.recurring() == []
+    assert node.broker.recurring.all() == []

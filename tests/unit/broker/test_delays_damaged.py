@@ -18,7 +18,8 @@ def test_a_damaged_body_costs_its_record_and_the_others_come() -> None:
     node.create("orders")
     for value in (b"first", b"damaged", b"third"):
         send_late(node, value)
-    (path,) = [f"logs/@delays/0/{name}" for name in disk.list("logs/@delays/0") if name.endswith(".log")]
+    companion = f"logs/@delays.{node.broker.topics.image.topics['orders'].id.hex()}/0"
+    (path,) = [f"{companion}/{name}" for name in disk.list(companion) if name.endswith(".log")]
     content = disk.open(path).read(0, disk.open(path).size())
     disk.flip_bit(path, content.index(b"damaged") * 8)
     again = TestBroker(disk.crashed(disk.op_count), VirtualClock(node.clock.now_ms()))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.fetch import Limits, Want
@@ -204,7 +204,7 @@ def test_what_was_due_before_a_restart_is_counted_by_who_published_it(how: str) 
 def test_a_recurring_message_is_received_like_any_other() -> None:
     node = queue_node()
     wanted = Recurring("tick", "orders", "* * * * *", b"t")
-    node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done))
+    node.reply(lambda done: node.broker.recurring.store(wanted, done))
     node.pass_ms(180_000)
     count = len(node.values("orders"))
     assert count == 3

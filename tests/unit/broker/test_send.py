@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.topics.topics import AddPartitions, SetOptions, code_of
 from goqueue.model.codes import Code
@@ -60,8 +60,8 @@ def test_a_recurring_schedule_publishes_where_the_topic_puts_its_key(kind: Parti
     node = queue_node(partitions=7)
     node.create("prices", 7, partitioner=kind.value)
     for number, key in enumerate(KEYS[:5]):
-        node.ask(node.broker.schedules.store_recurring, Recurring(f"s{number}", "prices", "* * * * *", b"x", key=key))
-    found = {each.name: each.partition for each in node.broker.schedules.recurring()}
+        node.ask(node.broker.recurring.store, Recurring(f"s{number}", "prices", "* * * * *", b"x", key=key))
+    found = {each.name: each.partition for each in node.broker.recurring.all()}
     assert found == {f"s{number}": partition_for(key, 7, kind) for number, key in enumerate(KEYS[:5])}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from goqueue.broker.dead_letters.redrive import RedriveRequest
-from goqueue.broker.delays.schedules import Recurring
+from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.publishing.validation import subjects_of
 from goqueue.broker.schemas.schemas import Given, SetLevel
@@ -210,9 +210,9 @@ def test_validators_are_kept_and_not_more_than_a_few() -> None:
 def test_what_is_to_be_repeated_is_checked_when_it_is_stored() -> None:
     node = checked_node("dead-letter")
     wanted = Recurring("nightly", "orders", "0 3 * * *", BAD)
-    refused = node.reply(lambda done: node.broker.schedules.store_recurring(wanted, done))
+    refused = node.reply(lambda done: node.broker.recurring.store(wanted, done))
     assert (type(refused), str(refused)) == (SchemaMismatch, WHY)
-    stored = node.reply(lambda done: node.broker.schedules.store_recurring(wanted._replace(value=GOOD), done))
+    stored = node.reply(lambda done: node.broker.recurring.store(wanted._replace(value=GOOD), done))
     assert stored.code is Code.NONE
 
 

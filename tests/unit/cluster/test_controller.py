@@ -9,20 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.machines.controller import (
-    STORED_FACTS,
     AddPartitions,
     Controller,
     CreateTopic,
     DeleteTopic,
+    ForgetSchedule,
     ListChange,
     NameCluster,
     PartitionLimits,
+    PlaceSchedule,
+    ProducerIdBlock,
     Result,
     SetOptions,
-    TopicStored,
+    TakeProducerIds,
     Transact,
     Transacted,
 )
+from goqueue.machines.controller_facts import STORED_FACTS, TopicStored
 from goqueue.model.codes import Code
 from goqueue.model.topics import OPTION_NAMES
 
@@ -335,3 +338,35 @@ def test_names_that_differ_in_dots_and_underscores_collide(old: str, new: str) -
     removed(controller, old)
     assert do(controller, CreateTopic(new, b"c" * 16, 1)).code is Code.NONE
     assert do(replayed(controller), CreateTopic(old, ID, 1)).code is Code.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_recurring_schedule_has_one_place_and_goes_with_its_topic() -> None:
+    controller = made(CreateTopic("other", b"o" * 16, 1))
+    assert do(controller, PlaceSchedule("a", ID, 2)).code is Code.NONE
+    assert do(controller, PlaceSchedule("b", ID, 0)).code is Code.NONE
+    assert do(controller, PlaceSchedule("b", b"o" * 16, 0)).code is Code.NONE
+    assert do(controller, PlaceSchedule("c", ID, 3)).code is Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert controller.schedules() == {"a": (ID, 2), "b": (b"o" * 16, 0)}
+    assert do(controller, DeleteTopic("orders")).code is Code.NONE
+    assert controller.schedules() == {"b": (b"o" * 16, 0)}
+    assert do(controller, PlaceSchedule("a", ID, 0)).code is Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert do(controller, ForgetSchedule("b")).code is Code.NONE
+    assert do(controller, ForgetSchedule("b")).code is Code.NONE
+    assert controller.schedules() == {}
+
+
+def test_blocks_of_producer_ids_follow_each_other_and_change_no_revision() -> None:
+    controller = made()
+    revision = controller.revision
+    blocks = []
+    for _ in range(3):
+        outcome = controller.decide(TakeProducerIds(1000), 1, 0)
+        for fact in outcome.facts:
+            controller.apply(fact)
+        blocks.append(outcome.replies[0][1])
+    assert blocks == [ProducerIdBlock(first, first + 1000) for first in (0, 1000, 2000)]
+    assert controller.revision == revision
+    again = Controller()
+    for fact in controller.facts():
+        again.apply(fact)
+    assert again.producer_ids_end == 3000

@@ -29,7 +29,6 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 ID = b"0123456789abcdef"
-OTHER_ID = b"fedcba9876543210"
 
 Restart = Literal["replay", "compacted", "no tombstones", "snapshot", "snapshot and tail"]
 RESTARTS: tuple[Restart, ...] = ("replay", "compacted", "no tombstones", "snapshot", "snapshot and tail")
@@ -62,12 +61,12 @@ class Partition:
 
 class Driver:
     def __init__(self, now_ms: int = NOW_MS) -> None:
-        self.machine = Delays()
+        self.machine = Delays("t", ID, 0)
         self.now_ms = now_ms
         self.entries: dict[int, tuple[bytes, bytes | None]] = {}
         self.end_offset = 0
         self.snapshot: tuple[int, Iterator[Fact]] = (0, iter(()))
-        self.partitions: dict[tuple[bytes, int], Partition] = {}
+        self.partition = Partition()
         self.fired: list[tuple[Due, int]] = []
         """With the time of their publishing."""
         self.ticket = 0
@@ -93,22 +92,19 @@ class Driver:
         offset: int,
         delay_ms: int,
         *,
-        topic: str = "t",
-        topic_id: bytes = ID,
-        partition: int = 0,
         producer: tuple[int, int] = (NO_PRODUCER, -1),
         body: bytes = b"",
     ) -> ScheduleKey:
         new = NewSchedule(offset, self.now_ms + delay_ms, body or b"%d" % offset)
-        assert self.submit(Schedule(topic, topic_id, partition, (new,), *producer)).code is Code.NONE
-        return ScheduleKey(topic, partition, offset)
+        assert self.submit(Schedule((new,), *producer)).code is Code.NONE
+        return ScheduleKey("t", 0, offset)
 
     def cancel(self, key: ScheduleKey) -> Code:
-        code: Code = self.submit(CancelSchedule(key)).code
+        code: Code = self.submit(CancelSchedule(key.offset)).code
         return code
 
     def reschedule(self, key: ScheduleKey, delay_ms: int) -> Code:
-        code: Code = self.submit(Reschedule(key, self.now_ms + delay_ms, b"again")).code
+        code: Code = self.submit(Reschedule(key.offset, self.now_ms + delay_ms, b"again")).code
         return code
 
     # Time
@@ -146,8 +142,7 @@ class Driver:
         """The first so many of the unfinished jobs. Not `reports`: and then it crashes."""
         jobs = self.machine.firing()[:count]
         for job in jobs:
-            partition = self.partitions.setdefault((job.topic_id, job.partition), Partition())
-            if partition.publish(job):
+            if self.partition.publish(job):
                 self.fired += [(due, self.now_ms) for due in job.records]
             for due in job.records:
                 self.check_body(due)
@@ -196,7 +191,7 @@ class Driver:
             self.snapshot = begin, iter(saved)
         if how == "no tombstones":
             self.take_snapshot()  # one from before would bring back what the tombstones removed
-        self.machine = Delays()
+        self.machine = Delays("t", ID, 0)
         for fact in saved:
             self.machine.apply(_decode(_encode(fact)))
         for offset, (key, entry) in self.entries.items():
@@ -208,23 +203,20 @@ class Driver:
                 apply_at(self.machine, _decode(entry), offset)
 
 
-def fill(
-    driver: Driver, count: int, *, first: int = 0, delay_ms: int = 0, body: bytes = b"x", partition: int = 0
-) -> None:
+def fill(driver: Driver, count: int, *, first: int = 0, delay_ms: int = 0, body: bytes = b"x") -> None:
     due_ms = driver.now_ms + delay_ms
     new = tuple(NewSchedule(first + number, due_ms, body) for number in range(count))
-    assert driver.submit(Schedule("t", ID, partition, new)).code is Code.NONE
+    assert driver.submit(Schedule(new)).code is Code.NONE
 
 
 def described(machine: Delays) -> dict[str, Any]:
     """All that anybody can ask, but for what counts from the start."""
     measure = machine.measure()
-    topics = sorted(machine._state.by_name)
     return {
         "firing": [(*job[:-1], list(job.records)) for job in machine.firing()],
-        "pending": [found for topic in topics for found in machine.pending(topic, None, None, 1 << 40)],
-        "up_to": {key: target.up_to for key, target in sorted(machine._state.by_id.items())},
-        "sequence": {key: target.sequence for key, target in sorted(machine._state.by_id.items())},
+        "pending": list(machine.walk()),
+        "known": machine.known_place(),
+        "sequence": machine._state.target.sequence,
         "producer": machine.producer(),
         "recurring": machine.recurring(),
         "counts": (measure.pending, measure.waiting_for_transaction, measure.firing),

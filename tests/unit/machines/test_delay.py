@@ -16,9 +16,7 @@ from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,
     HOUR_MS,
-    ID,
     MINUTE_MS,
-    OTHER_ID,
     SECOND_MS,
     Driver,
     Restart,
@@ -72,12 +70,11 @@ def test_f140_there_is_no_longest_delay() -> None:
 
 def test_a_time_that_is_none_is_refused() -> None:
     driver = Driver()
-    reply = driver.submit(Schedule("t", ID, 0, (NewSchedule(1, 1 << 63, b""),)))
+    reply = driver.submit(Schedule((NewSchedule(1, 1 << 63, b""),)))
     assert reply.code is Code.INVALID_REQUEST
     assert str(1 << 63) in reply.message
     key = driver.schedule(1, 10)
     assert driver.reschedule(key, 1 << 63) is Code.INVALID_REQUEST
-    assert driver.submit(Schedule("t", b"", 0, (NewSchedule(1, 1, b""),))).code is Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_what_is_due_together_fires_in_the_order_of_due_times_then_of_offsets() -> None:
@@ -103,16 +100,6 @@ def test_b11_a_restart_changes_no_delivery_time(how: Restart) -> None:
     assert all(0 <= fired_ms - due.due_ms < 10 for due, fired_ms in driver.fired)
 
 
-def test_b10_partitions_and_topics_share_no_offsets() -> None:
-    driver = Driver()
-    first = driver.schedule(0, SECOND_MS)
-    driver.schedule(0, SECOND_MS, partition=1)
-    driver.schedule(0, SECOND_MS, topic="u", topic_id=OTHER_ID)
-    assert driver.cancel(first) is Code.NONE
-    driver.advance(2 * SECOND_MS)
-    assert sorted(due.key for due, _ in driver.fired) == [ScheduleKey("t", 1, 0), ScheduleKey("u", 0, 0)]
-
-
 # Cancel and reschedule
 
 
@@ -125,7 +112,7 @@ def test_b9_cancelled_is_never_delivered(how: Restart, delay_ms: int) -> None:
     driver.take_snapshot()
     assert driver.cancel(key) is Code.NONE
     driver.restart(how)
-    assert driver.machine.find(key) is None
+    assert driver.machine.find(key.offset) is None
     driver.advance(delay_ms + DAY_MS)
     assert driver.fired_offsets == [2]
 
@@ -136,12 +123,12 @@ def test_a32_a_cancel_that_came_too_late_says_so() -> None:
     key = driver.schedule(1, 100)
     driver.now_ms += 200
     driver.tick()
-    reply = driver.submit(CancelSchedule(key))
+    reply = driver.submit(CancelSchedule(key.offset))
     assert reply.code is Code.INVALID_REQUEST
     assert "being published" in reply.message
     assert driver.reschedule(key, HOUR_MS) is Code.INVALID_REQUEST
     driver.publish()
-    reply = driver.submit(CancelSchedule(key))
+    reply = driver.submit(CancelSchedule(key.offset))
     assert reply.code is Code.INVALID_REQUEST
     assert "nothing waits" in reply.message
     assert driver.fired_offsets == [1]
@@ -161,24 +148,23 @@ def test_what_is_ready_but_not_in_a_job_can_be_cancelled() -> None:
     fill(driver, UNFINISHED_MAX * JOB_RECORDS_MAX + 2)
     driver.run(publishes=False)
     last = UNFINISHED_MAX * JOB_RECORDS_MAX
-    assert driver.machine.find(ScheduleKey("t", 0, last)) is not None
+    assert driver.machine.find(last) is not None
     assert driver.cancel(ScheduleKey("t", 0, last)) is Code.NONE
     assert driver.reschedule(ScheduleKey("t", 0, last + 1), DAY_MS) is Code.NONE
     driver.run()
     assert driver.fired_offsets == list(range(last))
 
 
-@pytest.mark.parametrize("partition", [0, 1])
-def test_what_takes_the_slot_of_a_cancelled_one_fires_once_and_in_its_own_partition(partition: int) -> None:
+def test_what_takes_the_slot_of_a_cancelled_one_fires_once() -> None:
     driver = Driver()
     last = UNFINISHED_MAX * JOB_RECORDS_MAX + 1
     fill(driver, last + 1)
     driver.run(publishes=False)
     cancelled = ScheduleKey("t", 0, last)
-    slot = driver.machine._state.targets[0].index.find(last)
+    slot = driver.machine._state.target.index.find(last)
     assert driver.cancel(cancelled) is Code.NONE
-    key = driver.schedule(last + 1, -5, partition=partition)
-    assert driver.machine._state.targets[partition].index.find(last + 1) == slot, "what was ready still names it"
+    key = driver.schedule(last + 1, -5)
+    assert driver.machine._state.target.index.find(last + 1) == slot, "what was ready still names it"
     driver.publish(1)  # there is room for both in the next tick
     driver.run()
     fired = [due.key for due, _ in driver.fired]
@@ -187,11 +173,10 @@ def test_what_takes_the_slot_of_a_cancelled_one_fires_once_and_in_its_own_partit
 
 def test_cancel_and_reschedule_of_what_never_was() -> None:
     driver = Driver()
-    assert driver.cancel(ScheduleKey("t", 0, 1)) is Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert driver.cancel(ScheduleKey("t", 0, 1)) is Code.INVALID_REQUEST
     driver.schedule(1, 100)
     assert driver.cancel(ScheduleKey("t", 0, 2)) is Code.INVALID_REQUEST
-    assert driver.cancel(ScheduleKey("t", 1, 1)) is Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert driver.submit(Reschedule(ScheduleKey("t", 0, 2), 1, b"")).code is Code.INVALID_REQUEST
+    assert driver.submit(Reschedule(2, 1, b"")).code is Code.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(("before_ms", "after_ms"), [(HOUR_MS, 100), (100, HOUR_MS), (HOUR_MS, -1), (HOUR_MS, HOUR_MS)])
@@ -221,13 +206,12 @@ def test_what_was_scheduled_once_is_not_again(how: Restart) -> None:
     assert driver.cancel(key) is Code.NONE
     for _ in range(2):
         fill(driver, 6)
-        assert driver.machine.pending("t", None, None, 10) == []
-        assert driver.machine.known_place(ID, 0)[1] == 5
+        assert list(driver.machine.walk()) == []
+        assert driver.machine.known_place()[1] == 5
         driver.restart(how)
     driver.schedule(6, 0)
     driver.run()
     assert driver.fired_offsets == [1, 6]
-    assert driver.machine.known_place(ID, 1)[1] == -1
 
 
 @pytest.mark.parametrize("with_tombstones", [False, True])
@@ -238,30 +222,24 @@ def test_the_ledger_alone_knows_what_was_scheduled_even_if_a_snapshot_knew_it_to
     driver.restart("snapshot")
     assert driver.cancel(key) is Code.NONE
     driver.restart("compacted" if with_tombstones else "no tombstones")
-    assert driver.machine.known_place(ID, 0)[1] == 5
+    assert driver.machine.known_place()[1] == 5
 
 
 # Questions
 
 
-def test_pending_goes_page_by_page_over_all_partitions() -> None:
+def test_what_waits_is_walked_over_from_anywhere() -> None:
     driver = Driver()
-    keys = [driver.schedule(offset, HOUR_MS, partition=partition) for partition in (2, 0) for offset in (3, 5, 9)]
-    found = []
-    after: ScheduleKey | None = None
-    while page := driver.machine.pending("t", None, after, 2):
-        assert len(page) <= 2
-        found += [each.key for each in page]
-        after = page[-1].key
-    assert found == sorted(keys)
-    assert [each.key.offset for each in driver.machine.pending("t", 2, ScheduleKey("t", 2, 3), 10)] == [5, 9]
-    assert driver.machine.pending("t", 1, None, 10) == driver.machine.pending("x", None, None, 10) == []
+    keys = [driver.schedule(offset, HOUR_MS) for offset in (3, 5, 9)]
+    assert [each.key for each in driver.machine.walk()] == keys
+    assert [each.key.offset for each in driver.machine.walk(3)] == [5, 9]
+    assert driver.machine.count() == 3
 
 
 def test_what_is_found_says_where_the_body_lies() -> None:
     driver = Driver()
     key = driver.schedule(4, HOUR_MS, body=b"hello")
-    found = driver.machine.find(key)
+    found = driver.machine.find(key.offset)
     assert found is not None
     assert (found.key, found.due_ms, found.body_bytes) == (key, driver.now_ms + HOUR_MS, 5)
     assert b"hello" in (driver.entries[found.ledger_offset][1] or b"")

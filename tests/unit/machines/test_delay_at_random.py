@@ -19,7 +19,6 @@ from goqueue.machines.delays.commands import (
     NO_PRODUCER,
     CancelSchedule,
     EndTransactionSchedules,
-    ForgetTopic,
     NewSchedule,
     Reschedule,
     Schedule,
@@ -38,8 +37,6 @@ from tests.unit.machines.delay_samples import (
     described,
 )
 
-TOPICS = ("a", "b")
-PARTITIONS = (0, 1)
 PRODUCERS = (70, 71)
 WALKS = 200
 
@@ -49,7 +46,6 @@ LIMITS = {
     (delay_decisions, "DOOMED_MAX"): 2,
     (delay_firing, "JOB_RECORDS_MAX"): 2,
     (delay_firing, "JOB_BYTES_MAX"): 8,
-    (delay_firing, "JOBS_PER_TICK_MAX"): 3,
     (delay_index, "_DEAD_MIN"): 1,
     (delay_index, "_STRAYS_MIN"): 1,
     (delay_state, "PACKED_MAX"): 2,
@@ -87,8 +83,7 @@ class Model(RuleBasedStateMachine):
         self.driver = Driver()
         self.pending: dict[ScheduleKey, Pending] = {}
         self.gone: set[ScheduleKey] = set()
-        self.next_offset: dict[tuple[str, int], int] = {}
-        self.lives = dict.fromkeys(TOPICS, 0)
+        self.next_offset = -1
         self.checked = 0
         self.commands: list[Schedule] = []
 
@@ -97,54 +92,48 @@ class Model(RuleBasedStateMachine):
         assert self.driver.submit(TakeProducer(9, 0)).code is Code.NONE
         assert self.driver.submit(TakeProducer(10, 1)).code is Code.NONE
 
-    def topic_id(self, topic: str) -> bytes:
-        return f"{topic}{self.lives[topic]}".encode().ljust(16, b".")
-
     # What users do
 
     @rule(
-        topic=st.sampled_from(TOPICS),
-        partition=st.sampled_from(PARTITIONS),
         wishes=st.lists(st.tuples(st.integers(1, 3), delays), min_size=1, max_size=5),
         producer=st.one_of(st.just(NO_PRODUCER), st.sampled_from(PRODUCERS)),
     )
-    def schedule(self, topic: str, partition: int, wishes: list[tuple[int, int]], producer: int) -> None:
+    def schedule(self, wishes: list[tuple[int, int]], producer: int) -> None:
         new = []
         now_ms = self.driver.now_ms
         for skipped, delay_ms in wishes:
-            offset = self.next_offset[topic, partition] = self.next_offset.get((topic, partition), 0) + skipped
-            body = f"{topic}{partition}{offset}".encode()
+            offset = self.next_offset = self.next_offset + skipped
+            body = f"b{offset}".encode()
             new.append(NewSchedule(offset, now_ms + delay_ms, body))
-            self.pending[ScheduleKey(topic, partition, offset)] = Pending(now_ms + delay_ms, body, producer, now_ms)
+            self.pending[ScheduleKey("t", 0, offset)] = Pending(now_ms + delay_ms, body, producer, now_ms)
         epoch = -1 if producer == NO_PRODUCER else 0
-        command = Schedule(topic, self.topic_id(topic), partition, tuple(new), producer, epoch)
+        command = Schedule(tuple(new), producer, epoch)
         assert self.driver.submit(command).code is Code.NONE
         self.commands.append(command)
 
     @rule(chosen=st.integers(0, 1 << 20))
     def repeat(self, chosen: int) -> None:
         """What was scheduled once is not again, even after it fired or was cancelled."""
-        commands = [each for each in self.commands if each.topic_id == self.topic_id(each.topic)]
-        if commands:
+        if self.commands:
             before = described(self.driver.machine)
-            assert self.driver.submit(commands[chosen % len(commands)]).code is Code.NONE
+            assert self.driver.submit(self.commands[chosen % len(self.commands)]).code is Code.NONE
             assert described(self.driver.machine) == before
 
     @rule(chosen=st.integers(0, 1 << 20))
     def cancel(self, chosen: int) -> None:
         firing = self.firing()
         for key in self.some(self.pending, chosen):
-            reply = self.driver.submit(CancelSchedule(key))
+            reply = self.driver.submit(CancelSchedule(key.offset))
             assert (reply.code is Code.NONE) == (key not in firing), reply
             if reply.code is Code.NONE:
                 del self.pending[key]
                 self.gone.add(key)
-            assert self.driver.submit(CancelSchedule(key)).code is Code.INVALID_REQUEST
+            assert self.driver.submit(CancelSchedule(key.offset)).code is Code.INVALID_REQUEST
 
     @rule(chosen=st.integers(0, 1 << 20))
     def cancel_what_is_gone(self, chosen: int) -> None:
         for key in self.some(self.gone, chosen):
-            assert self.driver.submit(CancelSchedule(key)).code is Code.INVALID_REQUEST
+            assert self.driver.submit(CancelSchedule(key.offset)).code is Code.INVALID_REQUEST
 
     @rule(chosen=st.integers(0, 1 << 20), delay_ms=delays)
     def reschedule(self, chosen: int, delay_ms: int) -> None:
@@ -152,39 +141,26 @@ class Model(RuleBasedStateMachine):
         for key in self.some(self.pending, chosen):
             was = self.pending[key]
             due_ms = self.driver.now_ms + delay_ms
-            reply = self.driver.submit(Reschedule(key, due_ms, was.body))
+            reply = self.driver.submit(Reschedule(key.offset, due_ms, was.body))
             assert (reply.code is Code.NONE) == (key not in firing), reply
             if reply.code is Code.NONE:
                 self.pending[key] = was._replace(due_ms=due_ms, since_ms=self.driver.now_ms)
 
     @rule(
-        topic=st.sampled_from(TOPICS),
-        partition=st.sampled_from(PARTITIONS),
         producer=st.sampled_from(PRODUCERS),
         is_commit=st.booleans(),
         is_fenced=st.booleans(),
     )
-    def end_transaction(self, topic: str, partition: int, producer: int, is_commit: bool, is_fenced: bool) -> None:
-        command = EndTransactionSchedules(topic, partition, producer, int(is_fenced), is_commit)
+    def end_transaction(self, producer: int, is_commit: bool, is_fenced: bool) -> None:
+        command = EndTransactionSchedules(producer, int(is_fenced), is_commit)
         assert self.driver.submit(command).code is Code.NONE
         for key, each in list(self.pending.items()):
-            if key[:2] == (topic, partition) and each.producer_id == producer:
+            if each.producer_id == producer:
                 if is_commit:
                     self.pending[key] = each._replace(producer_id=NO_PRODUCER, since_ms=self.driver.now_ms)
                 else:
                     del self.pending[key]
                     self.gone.add(key)
-
-    @rule(topic=st.sampled_from(TOPICS))
-    def forget_topic(self, topic: str) -> None:
-        """It was deleted, and is made again under the same name."""
-        assert self.driver.submit(ForgetTopic(topic, self.topic_id(topic))).code is Code.NONE
-        self.lives[topic] += 1
-        self.pending = {key: each for key, each in self.pending.items() if key.topic != topic}
-        self.gone = {key for key in self.gone if key.topic != topic}
-        for place in list(self.next_offset):
-            if place[0] == topic:
-                del self.next_offset[place]
 
     # What time and the broker do
 
@@ -210,11 +186,8 @@ class Model(RuleBasedStateMachine):
         self.note_fired()
         before = len(self.driver.fired)
         self.driver.jump(ms)
-        by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for due, _ in self.driver.fired[before:]:
-            by_partition.setdefault(due.key[:2], []).append((due.due_ms, due.key.offset))
-        for order in by_partition.values():
-            assert order == sorted(order)
+        order = [(due.due_ms, due.key.offset) for due, _ in self.driver.fired[before:]]
+        assert order == sorted(order)
         self.note_fired()
 
     @rule(ms=st.sampled_from([7, 500, HOUR_MS]))
@@ -262,10 +235,10 @@ class Model(RuleBasedStateMachine):
     def the_machine_knows_what_waits(self) -> None:
         machine = self.driver.machine
         firing = self.firing() - self.gone
-        found = {each.key: each for topic in TOPICS for each in machine.pending(topic, None, None, 1 << 40)}
+        found = {each.key: each for each in machine.walk()}
         assert set(found) == set(self.pending) - firing
         for key, each in found.items():
-            assert machine.find(key) == each
+            assert machine.find(key.offset) == each
             was = self.pending[key]
             assert (each.due_ms, each.body_bytes) == (was.due_ms, len(was.body))
             assert each.waits_for_transaction == (was.producer_id != NO_PRODUCER)
@@ -275,21 +248,17 @@ class Model(RuleBasedStateMachine):
         assert measure.pending == sum(measure.by_level) == len(found) - waiting
         timed = [each.due_ms for each in found.values() if not each.waits_for_transaction]
         assert measure.next_due_ms == min(timed, default=-1)
-        for (topic, partition), offset in self.next_offset.items():
-            assert machine.known_place(self.topic_id(topic), partition)[1] == offset
+        assert machine.known_place()[1] == self.next_offset
         assert machine.producer() in {(9, 0), None}
 
     @invariant()
     def nobody_waits_longer_than_a_tick(self) -> None:
         """The machine asks for a tick in time."""
         machine, firing = self.driver.machine, self.firing()
-        stuck = {job[1:4] for job in machine.firing()}
         timed = [
             max(each.due_ms, each.since_ms)
             for key, each in self.pending.items()
-            if each.producer_id == NO_PRODUCER
-            and key not in firing
-            and (key.topic, self.topic_id(key.topic), key.partition) not in stuck
+            if each.producer_id == NO_PRODUCER and key not in firing and not machine.firing()
         ]
         deadline = machine.next_deadline_ms()
         if timed:
@@ -302,15 +271,10 @@ class Model(RuleBasedStateMachine):
         self.driver.advance(500 * DAY_MS)
         self.note_fired()
         assert all(each.producer_id != NO_PRODUCER for each in self.pending.values())
-        published = [
-            (topic_id, partition, due.key.offset)
-            for (topic_id, partition), log in self.driver.partitions.items()
-            for _, records in log.batches
-            for due in records
-        ]
+        published = [due.key.offset for _, records in self.driver.partition.batches for due in records]
         assert len(published) == len(set(published)), "twice"
         assert not self.driver.machine.firing()
-        assert self.driver.machine._state.doomed == {}
+        assert not self.driver.machine._state.target.is_doomed
 
 
 TestDelaysAtRandom = Model.TestCase

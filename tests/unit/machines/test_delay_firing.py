@@ -4,7 +4,7 @@ import pytest
 
 from goqueue.machines.delays.commands import EndTransactionSchedules, FiringDone, NewSchedule, Schedule, TakeProducer
 from goqueue.machines.delays.facts import TargetKept
-from goqueue.machines.delays.firing import JOB_BYTES_MAX, JOBS_PER_TICK_MAX
+from goqueue.machines.delays.firing import JOB_BYTES_MAX
 from goqueue.machines.delays.target import UNFINISHED_MAX
 from goqueue.machines.machine import Tick
 from goqueue.model.codes import Code
@@ -48,7 +48,7 @@ def test_a_job_keeps_its_limits_and_a_body_beyond_them_goes_alone() -> None:
     driver = Driver()
     small, half, huge = b"s", b"h" * (JOB_BYTES_MAX // 2), b"H" * (JOB_BYTES_MAX + 1)
     new = [NewSchedule(offset, 0, body) for offset, body in enumerate([small, half, half, small, huge, small, half])]
-    driver.submit(Schedule("t", ID, 0, tuple(new)))
+    driver.submit(Schedule(tuple(new)))
     driver.run(publishes=False)
     assert [[due.key.offset for due in job.records] for job in driver.machine.firing()] == [[0, 1], [2, 3], [4], [5, 6]]
 
@@ -56,27 +56,14 @@ def test_a_job_keeps_its_limits_and_a_body_beyond_them_goes_alone() -> None:
 def test_a_partition_has_no_more_jobs_at_once_than_it_can_recognise() -> None:
     driver = Driver()
     fill(driver, 5000)
-    fill(driver, 3, partition=1)
     driver.run(publishes=False)
-    unfinished = [(job.partition, len(job.records)) for job in driver.machine.firing()]
-    assert unfinished == [(0, 500)] * UNFINISHED_MAX + [(1, 3)], "and holds up no other partition"
+    assert [len(job.records) for job in driver.machine.firing()] == [500] * UNFINISHED_MAX
     assert driver.machine.next_deadline_ms() is None, "there is nothing to do before one of them is done"
     driver.publish(1)
     driver.run(publishes=False)
-    assert len(driver.machine.firing()) == UNFINISHED_MAX + 1
+    assert len(driver.machine.firing()) == UNFINISHED_MAX
     driver.run()
-    assert [due.key.offset for due, _ in driver.fired if due.key.partition == 0] == list(range(5000))
-
-
-def test_a_tick_fires_so_many_jobs_and_the_next_one_the_others() -> None:
-    driver = Driver()
-    for partition in range(3 * JOBS_PER_TICK_MAX):
-        fill(driver, 1, partition=partition)
-    driver.tick()
-    assert len(driver.machine.firing()) == JOBS_PER_TICK_MAX
-    assert driver.machine.next_deadline_ms() == 0
-    driver.run()
-    assert len(driver.fired) == 3 * JOBS_PER_TICK_MAX
+    assert driver.fired_offsets == list(range(5000))
 
 
 def test_sequences_count_records_and_wrap_as_the_protocol_wants() -> None:
@@ -88,7 +75,7 @@ def test_sequences_count_records_and_wrap_as_the_protocol_wants() -> None:
     driver.run(publishes=False)
     (job,) = driver.machine.firing()
     assert job.sequence == 1
-    assert [sequence for sequence, _ in driver.partitions[ID, 0].batches] == [2**31 - 2]
+    assert [sequence for sequence, _ in driver.partition.batches] == [2**31 - 2]
 
 
 def test_the_records_of_a_job_are_a_sequence() -> None:
@@ -139,7 +126,7 @@ def test_what_is_done_leaves_almost_nothing_in_the_ledger() -> None:
     driver = Driver()
     fill(driver, 900)
     driver.schedule(1000, HOUR_MS, producer=(7, 0))
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, True))
+    driver.submit(EndTransactionSchedules(7, 0, True))
     driver.advance(DAY_MS)
     assert len(driver.fired) == 901
     driver.compact(keeps_tombstones=False)

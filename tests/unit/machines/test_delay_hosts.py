@@ -2,21 +2,21 @@
 
 from goqueue.machines.delays.commands import NO_PRODUCER, FollowHost, NewSchedule, Schedule
 from goqueue.model.codes import Code
-from tests.unit.machines.delay_samples import ID, MINUTE_MS, SECOND_MS, Driver, Restart, restarts
+from tests.unit.machines.delay_samples import MINUTE_MS, SECOND_MS, Driver, Partition, Restart, restarts
 
 
 def schedule(driver: Driver, epoch: int, *offsets: int, delay_ms: int = MINUTE_MS) -> None:
     new = tuple(NewSchedule(offset, driver.now_ms + delay_ms, b"%d" % offset) for offset in offsets)
-    reply = driver.submit(Schedule("t", ID, 0, new, NO_PRODUCER, -1, epoch))
+    reply = driver.submit(Schedule(new, NO_PRODUCER, -1, epoch))
     assert reply.code is Code.NONE
 
 
 def waiting(driver: Driver) -> list[int]:
-    return [each.key.offset for each in driver.machine.pending("t", 0, None, 100)]
+    return [each.key.offset for each in driver.machine.walk()]
 
 
 def follow(driver: Driver, end_offset: int, epoch: int, **found: object) -> None:
-    assert driver.submit(FollowHost("t", ID, 0, end_offset, epoch, **found)) is False  # type: ignore[arg-type]
+    assert driver.submit(FollowHost(end_offset, epoch, **found)) is False  # type: ignore[arg-type]
 
 
 @restarts
@@ -96,7 +96,7 @@ def test_jobs_go_on_with_the_sequence_that_a_log_asks_for_after_it_lost_what_was
     driver.advance(2 * SECOND_MS)
     assert driver.machine.firing() == []
     follow(driver, 4, 1, next_sequence=1)
-    driver.partitions.clear()
+    driver.partition = Partition()
     schedule(driver, 1, 5, delay_ms=SECOND_MS)
     driver.advance(2 * SECOND_MS, publishes=False)
     assert [job.sequence for job in driver.machine.firing()] == [1]

@@ -8,9 +8,9 @@ import pytest
 from goqueue.machines.delays.commands import (
     RECURRING,
     DropRecurring,
-    ForgetTopic,
     NewSchedule,
     RecurringReply,
+    ReleaseRecurring,
     Schedule,
     StoreRecurring,
 )
@@ -23,7 +23,6 @@ from tests.unit.machines.delay_samples import (
     ID,
     MINUTE_MS,
     NOW_MS,
-    RESTARTS,
     Driver,
     Restart,
     described,
@@ -34,7 +33,7 @@ NEXT_MINUTE_MS = NOW_MS - NOW_MS % MINUTE_MS + MINUTE_MS
 
 
 def store(driver: Driver, cron: str = "* * * * *", name: str = "r", **fields: Any) -> RecurringReply:
-    command: dict[str, Any] = {"topic": "t", "topic_id": ID, "partition": 0, "timezone": "UTC", "body": b"run"} | fields
+    command: dict[str, Any] = {"timezone": "UTC", "body": b"run"} | fields
     reply = driver.submit(StoreRecurring(name=name, cron=cron, **command))
     assert isinstance(reply, RecurringReply)
     return reply
@@ -156,7 +155,7 @@ def test_a_run_that_is_on_its_way_keeps_its_body(how: Restart, is_replaced: bool
 def test_a_partition_that_is_stuck_gets_one_run_when_it_goes_on() -> None:
     driver = Driver()
     new = tuple(NewSchedule(offset, 0, b"x") for offset in range(3000))
-    driver.submit(Schedule("t", ID, 0, new))
+    driver.submit(Schedule(new))
     store(driver)
     driver.run(publishes=False)
     assert len(driver.machine.firing()) == UNFINISHED_MAX
@@ -169,21 +168,26 @@ def test_a_partition_that_is_stuck_gets_one_run_when_it_goes_on() -> None:
     assert due == [NEXT_MINUTE_MS + HOUR_MS - MINUTE_MS]
 
 
-def test_a_topic_that_is_deleted_takes_its_recurring_schedules_with_it() -> None:
+def test_one_that_is_held_does_not_run_before_it_is_released() -> None:
     driver = Driver()
-    store(driver)
-    store(driver, name="s")
-    store(driver, name="other", topic="u", topic_id=b"f" * 16)
-    driver.advance(MINUTE_MS, publishes=False)
-    driver.submit(ForgetTopic("t", ID))
-    assert store(driver).code is Code.UNKNOWN_TOPIC_OR_PARTITION
-    driver.run()
-    for how in RESTARTS:
-        driver.restart(how)
-        assert [each.name for each in driver.machine.recurring()] == ["other"]
-    driver.fired.clear()
+    assert store(driver, is_held=True).next_ms == NEXT_MINUTE_MS
     driver.advance(2 * MINUTE_MS)
-    assert {due.key.topic for due, _ in driver.fired} == {"u"}
+    assert driver.fired == []
+    assert driver.submit(ReleaseRecurring("r")).code is Code.NONE
+    driver.run()
+    assert due_times(driver) == [NEXT_MINUTE_MS + MINUTE_MS], "what was missed comes once"
+    assert driver.submit(ReleaseRecurring("other")).code is Code.INVALID_REQUEST
+
+
+@restarts
+def test_one_that_was_held_runs_after_a_restart_unless_it_is_dropped(how: Restart) -> None:
+    driver = Driver()
+    store(driver, is_held=True)
+    store(driver, name="s", is_held=True)
+    driver.restart(how)
+    assert driver.submit(DropRecurring("s")).code is Code.NONE
+    driver.advance(MINUTE_MS)
+    assert due_times(driver) == [NEXT_MINUTE_MS]
 
 
 @pytest.mark.parametrize(
@@ -202,10 +206,6 @@ def test_what_is_wrong_is_named(fields: dict[str, str], word: str) -> None:
     assert reply.code is Code.INVALID_REQUEST
     assert word in reply.message
     assert driver.end_offset == 0
-
-
-def test_one_without_a_topic_is_refused() -> None:
-    assert store(Driver(), topic_id=b"").code is Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_one_whose_time_zone_is_gone_after_an_upgrade_runs_once_more_and_harms_no_other() -> None:

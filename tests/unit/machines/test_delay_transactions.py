@@ -1,17 +1,13 @@
-"""Delays wait for the end of their transaction, and go with their topic."""
+"""Delays wait for the end of their transaction."""
 
-from goqueue.machines.delays.commands import EndTransactionSchedules, ForgetTopic, NewSchedule, Schedule, ScheduleKey
+from goqueue.machines.delays.commands import EndTransactionSchedules, ScheduleKey
 from goqueue.model.codes import Code
 from tests.unit.machines.delay_samples import (
     DAY_MS,
     HOUR_MS,
-    ID,
     MINUTE_MS,
-    OTHER_ID,
-    SECOND_MS,
     Driver,
     Restart,
-    fill,
     restarts,
 )
 
@@ -23,7 +19,7 @@ def test_a_transaction_that_commits_sets_its_schedules_going(how: Restart) -> No
     driver = Driver()
     key = driver.schedule(1, 100, producer=(7, 0))
     driver.schedule(2, HOUR_MS, producer=(7, 0))
-    found = driver.machine.find(key)
+    found = driver.machine.find(key.offset)
     assert found is not None
     assert found.waits_for_transaction
     assert driver.machine.has_open_transaction(7)
@@ -31,7 +27,7 @@ def test_a_transaction_that_commits_sets_its_schedules_going(how: Restart) -> No
     driver.restart(how)
     assert driver.fired == []
     assert driver.machine.measure().waiting_for_transaction == 2
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, True))
+    driver.submit(EndTransactionSchedules(7, 0, True))
     assert driver.machine.next_deadline_ms() == 0, "what is past due fires at once"
     assert not driver.machine.has_open_transaction(7)
     driver.restart(how)
@@ -51,9 +47,9 @@ def test_what_a_transaction_that_aborts_scheduled_never_fires(how: Restart) -> N
         driver.schedule(offset, 100, producer=(7, 0))
     driver.schedule(3, 100)
     driver.take_snapshot()
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, False))
+    driver.submit(EndTransactionSchedules(7, 0, False))
     driver.schedule(4, 100, producer=(7, 0))
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, True))
+    driver.submit(EndTransactionSchedules(7, 0, True))
     driver.restart(how)
     driver.advance(DAY_MS)
     assert driver.fired_offsets == [3, 4]
@@ -65,7 +61,7 @@ def test_what_a_transaction_that_aborts_scheduled_never_fires(how: Restart) -> N
 def test_what_was_aborted_is_not_scheduled_again(how: Restart) -> None:
     driver = Driver()
     driver.schedule(5, 0, producer=(7, 0))
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, False))
+    driver.submit(EndTransactionSchedules(7, 0, False))
     driver.run()
     driver.restart(how)
     driver.schedule(5, 0)
@@ -76,28 +72,27 @@ def test_what_was_aborted_is_not_scheduled_again(how: Restart) -> None:
 def test_a_fenced_producer_is_ended_with_a_later_epoch_and_a_late_end_touches_no_later_transaction() -> None:
     driver = Driver()
     driver.schedule(1, 0, producer=(7, 4))
-    driver.submit(EndTransactionSchedules("t", 0, 7, 5, False))
+    driver.submit(EndTransactionSchedules(7, 5, False))
     driver.schedule(2, 0, producer=(7, 6))
-    driver.submit(EndTransactionSchedules("t", 0, 7, 5, True))
+    driver.submit(EndTransactionSchedules(7, 5, True))
     driver.run()
     assert driver.fired == []
     assert driver.machine.has_open_transaction(7)
-    driver.submit(EndTransactionSchedules("t", 0, 7, 6, True))
+    driver.submit(EndTransactionSchedules(7, 6, True))
     driver.run()
     assert driver.fired_offsets == [2]
 
 
-def test_an_end_touches_one_partition_and_one_producer() -> None:
+def test_an_end_touches_one_producer() -> None:
     driver = Driver()
     driver.schedule(1, 0, producer=(7, 0))
     driver.schedule(2, 0, producer=(8, 0))
-    driver.schedule(1, 0, producer=(7, 0), partition=1)
-    driver.submit(EndTransactionSchedules("t", 0, 7, 0, True))
+    driver.submit(EndTransactionSchedules(7, 0, True))
     driver.run()
     assert [due.key for due, _ in driver.fired] == [ScheduleKey("t", 0, 1)]
-    assert driver.machine.has_open_transaction(7)
+    assert not driver.machine.has_open_transaction(7)
     assert driver.machine.has_open_transaction(8)
-    assert driver.submit(EndTransactionSchedules("t", 2, 7, 0, True)).code is Code.NONE
+    assert driver.submit(EndTransactionSchedules(7, 0, True)).code is Code.NONE
 
 
 @restarts
@@ -109,68 +104,13 @@ def test_what_waits_for_a_transaction_can_be_cancelled_and_rescheduled(how: Rest
     assert driver.reschedule(second, HOUR_MS) is Code.NONE
     assert driver.cancel(ScheduleKey("t", 0, 3)) is Code.NONE
     driver.restart(how)
-    found = driver.machine.find(second)
+    found = driver.machine.find(second.offset)
     assert found is not None
     assert found.waits_for_transaction
     for producer in (7, 8):
-        driver.submit(EndTransactionSchedules("t", 0, producer, 0, True))
+        driver.submit(EndTransactionSchedules(producer, 0, True))
         assert not driver.machine.has_open_transaction(producer)
     driver.advance(MINUTE_MS)
     assert driver.fired == []
     driver.advance(HOUR_MS)
     assert driver.fired_offsets == [2]
-
-
-# Topics that go
-
-
-@restarts
-def test_a_topic_that_is_deleted_takes_everything_with_it(how: Restart) -> None:
-    driver = Driver()
-    fill(driver, 3000)
-    driver.run(publishes=False)
-    fill(driver, 2500, first=3000, delay_ms=HOUR_MS, partition=1)
-    driver.schedule(9999, 0, producer=(7, 0), partition=2)
-    driver.schedule(1, HOUR_MS, topic="u", topic_id=OTHER_ID)
-    driver.take_snapshot()
-    driver.submit(ForgetTopic("t", ID))
-    driver.tick()
-    driver.restart(how)
-    assert driver.machine.pending("t", None, None, 10) == []
-    assert driver.machine.firing() == []
-    assert not driver.machine.has_open_transaction(7)
-    refused = Schedule("t", ID, 0, (NewSchedule(10_000, 0, b""),))
-    assert driver.submit(refused).code is Code.UNKNOWN_TOPIC_OR_PARTITION
-    driver.advance(DAY_MS)
-    assert [due.key for due, _ in driver.fired] == [ScheduleKey("u", 0, 1)]
-    driver.compact(keeps_tombstones=False)
-    assert {key[:17] for key, _ in driver.entries.values()} == {b"t" + OTHER_ID}, "nothing is left of it"
-    assert driver.submit(ForgetTopic("t", ID)).code is Code.NONE
-
-
-@restarts
-def test_a_topic_that_is_made_again_has_nothing_of_the_old_one(how: Restart) -> None:
-    driver = Driver()
-    old = driver.schedule(7, SECOND_MS)
-    driver.submit(ForgetTopic("t", ID))
-    assert driver.machine.known_place(OTHER_ID, 0)[1] == -1
-    driver.schedule(7, MINUTE_MS, topic_id=OTHER_ID)
-    driver.restart(how)
-    assert driver.machine.find(old) is not None
-    driver.advance(2 * MINUTE_MS)
-    assert [(due.key, key) for key, log in driver.partitions.items() for _, dues in log.batches for due in dues] == [
-        (old, (OTHER_ID, 0))
-    ]
-
-
-@restarts
-def test_a_topic_that_is_made_again_before_the_old_one_is_forgotten_is_the_one_of_that_name(how: Restart) -> None:
-    driver = Driver()
-    driver.schedule(1, 0)
-    driver.run(publishes=False)
-    driver.schedule(2, HOUR_MS, topic_id=OTHER_ID)
-    driver.publish()
-    driver.submit(ForgetTopic("t", ID))
-    driver.restart(how)
-    assert driver.machine.find(ScheduleKey("t", 0, 2)) is not None
-    assert driver.cancel(ScheduleKey("t", 0, 2)) is Code.NONE

@@ -26,7 +26,7 @@ class Clock:
         """Slot, due time, time of firing."""
 
     def set(self, delay_ms: int) -> int:
-        slot = self.slots.take(0, 0, self.now_ms + delay_ms, 0)
+        slot = self.slots.take(0, self.now_ms + delay_ms, 0)
         self.wheel.add(slot)
         return slot
 

@@ -127,7 +127,7 @@ def test_a_companion_follows_the_durability_of_its_topic() -> None:
     broker.create("orders", durability="os")
     broker.create("other", durability="os")
     ids = {name: broker.broker.topics.image.topics[name].id for name in ("orders", "other")}
-    companions = {name: make(broker, CompanionName("delays", ids[name], 0), "os") for name in ids}
+    companions = {name: make(broker, CompanionName("deliveries", ids[name], 0), "os") for name in ids}
     append(companions["orders"], batch(b"x"))
     assert companions["orders"].high_watermark == 1
     broker.ask(broker.broker.topics.submit, SetOptions("orders", {"durability": "disk"}))
@@ -136,3 +136,15 @@ def test_a_companion_follows_the_durability_of_its_topic() -> None:
     assert {name: one.high_watermark for name, one in companions.items()} == {"orders": 1, "other": 1}
     broker.commit()
     assert companions["orders"].high_watermark == 2
+
+
+def test_delays_are_on_the_disk_whatever_the_durability_of_their_topic() -> None:
+    """A job that were published and then lost would be published twice."""
+    broker = TestBroker()
+    broker.create("orders")
+    delays = make(broker, CompanionName("delays", broker.broker.topics.image.topics["orders"].id, 0), "disk")
+    broker.ask(broker.broker.topics.submit, SetOptions("orders", {"durability": "os"}))
+    append(delays, batch(b"x"))
+    assert delays.high_watermark == 0
+    broker.commit()
+    assert delays.high_watermark == 1

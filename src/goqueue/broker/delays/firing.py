@@ -99,8 +99,13 @@ def _body(job: FiringJob, number: int, facts: dict[int, Any]) -> Body:
     if due.ledger_offset in facts:
         return decode_body(facts[due.ledger_offset].body)
     name = f"{due.key.topic}/{due.key.partition}/{due.key.offset}"
+    return lost_body(name, due.due_ms)
+
+
+def lost_body(name: str, due_ms: int) -> Body:
+    """Of a record that the disk cannot give back."""
     events.error("delayed record unreadable", name=name)
-    return Body(due.due_ms, None, None, [(LOST, name.encode())])
+    return Body(due_ms, None, None, [(LOST, name.encode())])
 
 
 def publish_job(replica: Replica, job: FiringJob, bodies: Bodies, producer: tuple[int, int], now_ms: int) -> int:

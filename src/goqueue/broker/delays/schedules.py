@@ -1,4 +1,4 @@
-"""Delays: records that wait for their time in a ledger of their own and are published, once, when it has come.
+"""Delays: records that wait for their time in a companion of their partition and are published, once, when it has come.
 
 A delayed record never touches its log before it is due: its batch is stored without it, and the offset that it
 would have had stays free. That place is its name. When its time comes it is published like any other record, at the
@@ -6,69 +6,53 @@ end of the same partition, under a producer of our own, so that a publish repeat
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from itertools import groupby, islice
+from typing import NamedTuple
 
-from goqueue.broker.delays.firing import Body, body_of, check_fits, decode_body, publish_job, read_bodies
-from goqueue.broker.delays.hosts import follow_hosts
+from goqueue.broker.delays.firing import Body, body_of
 from goqueue.broker.delays.key_order import HeldKeys
+from goqueue.broker.delays.partition import Around, Found, PartitionDelays
 from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
+from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.delays.commands import (
     CancelSchedule,
     DelayMeasure,
-    DropRecurring,
     EndTransactionSchedules,
-    FiringDone,
-    FollowHost,
-    ForgetTopic,
-    FoundRecurring,
     FoundSchedule,
     NewSchedule,
     Reschedule,
     Schedule,
     ScheduleKey,
-    StoreRecurring,
-    TakeProducer,
+    ScheduleReply,
 )
-from goqueue.machines.delays.jobs import FiringJob
 from goqueue.machines.delays.machine import Delays
-from goqueue.machines.machine import ClockSet, Fact
+from goqueue.machines.delays.timer_wheel import LEVELS
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import Image, TopicOptions, TopicsChange
+from goqueue.model.topics import Topic, TopicOptions, TopicsChange
 from goqueue.records.batch import NO_PRODUCER, Batch
 from goqueue.records.decode import DecodedRecord
-from goqueue.records.partitioners import Partitioner, partition_for
-from goqueue.records.wishes import NO_WISHES, NOW, read_wishes, without_delay
+from goqueue.records.wishes import NO_WISHES, NOW, read_wishes
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinators import Coordinators
 from goqueue.telemetry.logs import get_logger
 
-__all__ = [
-    "Body",
-    "Found",
-    "FoundRecurring",
-    "FoundSchedule",
-    "JointAcknowledger",
-    "Recurring",
-    "ScheduleKey",
-    "Schedules",
-]
+__all__ = ["Body", "Found", "FoundSchedule", "JointAcknowledger", "ScheduleKey", "Schedules"]
 
-RETRY_MS = 1000
 HOLD_KEY = "hold_key"
-PENDING_MAX = 1 << 62
 
 events = get_logger("broker")
 
-CheckRecord = Callable[[str, TopicOptions, bytes | None, Sequence[tuple[str, bytes | None]]], None]
-"""Raises one of our errors if such a record may not be published."""
+Place = tuple[str, int]
+"""Topic and partition."""
+Key = tuple[bytes, int]
+"""Topic id and partition."""
 
 
 class Delayed(NamedTuple):
@@ -77,67 +61,123 @@ class Delayed(NamedTuple):
     is_delay: bool
 
 
-class Found(NamedTuple):
-    """A schedule with its record."""
+class Companions(NamedTuple):
+    """How the companions of partitions that keep their delays are found and made."""
 
-    schedule: FoundSchedule
-    body: Body
-
-
-class Recurring(NamedTuple):
-    """A message to be published whenever a cron expression says so."""
-
-    name: str
-    topic: str
-    cron: str
-    value: bytes | None
-    key: bytes | None = None
-    """Chooses the partition; without one it is the first."""
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    timezone: str = "UTC"
+    on_disk: Callable[[], Sequence[Key]]
+    open: Callable[[Topic, int], Coordinator[Delays]]
+    """It is not loaded by this. LogPoisoned: it cannot be opened."""
 
 
 class Schedules:
     def __init__(
-        self, coordinator: Coordinator[Delays], topics: Topics, clock: Clock, journeys: Journeys, ids: ProducerIds
+        self,
+        companions: Companions,
+        topics: Topics,
+        clock: Clock,
+        journeys: Journeys,
+        ids: ProducerIds,
+        is_home: Callable[[str, Key], bool],
     ) -> None:
-        self._coordinator = coordinator
+        """`is_home`: whether the recurring schedule of a name belongs to a partition."""
+        self.coordinators: Coordinators[Key, Delays] = Coordinators("delays")
+        self._companions = companions
         self._topics = topics
         self._clock = clock
-        self._journeys = journeys
         self.second_places = SecondPlaces()
-        self._ids = ids
-        self.check_record: CheckRecord = lambda topic, options, value, headers: None
-        self._image = Image()
-        self._under_way: set[int] = set()
-        self._appended: set[int] = set()
-        """Jobs whose records are in their log, though that they are may not be stored yet."""
-        self._reach: WeakKeyDictionary[Replica, int] = WeakKeyDictionary()
-        """How far a log must be durable before the next job is published to it."""
         self._held_keys = HeldKeys(self._waiting)
-        self._asks_for_producer = False
+        self._around = Around(
+            topics, clock, journeys, ids, self.second_places, is_home, self._held_keys.changed, self._held_keys.fired
+        )
+        self._by_topic: dict[str, dict[int, PartitionDelays]] = {}
+        """Those that there are, by topic and partition, which is rising."""
+        self._failed: dict[Place, GoQueueError] = {}
+        """Companions that could not be opened, and why."""
+        self._unopened: set[Key] | None = None
+        """On the disk, of topics that were not met yet. None: the disk was not looked at."""
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
-        coordinator.after_apply = self._applied
-        coordinator.on_loaded = self._loaded
+        self._fired = self._cancelled = 0
+        """Of topics that are gone."""
 
-    @property
-    def machine(self) -> Delays:  # for questions only
-        return self._coordinator.peek()
+    # -- companions
+
+    def of(self, topic: str, partition: int) -> PartitionDelays | None:
+        """None: nothing was ever delayed there. Refused: that cannot be told."""
+        found = self._by_topic.get(topic, {}).get(partition)
+        if found is None and (topic, partition) in self._failed:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, str(self._failed[topic, partition]))
+        return found
+
+    def of_topic(self, topic: str) -> list[PartitionDelays]:
+        return list(self._by_topic.get(topic, {}).values())
+
+    def __iter__(self) -> Iterator[PartitionDelays]:
+        for topic in list(self._by_topic):
+            yield from self.of_topic(topic)
+
+    def of_or_made(self, topic: Topic, partition: int) -> PartitionDelays:
+        """Refused, or LogPoisoned: it cannot be opened."""
+        found = self.of(topic.name, partition)
+        return self._open(topic, partition) if found is None else found
+
+    def _open(self, topic: Topic, partition: int) -> PartitionDelays:
+        coordinator = self._companions.open(topic, partition)
+        found = PartitionDelays(topic, partition, coordinator, self._around)
+        known = {**self._by_topic.get(topic.name, {}), partition: found}
+        self._by_topic[topic.name] = dict(sorted(known.items()))
+        self.coordinators.add((topic.id, partition), coordinator)
+        coordinator.load_now()
+        return found
+
+    def topics_changed(self, change: TopicsChange) -> None:
+        for topic in change.gone:
+            self._forget(topic)
+        if self._unopened is None:
+            self._unopened = set(self._companions.on_disk())
+        if self._unopened:
+            for topic in change.present:
+                for partition in range(topic.partitions):
+                    if (topic.id, partition) in self._unopened:
+                        self._unopened.discard((topic.id, partition))
+                        self._open_found(topic, partition)
+
+    def _open_found(self, topic: Topic, partition: int) -> None:
+        """One that cannot be opened costs the others nothing."""
+        try:
+            self._open(topic, partition)
+        except GoQueueError as error:
+            self._failed[topic.name, partition] = error
+            self.coordinators.unopened[topic.id, partition] = f"{self.coordinators.kind}-{topic.name}-{partition}"
+            events.error("delays not opened", topic=topic.name, partition=partition, reason=str(error))
+
+    def _forget(self, topic: Topic) -> None:
+        """Its companions go with it."""
+        for number, each in self._by_topic.pop(topic.name, {}).items():
+            self._held_keys.changed(each.place)
+            if each.coordinator.is_active:
+                measure = each.machine.measure()
+                self._fired, self._cancelled = self._fired + measure.fired, self._cancelled + measure.cancelled
+            self.coordinators.unload((topic.id, number))
+        for partition in range(topic.partitions):
+            self._failed.pop((topic.name, partition), None)
+            self.coordinators.unopened.pop((topic.id, partition), None)
 
     # -- publishing
 
     def find(
         self,
         records: Iterable[DecodedRecord],
-        place: tuple[str, int],
+        place: Place,
         options: TopicOptions,
         now_ms: int,
         left_out: Container[int] = (),
     ) -> list[Delayed]:
         """Those whose time has not come. InvalidWish: a header that says nothing we know."""
         holds = options.delay_order == HOLD_KEY
-        self._coordinator.notice_clock()
+        known = self.of(*place)
+        if known is not None:
+            known.coordinator.notice_clock()
         found = []
         for record in records:
             wishes = read_wishes(record.headers, now_ms) if record.headers else NO_WISHES
@@ -152,20 +192,20 @@ class Schedules:
                 found.append(Delayed(record, due_ms, is_delay))
         return found
 
-    def not_held(self, place: tuple[str, int]) -> None:
+    def not_held(self, place: Place) -> None:
         """What `find` found was not stored after all."""
         self._held_keys.changed(place)
 
-    def revision(self, place: tuple[str, int], options: TopicOptions) -> tuple[int, int] | None:
+    def revision(self, place: Place, options: TopicOptions) -> tuple[int, int] | None:
         """Another one: what `find` found there may not hold any more."""
         return self._held_keys.revision(place) if options.delay_order == HOLD_KEY else None
 
-    def holds_keys(self, place: tuple[str, int], options: TopicOptions) -> bool:
+    def holds_keys(self, place: Place, options: TopicOptions) -> bool:
         """Whether records without any wish may have to wait there too."""
         return options.delay_order == HOLD_KEY and bool(self._held_keys.of(place))
 
     def hold(
-        self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: tuple[str, int]
+        self, replica: Replica, batch: Batch, appended: Appended, delayed: Sequence[Delayed], place: Place
     ) -> JointAcknowledger:
         """Keep what is delayed of a batch that was appended without it."""
         topic, partition = place
@@ -178,223 +218,129 @@ class Schedules:
             )
             for one in delayed
         )
-        known = self._topics.image.topics.get(topic)
-        topic_id = known.id if known is not None else b""
         producer = (batch.producer_id, batch.producer_epoch) if batch.is_transactional else (NO_PRODUCER, -1)
         self.held += len(delayed)
         self.held_delay_ms += sum(max(0, one.due_ms - now_ms) for one in delayed)
         held = JointAcknowledger(replica, appended.base_offset)
         epoch = replica.epoch_at(appended.base_offset)
-        self._coordinator.submit(Schedule(topic, topic_id, partition, schedules, *producer, epoch), held.settled)
+        try:
+            known = self._topics.image.topics.get(topic)
+            if known is None:
+                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
+            companion = self.of_or_made(known, partition)
+        except GoQueueError as error:
+            self._held_keys.changed(place)
+            held.settled(error)
+        else:
+            companion.submit(Schedule(schedules, *producer, epoch), held.settled)
         return held
 
-    def end_transaction(
-        self, place: tuple[str, int], producer: tuple[int, int], is_commit: bool, on_reply: OnReply
-    ) -> None:
+    def end_transaction(self, place: Place, producer: tuple[int, int], is_commit: bool, on_reply: OnReply) -> None:
         """Before the marker goes into the log: what was delayed in this partition begins to wait, or is dropped."""
-        if not self.machine.has_open_transaction(producer[0]):
+        try:
+            known = self.of(*place)
+            is_open = known is not None and known.machine.has_open_transaction(producer[0])
+        except GoQueueError as error:
+            on_reply(error)
+            return
+        if known is None or not is_open:
             on_reply(None)
             return
         self._held_keys.changed(place)
-        self._coordinator.submit(EndTransactionSchedules(*place, *producer, is_commit), on_reply)
+        known.submit(EndTransactionSchedules(*producer, is_commit), on_reply)
 
-    # -- firing
+    # -- what others ask
 
-    def _applied(self, facts: Iterable[Fact]) -> None:
-        if isinstance(self._coordinator.command, ClockSet):
-            self._held_keys.forget()
-        if not isinstance(self._coordinator.command, FollowHost):
-            note_delay(self._journeys, facts, self._image, self._clock.now_ms())
-            self._fire()
-
-    def _loaded(self) -> None:
-        self._held_keys.forget()
-        self._under_way, self._appended = set(), set()  # what is in its log is not published twice
-        follow_hosts(self._coordinator, self.machine, self._topics, self._image)
-        self._clock.call_soon(self._fire)  # whoever gives out producer ids has not read its ledger yet
-
-    def _fire(self) -> None:
-        """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
-        if not self._coordinator.is_active or not self._image.revision:  # the load, or the start, asks again
-            return
-        jobs = [job for job in self.machine.firing() if job.number not in self._under_way]
-        if not jobs:
-            return
-        producer = self.machine.producer()
-        if producer is None:
-            self._ask_for_producer()
-            return
-        self._under_way.update(job.number for job in jobs)
-
-        def publish() -> None:
-            for job in jobs:
-                self._when_places_are_durable(job, lambda job=job: self._publish(job, producer))  # type: ignore[misc]
-
-        self._coordinator.when_durable(publish)
-
-    def _when_places_are_durable(self, job: FiringJob, publish: Callable[[], None]) -> None:
-        """A batch that its log could still lose would be sent again, and what was delayed in it would fire twice."""
-        replica = self._topics.find_replica(job.topic, job.partition)
-        if replica is None:
-            publish()
-            return
-        # Jobs of one partition are published in their order, whichever places they are from.
-        reach = self._reach[replica] = max(self._reach.get(replica, 0), max(job.records.offsets) + 1)
-        replica.when_reached(min(reach, replica.end_offset), publish)
-
-    def _ask_for_producer(self) -> None:
-        if self._asks_for_producer:
-            return
-        self._asks_for_producer = True
-
-        def taken(producer_id: int | GoQueueError) -> None:
-            if not isinstance(producer_id, GoQueueError):
-                self._asks_for_producer = False
-                self._coordinator.submit(TakeProducer(producer_id, 0), lambda reply: self._fire())
-
-        self._ids.take(taken)
-        self._clock.call_after(RETRY_MS, self._fire_again)
-
-    def _fire_again(self) -> None:
-        self._asks_for_producer = False
-        self._fire()
-
-    def _publish(self, job: FiringJob, producer: tuple[int, int]) -> None:
-        topic = self._image.topics.get(job.topic)
-        if topic is None or topic.id != job.topic_id:
-            events.warning("delayed records dropped: their topic is gone", topic=job.topic, records=len(job.records))
-            self._done(job)
-            return
-        try:
-            replica = self._topics.replica(job.topic, job.partition)
-            bodies = read_bodies(self._coordinator, job)
-            end_offset, now_ms = replica.end_offset, self._clock.now_ms()
-            next_offset = publish_job(replica, job, bodies, producer, now_ms)
-        except GoQueueError as error:
-            self._failed(job, error)
-            return
-        self._held_keys.fired((job.topic, job.partition), zip((body.key for body in bodies.bodies), job.records.due_ms))
-        self._appended.add(job.number)
-        # Without more, a crash came after it was published.
-        more = next_offset - end_offset
-        if more and note_due(self._journeys, job, end_offset, more, now_ms):
-            self.second_places.add(replica, end_offset, next_offset - 1)
-        if more:
-            replica.tell_persisted()
-        replica.when_reached(
-            next_offset,
-            lambda: self._done(job) if replica.failure is None else self._failed(job, replica.failure),
-        )
-
-    def _failed(self, job: FiringJob, error: GoQueueError) -> None:
-        events.error("delayed records not published yet", topic=job.topic, partition=job.partition, reason=str(error))
-
-        def again() -> None:
-            self._under_way.discard(job.number)
-            self._fire()
-
-        self._clock.call_after(RETRY_MS, again)
-
-    def _done(self, job: FiringJob) -> None:
-        def stored(reply: Any) -> None:
-            self._under_way.discard(job.number)
-            self._appended.discard(job.number)
-            if isinstance(reply, GoQueueError):
-                self._failed(job, reply)
-
-        self._coordinator.submit(FiringDone(job.number), stored)
-
-    def _waiting(self, place: tuple[str, int]) -> Iterator[tuple[bytes | None, int]]:
-        for found in self.pending(*place, None, PENDING_MAX):
-            yield found.body.key, found.schedule.due_ms
-        for job in self.machine.firing():
-            if (job.topic, job.partition) == place and job.number not in self._appended:
-                yield from zip((body.key for body in read_bodies(self._coordinator, job).bodies), job.records.due_ms)
+    def _waiting(self, place: Place) -> Iterator[tuple[bytes | None, int]]:
+        known = self.of(*place)
+        return iter(()) if known is None else known.waiting_keys()
 
     def unpublished(self, topic: str, partition: int) -> Iterator[tuple[int, Body]]:
         """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
         those of transactions that have not ended: they may never be.
         """
-        for found in self.pending(topic, partition, None, PENDING_MAX):
-            if not found.schedule.waits_for_transaction:
-                yield found.schedule.key.offset, found.body
-        for job in self.machine.firing():
-            if (job.topic, job.partition) == (topic, partition):
-                yield from zip(job.records.offsets, read_bodies(self._coordinator, job).bodies)
+        known = self.of(topic, partition)
+        return iter(()) if known is None else known.unpublished()
 
-    # -- what users ask
+    def find_schedule(self, key: ScheduleKey) -> FoundSchedule | None:
+        """None: fired, being fired, cancelled or never there."""
+        known = self.of(key.topic, key.partition)
+        return None if known is None else known.machine.find(key.offset)
+
+    def is_firing(self, key: ScheduleKey) -> bool:
+        known = self.of(key.topic, key.partition)
+        return known is not None and any(key.offset in job.records.offsets for job in known.machine.firing())
 
     def look_up(self, key: ScheduleKey) -> Found | None:
-        schedule = self.machine.find(key)
-        return None if schedule is None else self._with_bodies([schedule])[0]
+        known, schedule = self.of(key.topic, key.partition), self.find_schedule(key)
+        return None if known is None or schedule is None else next(iter(known.with_bodies([schedule])), None)
+
+    def waiting(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[FoundSchedule]:
+        """By partition and offset, from behind `after` on."""
+        return list(islice(self._walk(topic, partition, after), limit))
+
+    def _walk(self, topic: str, partition: int | None, after: ScheduleKey | None) -> Iterator[FoundSchedule]:
+        for known in self.of_topic(topic):
+            number = known.place[1]
+            if partition in (None, number) and (after is None or number >= after.partition):
+                yield from known.machine.walk(after.offset if after is not None and number == after.partition else -1)
 
     def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[Found]:
-        return self._with_bodies(self.machine.pending(topic, partition, after, limit))
-
-    def _with_bodies(self, schedules: Iterable[FoundSchedule]) -> list[Found]:
-        found = list(schedules)
-        facts = self._coordinator.read_facts([one.ledger_offset for one in found])
-        return [
-            Found(one, decode_body(facts[one.ledger_offset].body))  # type: ignore[attr-defined]
-            for one in found
-            if one.ledger_offset in facts
-        ]
+        """As `waiting`, with the records."""
+        found = self.waiting(topic, partition, after, limit)
+        known = {each.place[1]: each for each in self.of_topic(topic)}
+        by_partition = groupby(found, key=lambda each: each.key.partition)
+        return [one for number, some in by_partition for one in known[number].with_bodies(some)]
 
     def cancel(self, key: ScheduleKey, on_reply: OnReply) -> None:
-        self._held_keys.changed(key[:2])
-        self._coordinator.submit(CancelSchedule(key), on_reply)
+        self._change(key, CancelSchedule(key.offset), on_reply)
 
     def reschedule(self, key: ScheduleKey, due_ms: int, on_reply: OnReply) -> None:
-        found = self.look_up(key)
-        if found is None:
-            on_reply(Refused(Code.INVALID_REQUEST, f"nothing waits at {key.topic}/{key.partition}/{key.offset}"))
-            return
-        self._held_keys.changed(key[:2])
-        self._coordinator.submit(Reschedule(key, due_ms, found.body.encode()), on_reply)
-
-    def measure(self) -> DelayMeasure:
-        return self.machine.measure()
-
-    def store_recurring(self, wanted: Recurring, on_reply: OnReply) -> None:
-        """Publish a message again and again; the reply says when first, or what is wrong with the times."""
-        topic = self._image.topics.get(wanted.topic)
-        if topic is None:
-            on_reply(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.topic!r}"))
-            return
-        partitioner, partition = self._topics.partitioner(topic), 0
-        if wanted.key is not None and partitioner is not Partitioner.ROUND_ROBIN:
-            partition = partition_for(wanted.key, topic.partitions, partitioner)
-        now_ms = self._clock.now_ms()
-        body = Body(now_ms, wanted.key, wanted.value, without_delay(wanted.headers))
         try:
-            read_wishes(wanted.headers, now_ms)
-            replica = self._topics.replica(wanted.topic, partition)
-            check_fits(body, replica.log.options.batch_bytes_max)
-            self.check_record(wanted.topic, replica.options, wanted.value, wanted.headers)
+            found = self.look_up(key)
         except GoQueueError as error:
             on_reply(error)
             return
-        self._coordinator.submit(
-            StoreRecurring(wanted.name, wanted.topic, topic.id, partition, wanted.cron, wanted.timezone, body.encode()),
-            on_reply,
+        if found is None:
+            on_reply(Refused(Code.INVALID_REQUEST, f"nothing waits at {key.topic}/{key.partition}/{key.offset}"))
+            return
+        self._change(key, Reschedule(key.offset, due_ms, found.body.encode()), on_reply)
+
+    def _change(self, key: ScheduleKey, command: CancelSchedule | Reschedule, on_reply: OnReply) -> None:
+        try:
+            known = self.of(key.topic, key.partition)
+        except GoQueueError as error:
+            on_reply(error)
+            return
+        if known is None:
+            place = f"{key.topic}/{key.partition}"
+            on_reply(ScheduleReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"nothing waits for {place}"))
+            return
+        self._held_keys.changed(known.place)
+        known.submit(command, on_reply)
+
+    def count(self, topic: str) -> int:
+        """Of what waits for `topic`."""
+        return sum(each.machine.count() for each in self.of_topic(topic))
+
+    def pending_by_topic(self) -> dict[str, int]:
+        """Only topics for which something waits."""
+        counts = {topic: self.count(topic) for topic in sorted(self._by_topic)}
+        return {topic: count for topic, count in counts.items() if count}
+
+    def measure(self) -> DelayMeasure:
+        """Of all that can be asked now."""
+        measures = [each.machine.measure() for each in self if each.coordinator.is_active]
+        sums = [sum(numbers) for numbers in zip(*(each[:5] for each in measures))] or [0] * 5
+        pending, waiting, firing, fired, cancelled = sums
+        due_ms = [each.next_due_ms for each in measures if each.next_due_ms >= 0]
+        by_level = tuple(map(sum, zip(*(each.by_level for each in measures))))
+        return DelayMeasure(
+            pending,
+            waiting,
+            firing,
+            fired + self._fired,
+            cancelled + self._cancelled,
+            min(due_ms, default=-1),
+            by_level or (0,) * (LEVELS + 1),
         )
-
-    def drop_recurring(self, name: str, on_reply: OnReply) -> None:
-        self._coordinator.submit(DropRecurring(name), on_reply)
-
-    def recurring(self) -> list[FoundRecurring]:
-        return self.machine.recurring()
-
-    def recurring_body(self, found: FoundRecurring) -> Body | None:
-        """None: the disk cannot give it back."""
-        fact: Any = self._coordinator.read_facts([found.ledger_offset]).get(found.ledger_offset)
-        return None if fact is None else decode_body(fact.body)
-
-    def topics_changed(self, change: TopicsChange) -> None:
-        self._image = change.image
-        for topic in change.gone:
-            for partition in range(topic.partitions):
-                self._held_keys.changed((topic.name, partition))
-            self._coordinator.submit(ForgetTopic(topic.name, topic.id))
-        if not change.before.revision:
-            self._fire()

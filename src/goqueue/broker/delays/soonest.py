@@ -20,7 +20,7 @@ def soonest(
 
     def step(again: Again) -> None:
         nonlocal best, total, after
-        some = schedules.machine.pending(topic, None, after, SCHEDULES_PER_TURN)
+        some = schedules.waiting(topic, None, after, SCHEDULES_PER_TURN)
         total += len(some)
         latest_ms = best[-1].due_ms if best and len(best) >= count else None
         sooner = some if latest_ms is None else [each for each in some if each.due_ms <= latest_ms]

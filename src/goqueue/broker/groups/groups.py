@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
-from zlib import crc32
 
 from goqueue.broker.groups.rebalances import Rebalances
+from goqueue.broker.shards import SHARDS, group_hash, shard_of_group
 from goqueue.broker.topics.topics import code_of
 from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import EndTransactionOffsets
@@ -54,10 +54,12 @@ class Groups:
         its members may be gone."""
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
-        for coordinator in coordinators:
-            coordinator.before_apply = partial(self._applying, coordinator)
-            coordinator.after_apply = partial(self._applied, coordinator)
-            coordinator.on_loaded = partial(self._loaded, coordinator)
+        coordinators.watch(self._added)
+
+    def _added(self, _number: int, coordinator: Coordinator[GroupsMachine]) -> None:
+        coordinator.before_apply = partial(self._applying, coordinator)
+        coordinator.after_apply = partial(self._applied, coordinator)
+        coordinator.on_loaded = partial(self._loaded, coordinator)
 
     def new_member_id(self, client_id: str) -> str:
         number = random_id(self._dice).hex()
@@ -138,7 +140,11 @@ class Groups:
     def submit(self, command: HasGroup, on_reply: OnReply) -> None:
         """Commands of the groups machine."""
         group_id = command.group_id
-        coordinator = self._of(group_id)
+        try:
+            coordinator = self._of(group_id)
+        except GoQueueError as error:
+            on_reply(error)
+            return
         if coordinator.is_active:  # else it answers for itself
             machine = coordinator.peek()
             if machine.kind_of(group_id) is None:  # else the machine knows better
@@ -152,15 +158,16 @@ class Groups:
 
     def kind_of(self, group_id: str) -> str | None:
         """As Kafka calls it; None: there is no such group."""
-        kind = self._machine_of(group_id).kind_of(group_id)
+        kind = self._kind_of(group_id)
         return commands.SHARE if kind is None and self.is_queue(group_id) else kind
 
     def is_stream(self, group_id: str) -> bool:
         """Whether there is a group of this name that commits offsets."""
-        return self._machine_of(group_id).kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
+        return self._kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
 
-    def _machine_of(self, group_id: str) -> GroupsMachine:
-        return self._of(group_id).peek()
+    def _kind_of(self, group_id: str) -> str | None:
+        found = self._coordinators.find(shard_of_group(group_id))
+        return None if found is None else found.peek().kind_of(group_id)
 
     def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
         monotonic_s = self._clock.monotonic_s
@@ -184,7 +191,8 @@ class Groups:
         """What there is of these groups, a page of them. Those of which only deliveries are known are not among it."""
         of_each: dict[int, list[str]] = {}
         for name in names:
-            of_each.setdefault(self.partition_of(name), []).append(name)
+            if self._coordinators.find(self.partition_of(name)) is not None:
+                of_each.setdefault(self.partition_of(name), []).append(name)
         replies: list[Any] = []
 
         def collect(reply: Any) -> None:
@@ -200,7 +208,12 @@ class Groups:
 
     def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
-        self._of(group_id).submit(command, on_reply)
+        try:
+            coordinator = self._of(group_id)
+        except GoQueueError as error:
+            on_reply(error)
+        else:
+            coordinator.submit(command, on_reply)
 
     def evict(self, group_id: str, on_done: Callable[[], None]) -> None:
         """Turn all members out. They hear of it with their next heartbeat, join again, and go on from what is committed
@@ -242,13 +255,14 @@ class Groups:
     @property
     def partitions(self) -> int:
         """Of the ledger that groups are kept in."""
-        return len(self._coordinators)
+        return SHARDS
 
     def partition_of(self, group_id: str) -> int:
-        return group_hash(group_id) % len(self._coordinators)
+        return shard_of_group(group_id)
 
     def _of(self, group_id: str) -> Coordinator[GroupsMachine]:
-        return self._coordinators.of(self.partition_of(group_id))
+        """Its shard is made when it is first needed. A GoQueueError: it cannot be."""
+        return self._coordinators.of_or_new(shard_of_group(group_id))
 
 
 def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:
@@ -257,7 +271,3 @@ def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGro
     return consumer_commands.ConsumerHeartbeat(
         group_id, member.member_id, consumer_commands.LEAVE_EPOCH, member.instance_id
     )
-
-
-def group_hash(group_id: str) -> int:
-    return crc32(group_id.encode())

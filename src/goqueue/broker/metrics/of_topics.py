@@ -84,7 +84,7 @@ def read_topics(page: Page, sources: Sources, names: Names, *, has_partitions: b
     persisted = counts[Step.PERSISTED]
     pending: Mapping[str, int] = {}
     with suppress(CoordinatorFailed, CoordinatorLoading):
-        pending = sources.schedules.machine.pending_by_topic()
+        pending = sources.schedules.pending_by_topic()
     topics = sources.topics.image.topics
     page.add("goqueue_broker_topic_count", (), len(topics))
     labels = [names.topic(name) for name in topics]

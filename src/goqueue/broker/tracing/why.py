@@ -123,12 +123,12 @@ class Why:
 
     def _of_delay(self, spot: Spot) -> tuple[str, str] | None:
         key = ScheduleKey(*spot)
-        waiting = self._schedules.machine.find(key)
+        waiting = self._schedules.find_schedule(key)
         if waiting is not None and waiting.waits_for_transaction:
             return "scheduled", "its transaction is still open; after that it waits for its time"
         if waiting is not None:
             return "scheduled", f"not due yet: waiting until {self._until(waiting.due_ms)}"
-        if any(due.key == key for job in self._schedules.machine.firing() for due in job.records):
+        if self._schedules.is_firing(key):
             return "due", "its time has come: it is being published just now"
         return None
 

@@ -134,7 +134,7 @@ class TransactionList:
         if wanted.states and each.state not in wanted.states:
             return False
         if wanted.longer_than_ms >= 0:
-            lasted_ms = self._transactions.now_ms() - each.start_ms
+            lasted_ms = self._transactions.now_ms(each.transactional_id) - each.start_ms
             if not (each.partitions or each.groups) or lasted_ms <= wanted.longer_than_ms:
                 return False
         return matches(each.transactional_id)

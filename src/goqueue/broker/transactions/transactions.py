@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from goqueue.broker.shards import shard_of_transaction
 from goqueue.broker.topics.topics import Topics, code_of
 from goqueue.broker.transactions.enlisting import Enlisting, Writer
 from goqueue.broker.transactions.joined import Joined
 from goqueue.broker.transactions.producer_ids import ProducerIds
+from goqueue.broker.transactions.shards import TransactionShards
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.transactions.commands import (
     AddGroup,
@@ -27,12 +29,13 @@ from goqueue.machines.transactions.commands import (
 from goqueue.machines.transactions.facts import COMPLETE, State, TransactionChanged
 from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
-from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.errors import BatchTooLarge, GoQueueError, LogPoisoned
 from goqueue.model.refusal import Refused
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinators import Coordinators
 from goqueue.runtime.ledger import Fact
 from goqueue.telemetry.logs import get_logger
 from goqueue.telemetry.meters import Meters
@@ -79,7 +82,7 @@ class Hanging(NamedTuple):
 class Transactions:
     def __init__(
         self,
-        coordinator: Coordinator[TransactionMachine],
+        coordinators: Coordinators[int, TransactionMachine],
         topics: Topics,
         clock: Clock,
         ends: Ends,
@@ -87,11 +90,9 @@ class Transactions:
         meters: Meters,
     ) -> None:
         self.ids = ids
-        self._coordinator = coordinator
-        self._topics = topics
-        self._clock = clock
-        self._ends = ends
-        self._meters = meters
+        self._coordinators = coordinators
+        self._shards = TransactionShards(coordinators)
+        self._topics, self._clock, self._ends, self._meters = topics, clock, ends, meters
         self._began_s: dict[str, float] = {}
         """By transactional id, while one is under way that began since the start."""
         self._under_way: set[tuple[str, int, Partition | str]] = set()
@@ -99,38 +100,54 @@ class Transactions:
         """Who waits for the markers of a transactional id."""
         self.committed = self.aborted = 0
         """Since the start."""
-        self.enlisting = Enlisting(clock, coordinator.submit, self.when_settled)
-        self._joined = Joined(coordinator.when_durable)
-        coordinator.after_apply = self._applied
-        coordinator.on_loaded = self._loaded
+        self.enlisting = Enlisting(clock, self._submit, self.when_settled)
+        self._joined: dict[int, Joined] = {}
+        """By shard."""
+        coordinators.watch(self._added)
+
+    def _added(self, number: int, coordinator: Coordinator[TransactionMachine]) -> None:
+        self._joined[number] = Joined(coordinator.when_durable)
+        coordinator.after_apply = partial(self._applied, number, coordinator)
+        coordinator.on_loaded = partial(self._loaded, number, coordinator)
 
     @property
     def is_active(self) -> bool:
-        return self._coordinator.is_active
+        return all(each.is_active for each in self._coordinators)
 
-    def peek(self) -> TransactionMachine:
-        """For the broker's own questions; it must not be kept. The refusal of the coordinator: it is not active."""
-        return self._coordinator.peek()
+    def peek(self) -> TransactionShards:
+        """For the broker's own questions; it must not be kept. The refusal of a coordinator: it is not active."""
+        return self._shards
 
     def of_producer(self, producer_id: int) -> TransactionChanged | None:
         """None: no producer of transactions has this id (any more)."""
-        return self.peek().of_producer(producer_id)
+        return self._shards.of_producer(producer_id)
 
     def describe(self, transactional_id: str) -> TransactionChanged | None:
         """As DescribeTransactions shows it: of a decided transaction only what still waits for its marker."""
-        return self.peek().describe(transactional_id)
+        return self._shards.describe(transactional_id)
 
-    def now_ms(self) -> int:
-        """By the clock that transactions go by."""
-        return self._coordinator.now_ms()
+    def now_ms(self, transactional_id: str) -> int:
+        """By the clock that this transaction goes by."""
+        found = self._shards.find(transactional_id)
+        return self._clock.now_ms() if found is None else found.now_ms()
 
     def submit(self, command: Any, on_reply: OnReply) -> None:
         if not isinstance(command, InitProducer | EndTransaction):
-            self._coordinator.submit(command, on_reply)
+            self._submit(command, on_reply)
         elif command.transactional_id is None:
             self._give_id(on_reply)
         else:
-            self._coordinator.submit(command, partial(self._answered, command, on_reply))
+            self._submit(command, partial(self._answered, command, on_reply))
+
+    def _submit(self, command: Any, on_reply: OnReply) -> None:
+        """All transactional ids of a writer have one coordinator: so it may end them together."""
+        name = command.key if isinstance(command, EndTogether) else command.transactional_id
+        try:
+            coordinator = self._coordinators.of_or_new(shard_of_transaction(name))
+        except LogPoisoned as error:  # its ledger cannot be made
+            on_reply(error)
+        else:
+            coordinator.submit(command, on_reply)
 
     def _answered(self, command: InitProducer | EndTransaction, on_reply: OnReply, reply: Any) -> None:
         """The coordinator knows best whether a new producer id is needed: then it is asked again, with one."""
@@ -142,14 +159,13 @@ class Transactions:
             if isinstance(producer_id, GoQueueError):
                 on_reply(producer_id)
             else:
-                self._coordinator.submit(replace(command, new_producer_id=producer_id), on_reply)
+                self._submit(replace(command, new_producer_id=producer_id), on_reply)
 
         self.ids.take(taken)
 
     def _give_id(self, on_reply: OnReply) -> None:
         def taken(producer_id: int | GoQueueError) -> None:
-            reply = producer_id if isinstance(producer_id, GoQueueError) else ProducerReply(Code.NONE, producer_id, 0)
-            on_reply(reply)
+            on_reply(ProducerReply(Code.NONE, producer_id, 0) if isinstance(producer_id, int) else producer_id)
 
         self.ids.take(taken)
 
@@ -178,8 +194,9 @@ class Transactions:
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
         """Call when every marker of the last transaction that was decided is written, at once if they are."""
-        known = self.peek().get(transactional_id) if self.is_active else None
-        if self.is_active and (known is None or not known.is_prepared):
+        found = self._shards.find(transactional_id)
+        known = found.peek().get(transactional_id) if found is not None and found.is_active else None
+        if found is None or (found.is_active and (known is None or not known.is_prepared)):
             call()
         else:
             self._settled.setdefault(transactional_id, []).append(call)
@@ -198,34 +215,38 @@ class Transactions:
 
     def may_write(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         """Whether this is part of the producer's transaction. While nobody knows, it is asked to try again."""
-        return self.peek().verify(producer_id, epoch, place) if self.is_active else Code.NOT_ENOUGH_REPLICAS
+        verdict = self._shards.verify(producer_id, epoch, place)
+        is_unknown = verdict is Code.INVALID_PRODUCER_ID_MAPPING
+        return Code.NOT_ENOUGH_REPLICAS if is_unknown and not self.is_active else verdict
 
     def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         verdict = self.may_write(producer_id, epoch, place)
-        if verdict is not Code.NONE or (self.enlisting.is_idle and self._joined.is_settled):
+        is_settled = self.enlisting.is_idle and all(each.is_settled for each in self._joined.values())
+        if verdict is not Code.NONE or is_settled:
             return verdict
         known = self.peek().of_producer(producer_id)
         assert known is not None  # it was found just now
         name = known.transactional_id
-        must_wait = self.enlisting.is_waited_for(name) or not self._joined.has(name, place)
+        joined = self._joined[shard_of_transaction(name)]
+        must_wait = self.enlisting.is_waited_for(name) or not joined.has(name, place)
         return Code.CONCURRENT_TRANSACTIONS if must_wait else Code.NONE
 
-    def _loaded(self) -> None:
-        self._joined = Joined(self._coordinator.when_durable)  # all that was loaded is durable
-        due = [job.transactional_id for job in self.peek().markers_due()]
-        for name in [name for name in self._settled if name not in due]:
+    def _loaded(self, number: int, coordinator: Coordinator[TransactionMachine]) -> None:
+        self._joined[number] = Joined(coordinator.when_durable)  # all that was loaded is durable
+        due = [job.transactional_id for job in coordinator.peek().markers_due()]
+        for name in [name for name in self._settled if name not in due and shard_of_transaction(name) == number]:
             for call in self._settled.pop(name):
                 self._clock.call_soon(call)
         if due:
-            self._coordinator.when_durable(lambda: self._write_markers(due))
+            coordinator.when_durable(lambda: self._write_markers(coordinator, due))
 
-    def _applied(self, facts: Iterable[Fact]) -> None:
+    def _applied(self, number: int, coordinator: Coordinator[TransactionMachine], facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
         names = []
         for fact in facts:
             if isinstance(fact, TransactionChanged):
                 self._measure(fact)
-                self._joined.changed(fact)
+                self._joined[number].changed(fact)
                 self.committed += fact.state is State.COMPLETE_COMMIT
                 self.aborted += fact.state is State.COMPLETE_ABORT
                 if fact.is_prepared:
@@ -234,7 +255,7 @@ class Transactions:
                     for call in self._settled.pop(fact.transactional_id, ()):
                         self._clock.call_soon(call)
         if names:
-            self._coordinator.when_durable(lambda: self._write_markers(names))
+            coordinator.when_durable(lambda: self._write_markers(coordinator, names))
 
     def _measure(self, fact: TransactionChanged) -> None:
         name, now_s = fact.transactional_id, self._clock.monotonic_s()
@@ -244,10 +265,10 @@ class Transactions:
         elif fact.state in COMPLETE and name in self._began_s:
             self._meters.transactions_s.observe(now_s - self._began_s.pop(name))
 
-    def _write_markers(self, names: Iterable[str]) -> None:
-        if not self._coordinator.is_active:
+    def _write_markers(self, coordinator: Coordinator[TransactionMachine], names: Iterable[str]) -> None:
+        if not coordinator.is_active:
             return  # it asks what is due when it is loaded
-        for job in self.peek().markers_due(names):
+        for job in coordinator.peek().markers_due(names):
             places: list[Partition | str] = [*job.partitions, *job.groups]
             for place in places:
                 key = (job.transactional_id, job.serial, place)
@@ -257,7 +278,9 @@ class Transactions:
 
     def _write_later(self, name: str) -> None:
         """They are still due."""
-        self._clock.call_after(RETRY_MS, lambda: self._write_markers([name]))
+        coordinator = self._shards.find(name)
+        if coordinator is not None:
+            self._clock.call_after(RETRY_MS, partial(self._write_markers, coordinator, [name]))
 
     def _write(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
         def noted(reply: Any) -> None:
@@ -273,7 +296,7 @@ class Transactions:
                 self._write_later(job.transactional_id)
                 return
             is_group = isinstance(place, str)
-            self._coordinator.submit(
+            self._submit(
                 MarkersWritten(
                     job.transactional_id,
                     job.producer_id,
@@ -300,8 +323,9 @@ class Transactions:
         """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
         partitions: it is asked to abort, and a commit is refused.
         """
-        if not self.is_active:
-            on_code(code_of(self._coordinator.refusal()))
+        inactive = next((each for each in self._coordinators if not each.is_active), None)
+        if inactive is not None:
+            on_code(code_of(inactive.refusal()))
             return
         known = self.peek().of_producer(one.producer_id)
         code = Code.NONE
@@ -312,7 +336,7 @@ class Transactions:
             return
         elif not self._topics.has(*place):
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
-        elif one.coordinator_epoch > self.peek().coordinator_epoch:
+        elif one.coordinator_epoch > self._shards.coordinator_epoch(known):
             # The partition would refuse every marker of ours from then on.
             code = Code.TRANSACTION_COORDINATOR_FENCED
         elif known is not None and one.epoch > known.epoch:

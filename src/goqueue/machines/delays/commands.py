@@ -1,4 +1,4 @@
-"""What the delay machine can be told and what it answers.
+"""What the delay machine of a partition can be told and what it answers.
 
 A schedule is a record that waits for its time. Its identity is the place that was kept free for it in its partition
 when it was published: topic, partition, offset. When it is due it is published to the same partition, at its end.
@@ -38,9 +38,6 @@ class Schedule(msgspec.Struct, frozen=True):
     after it fired or was cancelled (offsets of one partition come in rising order).
     """
 
-    topic: str
-    topic_id: bytes
-    partition: int
     schedules: tuple[NewSchedule, ...]
     producer_id: int = NO_PRODUCER
     """Given: part of this producer's transaction; they wait for its end before they wait for their time."""
@@ -54,9 +51,6 @@ class FollowHost(msgspec.Struct, frozen=True):
     it, or the other way round. Replies with True if it has to be asked again: there was too much to be done at once.
     """
 
-    topic: str
-    topic_id: bytes
-    partition: int
     end_offset: int
     """Where the epoch of the highest known place ends in the log: what was known there and beyond is lost."""
     epoch: int
@@ -75,26 +69,24 @@ class ScheduleReply(msgspec.Struct, frozen=True):
 
 
 class CancelSchedule(msgspec.Struct, frozen=True):
-    """UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST if there is none: fired, cancelled or never there. NONE: never
-    fires. A schedule that is being fired cannot be cancelled any more.
+    """INVALID_REQUEST if there is none: fired, cancelled or never there. NONE: never fires. A schedule that is being
+    fired cannot be cancelled any more.
     """
 
-    key: ScheduleKey
+    offset: int
 
 
 class Reschedule(msgspec.Struct, frozen=True):
     """`body` as it was stored (the broker reads it back: the ledger keeps one record per schedule, the newest)."""
 
-    key: ScheduleKey
+    offset: int
     due_ms: int
     body: bytes
 
 
 class EndTransactionSchedules(msgspec.Struct, frozen=True):
-    """The transaction ended: what it scheduled in this partition starts to wait for its time, or is dropped."""
+    """The transaction ended: what it scheduled here starts to wait for its time, or is dropped."""
 
-    topic: str
-    partition: int
     producer_id: int
     producer_epoch: int
     is_commit: bool
@@ -127,12 +119,15 @@ class StoreRecurring(msgspec.Struct, frozen=True):
     """
 
     name: str
-    topic: str
-    topic_id: bytes
-    partition: int
     cron: str
     timezone: str
     body: bytes
+    is_held: bool = False
+    """It does not run before ReleaseRecurring: nobody knows yet that it lives here."""
+
+
+class ReleaseRecurring(msgspec.Struct, frozen=True):
+    name: str
 
 
 class DropRecurring(msgspec.Struct, frozen=True):
@@ -156,11 +151,6 @@ class FoundRecurring(NamedTuple):
     partition: int
     ledger_offset: int
     """Where its body lies."""
-
-
-class ForgetTopic(msgspec.Struct, frozen=True):
-    topic: str
-    topic_id: bytes
 
 
 class DelayMeasure(NamedTuple):

@@ -1,8 +1,8 @@
 """What the delay machine stores, and under which keys.
 
-Whatever belongs to one partition of one topic (its target) has a key of one shape, so that a tombstone, which is a key
-alone, says all there is to say. The id of the topic is in the key and its name is not: a topic that is made again
-under an old name shares nothing with the one before.
+A ledger is about one partition of one topic (its target). Facts and keys name it all the same: they were once kept
+together with those of all others. Keys have one shape, so that a tombstone, which is a key alone, says all there is to
+say.
 """
 
 from array import array
@@ -20,10 +20,9 @@ DOOMED_MAX = 10_000
 """Offsets in one fact."""
 
 SCHEDULE, JOB, TARGET, RELEASE, DOOM, UNKEPT = b"s", b"j", b"t", b"r", b"d", b"u"
-FORGOTTEN, RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED, CLOCK = b"f", b"c", b"n", b"x", b"p", b"k", b"w"
+RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED, CLOCK = b"c", b"n", b"x", b"p", b"k", b"w"
 
 _OF_TARGET = Struct(f">c{TOPIC_ID_BYTES}siq")
-_OF_TOPIC = Struct(f">c{TOPIC_ID_BYTES}s")
 _OF_NUMBER = Struct(">cq")
 
 
@@ -46,10 +45,6 @@ def read_target_key(key: bytes) -> tuple[TargetId, int]:
 def schedule_keys(target: TargetId, offsets: Iterable[int]) -> tuple[bytes, ...]:
     pack, (topic_id, partition) = _OF_TARGET.pack, target
     return tuple([pack(SCHEDULE, topic_id, partition, offset) for offset in offsets])
-
-
-def topic_key(topic_id: bytes) -> bytes:
-    return _OF_TOPIC.pack(FORGOTTEN, topic_id)
 
 
 def number_key(kind: bytes, number: int) -> bytes:
@@ -193,15 +188,6 @@ class ClockFollowed(Fact, frozen=True, array_like=True, tag="ClockFollowed"):
         return number_key(CLOCK, self.at_ms)
 
 
-class TopicForgotten(Fact, frozen=True, array_like=True, tag="TopicForgotten"):
-    """All of this topic is doomed."""
-
-    topic_id: bytes
-
-    def key(self) -> bytes:
-        return topic_key(self.topic_id)
-
-
 class DelayProducer(Fact, frozen=True, array_like=True, tag="DelayProducer"):
     producer_id: int
     producer_epoch: int
@@ -309,7 +295,6 @@ DELAY_FACTS: tuple[type[Fact], ...] = (
     SchedulesPacked,
     TargetKept,
     TargetSaved,
-    TopicForgotten,
     TransactionReleased,
     Unkept,
 )
@@ -349,21 +334,34 @@ class TransactionEmpty(Fact, frozen=True):
     """Volatile: a transaction ended, and all that it had scheduled was cancelled before."""
 
     durable = False
-    target_number: int
     producer_id: int
     producer_epoch: int
 
 
 class TimePassed(Fact, frozen=True):
-    """Volatile: what the wheel gave out, by target and in the order in which it is to be fired."""
+    """Volatile: what the wheel gave out, in the order in which it is to be fired."""
 
     durable = False
     drained: Drained
-    ready: dict[int, list[int]]
+    ready: list[int]
 
 
 class RecurringParked(Fact, frozen=True):
     """Volatile: its time has come, but its partition has as many unfinished jobs as it may have."""
+
+    durable = False
+    number: int
+
+
+class RecurringHeld(Fact, frozen=True):
+    """Volatile: it does not run yet. After a restart it does, or is dropped, as the metadata says."""
+
+    durable = False
+    number: int
+
+
+class RecurringReleased(Fact, frozen=True):
+    """Volatile: it runs from now on."""
 
     durable = False
     number: int

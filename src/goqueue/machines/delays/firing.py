@@ -1,4 +1,4 @@
-"""What is due becomes firing jobs: batches for one partition each, with the sequence under which they are published."""
+"""What is due becomes firing jobs: batches for the partition, with the sequence under which they are published."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,75 +7,42 @@ from itertools import chain
 from goqueue.machines.delays.commands import RECURRING
 from goqueue.machines.delays.facts import Firing, packed
 from goqueue.machines.delays.recurring import Recurring
-from goqueue.machines.delays.slots import Slots
 from goqueue.machines.delays.state import DelayState
-from goqueue.machines.delays.target import SEQUENCE_MASK, Target
+from goqueue.machines.delays.target import SEQUENCE_MASK
 
 JOB_RECORDS_MAX = 500
 JOB_BYTES_MAX = 512 * 1024
-JOBS_PER_TICK_MAX = 32
-"""The rest has its turn in the next tick, at once: others want to be served in between."""
-
-
-def by_target(slots: Slots, due: Sequence[int]) -> dict[int, list[int]]:
-    """What the wheel gave out, in the order in which each partition gets it."""
-    groups: dict[int, list[int]] = {}
-    target_of = slots.target
-    for slot in due:
-        number = target_of[slot]
-        if number in groups:
-            groups[number].append(slot)
-        else:
-            groups[number] = [slot]
-    for group in groups.values():
-        slots.sort_by_due(group)
-    return groups
 
 
 class FiringPlan:
     """The jobs of one tick. Reads the state as it will be when `ready` has been added to it."""
 
-    def __init__(self, state: DelayState, ready: dict[int, list[int]]) -> None:
+    def __init__(self, state: DelayState, ready: Sequence[int]) -> None:
         self._state = state
         self._ready = ready
-        self._sequences: dict[int, int] = {}
-        self._made: dict[int, int] = {}
+        self._sequence = state.target.sequence
         self.jobs: list[Firing] = []
 
     def fill(self) -> None:
-        state = self._state
-        for number in dict.fromkeys((*state.fireable, *self._ready)):
-            target = state.targets[number]
-            waiting = chain(target.ready.walk(state.slots), self._ready.get(number, ()))
-            batches = _cut(waiting, state.slots.body_bytes)
-            while self.has_room(target):
-                if len(self.jobs) == JOBS_PER_TICK_MAX:
-                    return
-                batch = next(batches, None)
-                if batch is None:
-                    break
-                offsets, due_ms, ledger_offsets, _ = state.slots.gather(batch)
-                self._add(target, offsets, ledger_offsets, due_ms, 0)
+        slots = self._state.slots
+        waiting = chain(self._state.target.ready.walk(slots), self._ready)
+        batches = _cut(waiting, slots.body_bytes)
+        while self.has_room and (batch := next(batches, None)) is not None:
+            offsets, due_ms, ledger_offsets, _ = slots.gather(batch)
+            self._add(offsets, ledger_offsets, due_ms, 0)
 
-    def has_room(self, target: Target) -> bool:
-        return target.room > self._made.get(target.number, 0)
+    @property
+    def has_room(self) -> bool:
+        return self._state.target.room > len(self.jobs)
 
-    def run(self, target: Target, recurring: Recurring, due_ms: int) -> None:
+    def run(self, recurring: Recurring, due_ms: int) -> None:
         """One run of a recurring schedule; there is room for it."""
         offset, ledger_offset, due = (array("q", [each]) for each in (RECURRING, recurring.ledger_offset, due_ms))
-        self._add(target, offset, ledger_offset, due, recurring.stored.number)
+        self._add(offset, ledger_offset, due, recurring.stored.number)
 
-    def _add(
-        self,
-        target: Target,
-        offsets: "array[int]",
-        ledger_offsets: "array[int]",
-        due_ms: "array[int]",
-        recurring: int,
-    ) -> None:
-        sequence = self._sequences.get(target.number, target.sequence)
-        self._sequences[target.number] = (sequence + len(offsets)) & SEQUENCE_MASK
-        self._made[target.number] = self._made.get(target.number, 0) + 1
+    def _add(self, offsets: "array[int]", ledger_offsets: "array[int]", due_ms: "array[int]", recurring: int) -> None:
+        target, sequence = self._state.target, self._sequence
+        self._sequence = (sequence + len(offsets)) & SEQUENCE_MASK
         job = Firing(
             target.topic,
             *target.key,

@@ -1,6 +1,6 @@
-"""A partition's log and the delays' ledger do not lose their ends together when the power fails. At a start the ledger
-follows the log: what it knows of places that the log has lost is dropped, and free places of which it has lost the
-records are noted, so that neither is taken for something else later.
+"""A partition's log and the ledger of its delays do not lose their ends together when the power fails. After a load the
+ledger follows the log: what it knows of places that the log has lost is dropped, and free places of which it has lost
+the records are noted, so that neither is taken for something else later.
 """
 
 from array import array
@@ -13,9 +13,7 @@ from goqueue.machines.delays.facts import (
     UNKEPT,
     Firing,
     Removed,
-    TargetId,
     TargetKept,
-    Unkept,
     packed,
     schedule_keys,
     target_key,
@@ -30,14 +28,7 @@ DROPPED_MAX = 50_000
 
 
 def decide_follow(state: DelayState, command: FollowHost) -> tuple[list[Fact], bool]:
-    target = state.by_id.get(TargetId(command.topic_id, command.partition))
-    if target is None:
-        if not command.unkept:
-            return [], False
-        offsets = packed(array("q", sorted(command.unkept)))
-        return [Unkept(command.topic, command.topic_id, command.partition, offsets)], False
-    if target.is_forgotten:
-        return [], False
+    target = state.target
     facts: list[Fact] = []
     epoch, up_to = target.epoch, target.up_to
     if up_to >= command.end_offset:

@@ -1,5 +1,5 @@
-"""Delays: records that wait for their time. They wait in the ledger and not in the log of their topic, and when
-they are due they are published there, once.
+"""Delays of one partition: records that wait for their time. They wait in the ledger and not in the log of the
+partition, and when they are due they are published there, once.
 
 Firing has two steps. A job, that is which records go into which partition as one batch and under which sequence, is
 stored before anything is published. When the batch is durable in its partition, job and schedules are removed together.
@@ -15,16 +15,15 @@ from itertools import chain, islice
 from typing import Any
 
 from goqueue.machines.delays.commands import (
-    NO_EPOCH,
     CancelSchedule,
     DelayMeasure,
     DropRecurring,
     EndTransactionSchedules,
     FiringDone,
     FollowHost,
-    ForgetTopic,
     FoundRecurring,
     FoundSchedule,
+    ReleaseRecurring,
     Reschedule,
     Schedule,
     ScheduleKey,
@@ -33,15 +32,16 @@ from goqueue.machines.delays.commands import (
 )
 from goqueue.machines.delays.decisions import DONE, DelayDecisions
 from goqueue.machines.delays.facts import (
-    FORGOTTEN,
     Cancelled,
     ClockFollowed,
     DelayProducer,
     Firing,
     JobFinished,
+    RecurringHeld,
     RecurringKept,
     RecurringParked,
     RecurringRan,
+    RecurringReleased,
     RecurringStopped,
     RecurringStored,
     Removed,
@@ -53,7 +53,6 @@ from goqueue.machines.delays.facts import (
     TargetKept,
     TargetSaved,
     TimePassed,
-    TopicForgotten,
     TransactionEmpty,
     TransactionReleased,
     Unkept,
@@ -64,11 +63,10 @@ from goqueue.machines.delays.jobs import FiringJob, firing_job
 from goqueue.machines.delays.recurring import RECURRING_KINDS
 from goqueue.machines.delays.slots import WAITING, Slots
 from goqueue.machines.delays.state import TARGET_KINDS, DelayState
-from goqueue.machines.delays.target import Target
 from goqueue.machines.machine import Fact, Outcome, Tick
 
 LOOKED_AT_MAX = 1000
-"""Of what is ready for a partition, to find the earliest."""
+"""Of what is ready, to find the earliest."""
 NOW = 0
 """As a deadline: there is something to do at once."""
 
@@ -76,8 +74,8 @@ NOW = 0
 class Delays:
     """Implements `Machine`."""
 
-    def __init__(self) -> None:
-        state = self._state = DelayState()
+    def __init__(self, topic: str, topic_id: bytes, partition: int) -> None:
+        state = self._state = DelayState(topic, TargetId(topic_id, partition))
         self._decisions = DelayDecisions(state)
         self._appliers: dict[type[Fact], Callable[[Any], None]] = {
             Cancelled: self._cancelled,
@@ -85,11 +83,13 @@ class Delays:
             DelayProducer: self._take_producer,
             Firing: state.fire,
             JobFinished: self._finished,
-            RecurringKept: self._keep_recurring,
+            RecurringHeld: state.recurrings.hold,
+            RecurringKept: state.recurrings.keep,
             RecurringParked: self._park,
             RecurringRan: state.recurrings.ran,
+            RecurringReleased: state.recurrings.release,
             RecurringStopped: lambda fact: state.recurrings.stop(fact.number),
-            RecurringStored: self._store_recurring,
+            RecurringStored: state.recurrings.store,
             Removed: lambda fact: self.forget(fact.raw),
             Scheduled: state.schedule,
             SchedulesDoomed: state.doom,
@@ -98,10 +98,7 @@ class Delays:
             TargetKept: state.keep,
             TargetSaved: state.keep,
             TimePassed: state.pass_time,
-            TopicForgotten: lambda fact: state.forget_topic(fact.topic_id),
-            TransactionEmpty: lambda fact: state.end(
-                state.targets[fact.target_number], fact.producer_id, fact.producer_epoch
-            ),
+            TransactionEmpty: lambda fact: state.end(fact.producer_id, fact.producer_epoch),
             TransactionReleased: state.release,
             Unkept: state.leave_unkept,
         }
@@ -112,40 +109,21 @@ class Delays:
         """Jobs that are not finished, in the order in which they must be published; after a restart alike."""
         return list(map(firing_job, self._state.jobs.values()))
 
-    def find(self, key: ScheduleKey) -> FoundSchedule | None:
+    def find(self, offset: int) -> FoundSchedule | None:
         """None: fired, being fired, cancelled or never there."""
-        target = self._state.find(key.topic, key.partition)
-        slot = NOWHERE if target is None else target.index.find(key.offset)
-        return None if target is None or slot == NOWHERE else self._describe(target, key.offset, slot)
+        slot = self._state.target.index.find(offset)
+        return None if slot == NOWHERE else self._describe(offset, slot)
 
-    def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[FoundSchedule]:
-        """By partition and offset, from behind `after` on."""
-        partitions = sorted(self._state.by_name.get(topic, {})) if partition is None else [partition]
-        return list(islice(self._walk(topic, partitions, after), limit))
+    def walk(self, after: int = -1) -> Iterator[FoundSchedule]:
+        """What waits, by offset, from behind `after` on; nothing may change meanwhile."""
+        return (self._describe(offset, slot) for offset, slot in self._state.target.index.walk(after))
 
-    def count(self, topic: str) -> int:
-        """Of what waits for `topic`."""
-        return sum(len(target.index) for target in self._state.by_name.get(topic, {}).values())
+    def count(self) -> int:
+        """Of what waits."""
+        return len(self._state.target.index)
 
-    def _walk(self, topic: str, partitions: list[int], after: ScheduleKey | None) -> Iterator[FoundSchedule]:
-        for partition in partitions:
-            target = self._state.find(topic, partition)
-            if target is None or (after is not None and partition < after.partition):
-                continue
-            behind = after.offset if after is not None and partition == after.partition else -1
-            for offset, slot in target.index.walk(behind):
-                yield self._describe(target, offset, slot)
-
-    def pending_by_topic(self) -> dict[str, int]:
-        """Only topics for which something waits."""
-        counts = {
-            topic: sum(len(target.index) for target in targets.values() if not target.is_forgotten)
-            for topic, targets in self._state.by_name.items()
-        }
-        return {topic: count for topic, count in sorted(counts.items()) if count}
-
-    def _describe(self, target: Target, offset: int, slot: int) -> FoundSchedule:
-        slots = self._state.slots
+    def _describe(self, offset: int, slot: int) -> FoundSchedule:
+        slots, target = self._state.slots, self._state.target
         return FoundSchedule(
             ScheduleKey(target.topic, target.key.partition, offset),
             slots.due_ms[slot],
@@ -154,14 +132,9 @@ class Delays:
             slots.state[slot] == WAITING,
         )
 
-    def known_place(self, topic_id: bytes, partition: int) -> tuple[int, int]:
-        """Epoch and offset of the highest place that was ever scheduled there; NO_EPOCH and -1: nothing was."""
-        target = self._state.by_id.get(TargetId(topic_id, partition))
-        return (NO_EPOCH, -1) if target is None else (target.epoch, target.up_to)
-
-    def is_known(self, topic_id: bytes, partition: int) -> bool:
-        """Whether anything is stored about this partition."""
-        return TargetId(topic_id, partition) in self._state.by_id
+    def known_place(self) -> tuple[int, int]:
+        """Epoch and offset of the highest place that was ever scheduled; NO_EPOCH and -1: nothing was."""
+        return self._state.target.epoch, self._state.target.up_to
 
     def producer(self) -> tuple[int, int] | None:
         """Id and epoch under which due records are published."""
@@ -174,26 +147,28 @@ class Delays:
     def recurring(self) -> list[FoundRecurring]:
         return self._state.recurrings.found()
 
+    def has_recurring(self, name: str) -> bool:
+        return name in self._state.recurrings
+
     def measure(self) -> DelayMeasure:
         state = self._state
-        ready = [target.ready for target in state.targets.values() if target.ready.live]
-        due = [state.slots.due_ms[slot] for queue in ready for slot in islice(queue.walk(state.slots), LOOKED_AT_MAX)]
+        ready = state.target.ready
+        due = [state.slots.due_ms[slot] for slot in islice(ready.walk(state.slots), LOOKED_AT_MAX)]
         earliest_ms = state.wheel.earliest_due_ms()
         near, *far = state.wheel.by_level()
-        ready_count = sum(queue.live for queue in ready)
         return DelayMeasure(
-            pending=len(state.wheel) + ready_count,
+            pending=len(state.wheel) + ready.live,
             waiting_for_transaction=state.waiting,
             firing=state.firing,
             fired=state.fired,
             cancelled=state.cancelled,
             next_due_ms=min((*due, *(() if earliest_ms is None else (earliest_ms,))), default=-1),
-            by_level=(near + ready_count, *far),
+            by_level=(near + ready.live, *far),
         )
 
     def next_deadline_ms(self) -> int | None:
         state = self._state
-        if state.fireable or state.doomed:
+        if state.target.is_fireable or state.target.is_doomed:
             return NOW
         deadlines = (state.wheel.next_deadline_ms(), state.recurrings.next_deadline_ms())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -213,15 +188,15 @@ class Delays:
             pieces.append([DelayProducer(*state.producer)])
         if state.set_back_ms:
             pieces.append([ClockFollowed(0, 0, state.set_back_ms)])
-        for target in state.targets.values():
-            # What was released before what waits for a later transaction of the same producer.
-            unkept = [target.unkept_fact(target.unkept)] if target.unkept else []
-            pieces.append([target.saved(), *unkept, *target.released.values()])
-            pieces += state.packed_schedules(target, slots)
-            pieces.append(target.doomed_facts())
-        # The targets again: a job leaves the sequence behind itself, and one after it may have been finished before it.
-        again = [target.saved() for target in state.targets.values() if target.jobs]
-        pieces.append([*state.jobs.values(), *again, *state.recurrings.facts(), *map(TopicForgotten, state.forgotten)])
+        target = state.target
+        # What was released before what waits for a later transaction of the same producer.
+        unkept = [target.unkept_fact(target.unkept)] if target.unkept else []
+        pieces.append([target.saved(), *unkept, *target.released.values()])
+        pieces += state.packed_schedules(slots)
+        # The target again: a job leaves the sequence behind itself, and one after it may have been finished before it.
+        again = [target.saved()] if target.jobs else []
+        doomed = target.doomed_facts() if target.is_doomed else []
+        pieces.append([*doomed, *state.jobs.values(), *again, *state.recurrings.facts()])
         return pieces
 
     # Decisions
@@ -249,10 +224,10 @@ class Delays:
                 facts = decisions.end_transaction(command, now_ms)
             case TakeProducer():
                 facts = decisions.take_producer(command)
-            case ForgetTopic():
-                facts = decisions.forget_topic(command)
             case StoreRecurring():
-                facts, reply = decisions.store_recurring(command, now_ms)
+                facts, reply = self._state.recurrings.decide_store(command, self._state.target, now_ms)
+            case ReleaseRecurring():
+                facts, reply = self._state.recurrings.decide_release(command.name)
             case DropRecurring():
                 facts, reply = self._state.recurrings.decide_drop(command.name)
             case _:
@@ -275,11 +250,9 @@ class Delays:
         kind = key[:1]
         if kind in TARGET_KINDS:
             self._state.forget(kind, key)
-        elif kind in RECURRING_KINDS:
-            self._state.recurrings.forget(kind, key)
         else:
-            assert kind == FORGOTTEN, key
-            self._state.forgotten.discard(key[1:])
+            assert kind in RECURRING_KINDS, key
+            self._state.recurrings.forget(kind, key)
 
     def _see(self, fact: Seen) -> None:
         self._state.seen_ms = fact.now_ms
@@ -297,15 +270,6 @@ class Delays:
         self.forget(fact.raw)
         self._state.fired += before - self._state.firing
 
-    def _store_recurring(self, fact: RecurringStored) -> None:
-        self._state.target(fact.topic, TargetId(fact.topic_id, fact.partition))
-        self._state.recurrings.store(fact)
-
-    def _keep_recurring(self, fact: RecurringKept) -> None:
-        self._state.target(fact.topic, TargetId(fact.topic_id, fact.partition))
-        self._state.recurrings.keep(fact)
-
     def _park(self, fact: RecurringParked) -> None:
-        recurrings = self._state.recurrings
-        self._state.by_id[recurrings.get(fact.number).target].parked.append(fact.number)
-        recurrings.park(fact.number)
+        self._state.target.parked.append(fact.number)
+        self._state.recurrings.park(fact.number)

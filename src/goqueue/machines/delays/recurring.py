@@ -15,16 +15,17 @@ from goqueue.machines.delays.facts import (
     RAN,
     RECURRING_KIND,
     STOPPED,
-    TOPIC_ID_BYTES,
+    RecurringHeld,
     RecurringKept,
     RecurringRan,
+    RecurringReleased,
     RecurringStopped,
     RecurringStored,
     Removed,
-    TargetId,
     number_key,
     read_number_key,
 )
+from goqueue.machines.delays.target import Target
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 
@@ -34,12 +35,11 @@ RUNS_PER_TICK_MAX = 100
 
 
 class Recurring:
-    __slots__ = ("is_stopped", "last_ms", "ledger_offset", "moments", "next_ms", "stored", "target")
+    __slots__ = ("is_stopped", "last_ms", "ledger_offset", "moments", "next_ms", "stored")
 
     def __init__(self, stored: RecurringStored) -> None:
         """`stored` without its body."""
         self.stored = stored
-        self.target = TargetId(stored.topic_id, stored.partition)
         self.next_ms = stored.next_ms
         self.last_ms = NEVER
         self.ledger_offset = -1
@@ -58,8 +58,13 @@ class Recurrings:
         self._busy: Counter[int] = Counter()
         """Unfinished jobs, by number."""
         self._next_number = 1
+        self._held: set[int] = set()
+        """Those that do not run yet."""
 
     # Questions
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
 
     def found(self) -> list[FoundRecurring]:
         return [
@@ -85,9 +90,6 @@ class Recurrings:
     def due(self, now_ms: int) -> list[Recurring]:
         return [self._by_name[name] for name in self._deadlines.due(now_ms, RUNS_PER_TICK_MAX)]
 
-    def of_topic(self, topic_id: bytes) -> list[Recurring]:
-        return [each for each in self._by_number.values() if each.target.topic_id == topic_id]
-
     def facts(self) -> Iterator[RecurringKept]:
         for number, each in self._by_number.items():
             stored = each.stored
@@ -107,12 +109,10 @@ class Recurrings:
 
     # Decisions
 
-    def decide_store(self, command: StoreRecurring, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+    def decide_store(self, command: StoreRecurring, target: Target, now_ms: int) -> tuple[list[Fact], RecurringReply]:
         name = command.name
         if not 0 < len(name) <= NAME_MAX:
             return [], _refused(f"a recurring schedule needs a name of at most {NAME_MAX} characters")
-        if len(command.topic_id) != TOPIC_ID_BYTES:
-            return [], RecurringReply(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {command.topic}")
         try:
             next_ms = Moments(command.cron, command.timezone).after(now_ms)
         except InvalidCron as problem:
@@ -122,15 +122,21 @@ class Recurrings:
         stored = RecurringStored(
             self._next_number,
             name,
-            command.topic,
-            command.topic_id,
-            command.partition,
+            target.topic,
+            *target.key,
             command.cron,
             command.timezone,
             next_ms,
             command.body,
         )
-        return [*self._facts_of_end(name), stored], RecurringReply(Code.NONE, next_ms=next_ms)
+        held = [RecurringHeld(stored.number)] if command.is_held else []
+        return [*self._facts_of_end(name), stored, *held], RecurringReply(Code.NONE, next_ms=next_ms)
+
+    def decide_release(self, name: str) -> tuple[list[Fact], RecurringReply]:
+        known = self._by_name.get(name)
+        if known is None:
+            return [], _refused(f"there is no recurring schedule {name!r}")
+        return [RecurringReleased(known.stored.number)], RecurringReply(Code.NONE, next_ms=known.next_ms)
 
     def decide_drop(self, name: str) -> tuple[list[Fact], RecurringReply]:
         facts = self._facts_of_end(name)
@@ -205,6 +211,7 @@ class Recurrings:
         if kind == RECURRING_KIND:
             each = self._by_number.pop(read_number_key(key), None)
             if each is not None:
+                self._held.discard(each.stored.number)
                 self._leave(each)
 
     def _leave(self, each: Recurring) -> None:
@@ -221,6 +228,14 @@ class Recurrings:
         if not self._busy[number]:
             del self._busy[number]
 
+    def hold(self, fact: RecurringHeld) -> None:
+        self._held.add(fact.number)
+        self._set_deadline(self._by_number[fact.number])
+
+    def release(self, fact: RecurringReleased) -> None:
+        self._held.discard(fact.number)
+        self._set_deadline(self._by_number[fact.number])
+
     def park(self, number: int) -> None:
         self._deadlines.clear(self._by_number[number].stored.name)
 
@@ -232,7 +247,7 @@ class Recurrings:
     def _set_deadline(self, each: Recurring) -> None:
         if self._by_name.get(each.stored.name) is not each:
             return
-        if each.next_ms == NEVER:
+        if each.next_ms == NEVER or each.stored.number in self._held:
             self._deadlines.clear(each.stored.name)
         else:
             self._deadlines.set(each.stored.name, each.next_ms)

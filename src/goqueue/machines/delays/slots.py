@@ -13,41 +13,37 @@ FREE, TIMED, READY, WAITING = range(4)
 class Slots:
     """Invariant: all arrays are equally long, and `state` is FREE for exactly the slots in `_free`."""
 
-    __slots__ = ("_free", "body_bytes", "due_ms", "is_delay", "ledger_offset", "offset", "state", "target")
+    __slots__ = ("_free", "body_bytes", "due_ms", "is_delay", "ledger_offset", "offset", "state")
 
     def __init__(self) -> None:
         self.due_ms = array("q")
         self.offset = array("q")
         self.ledger_offset = array("q")
         self.body_bytes = array("I")
-        self.target = array("I")
         self.state = bytearray()
         self.is_delay = bytearray()
         """1: it waits for so long, 0: for a time."""
         self._free = array("I")
 
-    def take(self, target: int, offset: int, due_ms: int, body_bytes: int, is_delay: bool = False) -> int:
+    def take(self, offset: int, due_ms: int, body_bytes: int, is_delay: bool = False) -> int:
         """A slot for a new schedule. Its taker sets the state."""
         if self._free:
             slot = self._free.pop()
             self.due_ms[slot] = due_ms
             self.offset[slot] = offset
             self.body_bytes[slot] = body_bytes
-            self.target[slot] = target
             self.is_delay[slot] = is_delay
             return slot
         self.due_ms.append(due_ms)
         self.offset.append(offset)
         self.ledger_offset.append(-1)
         self.body_bytes.append(body_bytes)
-        self.target.append(target)
         self.state.append(WAITING)
         self.is_delay.append(is_delay)
         return len(self.state) - 1
 
     def take_many(
         self,
-        target: int,
         offsets: "array[int]",
         due_ms: "array[int]",
         ledger_offsets: "array[int]",
@@ -59,7 +55,6 @@ class Slots:
         self.offset.extend(offsets)
         self.ledger_offset.extend(ledger_offsets)
         self.body_bytes.extend(body_bytes)
-        self.target.extend(array("I", [target]) * count)
         self.state.extend(bytes([WAITING]) * count)
         self.is_delay.extend(is_delay or bytes(count))
         return range(first, first + count)
@@ -68,7 +63,7 @@ class Slots:
         """As they are now, to be read only."""
         copied = Slots()
         copied.due_ms, copied.offset, copied.ledger_offset = self.due_ms[:], self.offset[:], self.ledger_offset[:]
-        copied.body_bytes, copied.target, copied.state = self.body_bytes[:], self.target[:], self.state[:]
+        copied.body_bytes, copied.state = self.body_bytes[:], self.state[:]
         copied.is_delay = self.is_delay[:]
         return copied
 

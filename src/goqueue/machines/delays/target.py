@@ -27,8 +27,7 @@ _STALE_MIN = 64
 
 
 class Target:
-    def __init__(self, number: int, topic: str, key: TargetId) -> None:
-        self.number = number
+    def __init__(self, topic: str, key: TargetId) -> None:
         self.topic = topic
         self.key = key
         self.index = OffsetIndex()
@@ -41,14 +40,13 @@ class Target:
         self.sequence = 0
         self.jobs: dict[int, Firing] = {}
         """The unfinished ones, by number."""
-        self.ready = ReadyQueue(number)
+        self.ready = ReadyQueue()
         self.released: dict[int, TransactionReleased] = {}
         """By producer, the last commit last."""
         self.doomed = array("q")
         """Offsets whose tombstones are still to be written."""
         self.doomed_keys: dict[bytes, None] = {}
         """Other keys to be removed once `doomed` is empty."""
-        self.is_forgotten = False
         self.parked: list[int] = []
         """Recurring schedules whose time has come and that must wait for a job to finish."""
 
@@ -56,6 +54,16 @@ class Target:
     def room(self) -> int:
         """How many more jobs it may have."""
         return UNFINISHED_MAX - len(self.jobs)
+
+    @property
+    def is_fireable(self) -> bool:
+        """Something is ready, and there is room for a job."""
+        return bool(self.ready.live) and self.room > 0
+
+    @property
+    def is_doomed(self) -> bool:
+        """There are tombstones still to be written."""
+        return bool(self.doomed or self.doomed_keys)
 
     def knows(self, epoch: int, offset: int) -> bool:
         """Whether what is at this place was scheduled, be it over by now or not."""
@@ -89,10 +97,9 @@ class Target:
 class ReadyQueue:
     """Slots that are due, in the order in which they are fired. One that was cancelled meanwhile is skipped."""
 
-    __slots__ = ("_head", "_slots", "_target", "live")
+    __slots__ = ("_head", "_slots", "live")
 
-    def __init__(self, target: int) -> None:
-        self._target = target
+    def __init__(self) -> None:
         self._slots = array("I")
         self._head = 0
         self.live = 0
@@ -108,12 +115,9 @@ class ReadyQueue:
         seen = set()
         for place in range(self._head, len(self._slots)):
             slot = self._slots[place]
-            if slot not in seen and self._is_meant(slot, slots):
+            if slot not in seen and slots.state[slot] == READY:
                 seen.add(slot)
                 yield slot
-
-    def _is_meant(self, slot: int, slots: Slots) -> bool:
-        return slots.state[slot] == READY and slots.target[slot] == self._target
 
     def left(self, slots: Slots, count: int = 1) -> None:
         """So many of them are READY no more."""
@@ -122,7 +126,7 @@ class ReadyQueue:
             del self._slots[:]
             self._head = 0
             return
-        while not self._is_meant(self._slots[self._head], slots):
+        while slots.state[self._slots[self._head]] != READY:
             self._head += 1
         if len(self._slots) > _STALE_MIN + 2 * self.live:
             self._slots = array("I", self.walk(slots))

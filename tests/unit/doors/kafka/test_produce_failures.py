@@ -65,10 +65,26 @@ def test_a_partition_that_failed_answers_once_beside_one_that_waits() -> None:
 def test_a_delayed_record_whose_schedule_finds_no_room_is_not_acknowledged(durability: str) -> None:
     made = House()
     made.broker.create("prices", durability=durability)
-    made.broker.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/@delays", forever=True)
-    log = next(one.log for one in made.broker.replicas.ledgers if one.name == "@delays/0")
-    log._active.allocated = log._active.size
     guest = made.knock()
     guest.send(ask(1, topic="prices", records=wishing(10)))
     made.settle()
-    assert [one.error_code for _, one in results(guest)] == [Code.KAFKA_STORAGE_ERROR]
+    (log,) = [one.log for one in made.broker.replicas.ledgers if one.name.startswith("@delays")]
+    made.broker.disk.faults.add("allocate", errno.ENOSPC, prefix="logs/@delays", forever=True)
+    log._active.allocated = log._active.size
+    guest.send(ask(2, topic="prices", records=wishing(10)))
+    made.settle()
+    assert [one.error_code for _, one in results(guest)] == [0, Code.KAFKA_STORAGE_ERROR]
+
+
+@pytest.mark.parametrize("doing", ["make_directory", "create"])
+def test_a_delayed_record_whose_ledger_cannot_be_made_is_not_acknowledged(doing: Any) -> None:
+    made = House()
+    made.broker.create("prices")
+    made.broker.disk.faults.add(doing, errno.EIO, prefix="logs/@delays")
+    guest = made.knock()
+    with capture_logs():
+        guest.send(ask(1, topic="prices", records=wishing(10)))
+        made.settle()
+    guest.send(ask(2, topic="prices", records=wishing(10)) + ask(3, topic="prices"))
+    made.settle()
+    assert [one.error_code for _, one in results(guest)] == [Code.KAFKA_STORAGE_ERROR, 0, 0]

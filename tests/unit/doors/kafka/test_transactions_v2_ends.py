@@ -25,7 +25,7 @@ def test_a_decision_outlives_a_loss_of_power_before_its_markers(
     delayed = producer.request(b"later", delay_ms=60_000)
     assert result(producer.call(delayed, PRODUCE, produce.ProduceResponse))[0] is Code.NONE
     assert commit_offset(producer, 1) is Code.NONE
-    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda names: None)
+    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda coordinator, names: None)
     before = producer.id, producer.epoch
     assert producer.end(commit=commit) is Code.NONE
     after = producer.id, producer.epoch
@@ -58,7 +58,7 @@ def test_a_transaction_that_took_too_long_is_aborted_and_its_producer_fenced(hou
 def test_a_producer_goes_on_under_another_id_when_its_epochs_are_used_up(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goqueue.machines.transactions.peek().EPOCH_GIVEN_MAX", 1)
+    monkeypatch.setattr("goqueue.machines.transactions.machine.EPOCH_GIVEN_MAX", 1)
     producer = Producer(house).init()
     first = producer.id
     for value in (b"a", b"b"):

@@ -55,15 +55,15 @@ async def list_delayed(call: Call, path: TopicPath, query: DelayedPageQuery) -> 
 
 def _by_place(call: Call, topic: str, query: DelayedPageQuery, cursor: str) -> DelayedMessages:
     partition, offset = (int(part) for part in cursor.split("/"))
-    machine = call.broker.schedules.machine
-    found = machine.pending(topic, None, ScheduleKey(topic, partition, offset - 1), query.limit + 1)
+    schedules = call.broker.schedules
+    found = schedules.waiting(topic, None, ScheduleKey(topic, partition, offset - 1), query.limit + 1)
     page = found[: query.limit]
     following = found[query.limit].key if len(found) > query.limit else None
     return DelayedMessages(
         topic=topic,
         messages=[_shown(each, call.now_ms) for each in page],
         count=len(page),
-        total=machine.count(topic),
+        total=schedules.count(topic),
         limit=query.limit,
         skip=query.skip,
         next=None if following is None else f"{following.partition}/{following.offset}",
@@ -165,7 +165,7 @@ async def delay_stats(call: Call) -> DelayStats:
         avg_delay=format_duration(schedules.held_delay_ms // schedules.held if schedules.held else 0),
         waiting_for_transaction=measure.waiting_for_transaction,
         next_delivery_at=None if measure.next_due_ms < 0 else format_moment(measure.next_due_ms),
-        by_topic=schedules.machine.pending_by_topic(),
+        by_topic=schedules.pending_by_topic(),
         timer_wheel=TimerWheelStats(
             total_scheduled=known,
             total_expired=measure.fired,

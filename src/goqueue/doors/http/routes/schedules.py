@@ -1,6 +1,6 @@
 """Messages that are published again and again, whenever a cron expression says so."""
 
-from goqueue.broker.delays.schedules import FoundRecurring, Recurring
+from goqueue.broker.delays.recurring import FoundRecurring, Recurring
 from goqueue.broker.durable import LedgerKind
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
@@ -25,12 +25,12 @@ async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> S
     wanted = Recurring(
         path.name, body.topic, body.cron, message.value, message.key, message.all_headers(), body.timezone
     )
-    await call.order(lambda done: call.broker.schedules.store_recurring(wanted, done))
+    await call.order(lambda done: call.broker.recurring.store(wanted, done))
     return _with_content(call, _found(call, path.name))
 
 
 def _found(call: Call, name: str) -> FoundRecurring:
-    found = next((each for each in call.broker.schedules.recurring() if each.name == name), None)
+    found = call.broker.recurring.find(name)
     if found is None:
         raise HttpError(NOT_FOUND, "UNKNOWN_SCHEDULE", f"there is no recurring schedule {name!r}")
     return found
@@ -50,7 +50,7 @@ def _shown(found: FoundRecurring) -> Schedule:
 
 def _with_content(call: Call, found: FoundRecurring) -> Schedule:
     shown = _shown(found)
-    body = call.broker.schedules.recurring_body(found)
+    body = call.broker.recurring.body(found)
     if body is not None:
         for name, value in shown_content(body.key, body.value, body.headers).items():
             setattr(shown, name, value)
@@ -59,7 +59,7 @@ def _with_content(call: Call, found: FoundRecurring) -> Schedule:
 
 @schedules.handles(operations.LIST_SCHEDULES)
 async def list_schedules(call: Call, query: PageQuery) -> Schedules:
-    found = call.broker.schedules.recurring()
+    found = call.broker.recurring.all()
     page = found[query.skip : query.skip + query.limit]
     return Schedules(
         schedules=[_shown(each) for each in page],
@@ -78,5 +78,5 @@ async def describe_schedule(call: Call, path: SchedulePath) -> Schedule:
 @schedules.handles(operations.DELETE_SCHEDULE)
 async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
     _found(call, path.name)
-    await call.order(lambda done: call.broker.schedules.drop_recurring(path.name, done))
+    await call.order(lambda done: call.broker.recurring.drop(path.name, done))
     return ScheduleDeleted(deleted=True, name=path.name)

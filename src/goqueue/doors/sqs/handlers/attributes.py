@@ -115,7 +115,7 @@ def _counts(call: Call, queue: Queue) -> dict[str, str]:
             leased += sum(measure.leased) + measure.waiting
         except GoQueueError:  # nobody has received there; or it is out of service, and whoever receives is told
             visible += _all(call, queue.name, partition)
-    delayed = call.broker.schedules.machine.count(queue.name)
+    delayed = call.broker.schedules.count(queue.name)
     return dict(zip(COUNTS, map(str, (visible, leased, delayed)), strict=True))
 
 

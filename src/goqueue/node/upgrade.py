@@ -1,0 +1,208 @@
+"""A data directory that an earlier version wrote: its ledgers are read once and written as this version keeps them.
+
+Every step can be done again. What is new is durable before anything says that it counts, and what is old goes last: so
+a crash anywhere leaves a directory with which the next start begins again, or goes on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from goqueue.broker.stored import (
+    DELAY_FACTS,
+    EARLIER_DELAY_FACTS,
+    EARLIER_TRANSACTION_FACTS,
+    GROUP_FACTS,
+    TRANSACTION_FACTS,
+    EarlierDelays,
+    EarlierTransactions,
+    GroupsMachine,
+    copy_delays,
+    shard_of_group_fact,
+    shard_of_transaction_fact,
+)
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, ProducerIdsTaken, SchedulePlaced
+from goqueue.model.errors import LogPoisoned
+from goqueue.model.topics import Topic
+from goqueue.records.log_files import LOGS_NAME
+from goqueue.replica.companions import LEDGER_OPTIONS, CompanionName
+from goqueue.replica.replica import Replica
+from goqueue.replica.replicas import Replicas
+from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.storage.side_file import replace_durably
+from goqueue.telemetry.logs import get_logger
+
+LAYOUT = b"2\n"
+"""Groups and transactions are in sixteen ledgers each. Without it: groups in four, transactions in one."""
+LAYOUT_NAME = "layout"
+NEXT = ".next"
+"""Behind the name of ledgers that are written anew."""
+DELAYS, GROUPS, TRANSACTIONS = "delays", "groups", "transactions"
+FACTS_AT_ONCE = 1000
+
+events = get_logger("node")
+
+
+class Sharded(NamedTuple):
+    """A kind of ledger that is sorted into shards."""
+
+    kind: str
+    facts: tuple[type[Fact], ...]
+    shard_of: Callable[[Fact], int]
+
+    @property
+    def log(self) -> str:
+        return f"@{self.kind}"
+
+
+SHARDED = (
+    Sharded(GROUPS, GROUP_FACTS, shard_of_group_fact),
+    Sharded(TRANSACTIONS, TRANSACTION_FACTS, shard_of_transaction_fact),
+)
+
+
+class Upgrade:
+    """`run` before any ledger but that of the metadata is opened."""
+
+    def __init__(
+        self, replicas: Replicas, metadata: Replica, make_groups: Callable[[], GroupsMachine], now_ms: int
+    ) -> None:
+        self._replicas = replicas
+        self._directory = replicas.directory
+        self._disk = replicas.directory.disk
+        self._make_groups = make_groups
+        self._metadata = metadata
+        self._now_ms = now_ms
+
+    def run(self) -> None:
+        if self._directory.partitions_of(f"@{DELAYS}"):
+            self._move_delays()
+        self._remove(f"@{DELAYS}")  # where a crash left the directory alone
+        if not self._disk.exists(LAYOUT_NAME):
+            self._write_shards()
+            replace_durably(self._disk, LAYOUT_NAME, LAYOUT)
+        self._swap_shards()
+
+    # -- groups and transactions
+
+    def _write_shards(self) -> None:
+        for sharded in SHARDED:
+            self._remove(sharded.log + NEXT)  # of an attempt that a crash ended
+        ends = [self._write_transactions(), self._write_groups()]
+        end = max(ends)
+        if end:
+            self._store([ProducerIdsTaken(end)])
+
+    def _write_groups(self) -> int:
+        groups = SHARDED[0]
+        for numbers, ledgers in self._old(groups.log, GROUPS, GROUP_FACTS):
+            facts: list[Fact] = []
+            for ledger in ledgers:
+                machine = self._make_groups()
+                ledger.replay(machine, self._now_ms)
+                facts += machine.facts()
+            self._write(groups, facts, max(each.newest_ms for each in ledgers))
+            events.info("groups sorted into shards", ledgers=len(numbers), facts=len(facts))
+        return 0
+
+    def _write_transactions(self) -> int:
+        """Below what the producer ids are that were given."""
+        transactions, end = SHARDED[1], 0
+        for _, ledgers in self._old(transactions.log, TRANSACTIONS, EARLIER_TRANSACTION_FACTS):
+            facts: list[Fact] = []
+            for ledger in ledgers:
+                machine = EarlierTransactions()
+                ledger.replay(machine, self._now_ms)
+                facts += machine.facts()
+                end = max(end, machine.producer_ids_end)
+            self._write(transactions, facts, max(each.newest_ms for each in ledgers))
+            events.info("transactions sorted into shards", facts=len(facts))
+        return end
+
+    def _old(self, log: str, kind: str, facts: tuple[type[Fact], ...]) -> Iterator[tuple[Sequence[int], list[Ledger]]]:
+        """All ledgers of a name, open while the caller looks at them; nothing, if there are none."""
+        numbers = self._directory.partitions_of(log)
+        if numbers:
+            with self._opened(log, numbers) as replicas:
+                yield numbers, [Ledger(each, kind, facts) for each in replicas.values()]
+
+    def _write(self, sharded: Sharded, facts: Iterable[Fact], newest_ms: int) -> None:
+        """`newest_ms`: the clock of these ledgers does not go back."""
+        by_shard: dict[int, list[Fact]] = {}
+        for fact in facts:
+            by_shard.setdefault(sharded.shard_of(fact), []).append(fact)
+        by_shard = by_shard or {0: []}  # an empty one, to take the place of the others
+        now_ms = max(self._now_ms, newest_ms)
+        with self._opened(sharded.log + NEXT, sorted(by_shard)) as replicas:
+            for number, replica in replicas.items():
+                ledger, some = Ledger(replica, sharded.kind, sharded.facts), by_shard[number]
+                for first in range(0, len(some), FACTS_AT_ONCE):
+                    ledger.append(some[first : first + FACTS_AT_ONCE], now_ms)
+                ledger.make_durable()
+
+    def _swap_shards(self) -> None:
+        """What was written anew takes the place of what there was."""
+        for sharded in SHARDED:
+            new = f"{LOGS_NAME}/{sharded.log}{NEXT}"
+            if not self._directory.partitions_of(sharded.log + NEXT):
+                continue
+            self._remove(sharded.log)
+            self._disk.rename(new, f"{LOGS_NAME}/{sharded.log}")
+            self._disk.sync_directory(LOGS_NAME)
+
+    # -- delays
+
+    def _move_delays(self) -> None:
+        """To the companions of their partitions. While the old ledger is there, no companion counts."""
+        for name in self._replicas.companions.on_disk():
+            if name.kind == DELAYS:
+                self._remove(name.log)
+        controller = Controller()
+        self._metadata_ledger().replay(controller, self._now_ms)
+        partitions = {each.topic_id: each.partitions for each in controller.topics.values() if not each.is_deleting}
+        placed: list[Fact] = []
+        for _, (old,) in self._old(f"@{DELAYS}", DELAYS, EARLIER_DELAY_FACTS):
+            earlier = EarlierDelays()
+            old.replay(earlier, self._now_ms)
+            for (topic_id, partition), machine in earlier.partitions.items():
+                if partition >= partitions.get(topic_id, 0):
+                    continue
+                name = CompanionName(DELAYS, topic_id, partition)
+                with self._opened(name.log, [partition], topic_id) as replicas:
+                    new = Ledger(replicas[partition], DELAYS, DELAY_FACTS)
+                    copy_delays(machine, old, new, self._now_ms)
+                    replicas[partition].sync()
+                placed += [SchedulePlaced(each.name, topic_id, partition) for each in machine.recurring()]
+            events.info("delays moved to their partitions", partitions=len(earlier.partitions))
+        if placed:
+            self._store(placed)
+        self._remove(f"@{DELAYS}")
+
+    # -- files
+
+    def _metadata_ledger(self) -> Ledger:
+        return Ledger(self._metadata, "metadata", STORED_FACTS)
+
+    def _store(self, facts: Sequence[Fact]) -> None:
+        ledger = self._metadata_ledger()
+        ledger.append(facts, self._now_ms)
+        ledger.make_durable()
+
+    @contextmanager
+    def _opened(self, log: str, numbers: Sequence[int], topic_id: bytes = b"") -> Iterator[dict[int, Replica]]:
+        """LogPoisoned: one cannot be opened."""
+        topic = Topic(log, topic_id, max(numbers) + 1, LEDGER_OPTIONS)
+        opening = self._replicas.opening(topic, numbers, self._now_ms)
+        opening.run()
+        try:
+            for number, error in opening.failed.items():
+                raise LogPoisoned(f"ledger {log}/{number} cannot be opened: {error}")
+            yield opening.opened
+        finally:
+            for replica in opening.opened.values():
+                replica.close()
+
+    def _remove(self, log: str) -> None:
+        """Gone when this returns, whatever crashes then."""
+        if self._directory.has(log):
+            self._directory.retire(log, self._directory.partitions_of(log))()
