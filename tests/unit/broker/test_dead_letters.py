@@ -272,8 +272,8 @@ def test_a_dead_letter_whose_record_retention_took_is_given_up() -> None:
 def test_where_the_node_cannot_have_many_more_partitions_one_takes_all_dead_letters() -> None:
     node = queue_node()
     node.ask(node.broker.topics.submit, AddPartitions("orders", 3))
-    store: Any = node.broker.topics._store
-    store._coordinator.peek()._limits = PartitionLimits(in_all=4)
+    topics: Any = node.broker.topics
+    topics._store._store._coordinator.peek()._limits = PartitionLimits(in_all=4)
     node.put("orders", b"bad")
     node.settle(node.receive(), How.REJECT)
     assert node.broker.topics.image.topics["orders.dlq"].partitions == 1

@@ -172,8 +172,8 @@ async def test_labels_that_somebody_else_wrote_do_not_matter(sqs: Client) -> Non
 @served
 async def test_a_queue_that_the_node_has_no_partitions_for_is_refused(client: Client) -> None:
     await client.create("first")
-    store: Any = client.b.broker.topics._store
-    store._coordinator.peek()._limits = PartitionLimits(in_all=5)
+    topics: Any = client.b.broker.topics
+    topics._store._store._coordinator.peek()._limits = PartitionLimits(in_all=5)
     assert (await client.ask("CreateQueue", QueueName="second", status=400)).startswith("InvalidParameterValue")
     assert await client.b.topics() == ["first"]
 
