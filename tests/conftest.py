@@ -19,7 +19,7 @@ settings.load_profile("goqueue")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of whole nodes belong to the second layer (`make test-rest`), but for one of each kind."""
     for item in items:
-        if {"integration", "acceptance"} & set(item.path.parts) and not item.get_closest_marker("smoke"):
+        if {"integration", "acceptance", "upgrade"} & set(item.path.parts) and not item.get_closest_marker("smoke"):
             item.add_marker(pytest.mark.second_layer)
 
 
