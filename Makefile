@@ -12,7 +12,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark sim check format bench demo protos api release
+.PHONY: help install run test test-rest test-all test-spark sim check format bench demo protos api golden release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ protos: .venv/.ready-dev  ## write the Python of api/proto anew
 
 api: .venv/.ready-dev  ## write api/*.json, and the lists in docs/, anew from the code; RELEASE=1: from now on they must not be broken
 	@$(BIN)/python -m tools.api $(if $(RELEASE),--release)
+
+golden: .venv/.ready-dev  ## add what this version stores to tests/golden/stored.jsonl
+	@$(BIN)/python -m tools.golden
 
 release: .venv/.ready-dev  ## make a release: VERSION=0.2.0; commits, tags, builds dist/*.whl
 	@$(BIN)/python -m tools.release $(VERSION)
