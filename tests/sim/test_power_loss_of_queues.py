@@ -135,7 +135,11 @@ def test_a_transaction_with_delayed_records_is_there_as_a_whole_whatever_each_lo
     replies: list[tuple[int, Any]] = []
     node.commit()
     end = EndTransaction("shop", *producer, commit=is_commit)
-    node.broker.transactions.submit(end, lambda reply: replies.append((node.disk.op_count, reply.code)))
+
+    def ended(reply: Any) -> None:
+        replies.append((node.disk.op_count, reply.code))
+
+    node.broker.transactions.submit(end, ended)
     node.commit()
     pass_ms(node, 100)
     ((answered_at, code),) = replies

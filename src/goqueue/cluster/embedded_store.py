@@ -3,7 +3,7 @@ behind the same calls as any store. It holds topics; where their partitions are 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 from goqueue.cluster.store import (
     Committed,
@@ -36,9 +36,10 @@ from goqueue.machines.controller_facts import (
     TopicForgotten,
     TopicStored,
 )
+from goqueue.machines.machine import Command
 from goqueue.model.errors import GoQueueError
 from goqueue.model.placements import NodeInfo, Placement
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 
 __all__ = [
     "STORED_FACTS",
@@ -51,6 +52,8 @@ __all__ = [
     "SchedulePlaced",
     "TopicStored",
 ]
+
+R = TypeVar("R")
 
 
 class EmbeddedStore:
@@ -80,7 +83,7 @@ class EmbeddedStore:
     def producer_ids_end(self) -> int:
         return self._coordinator.peek().producer_ids_end
 
-    def submit(self, command: Any, on_reply: OnReply) -> None:
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         self._coordinator.submit(command, on_reply)
 
     # -- the calls of a store
@@ -98,11 +101,10 @@ class EmbeddedStore:
         self._on_events, self._on_lost = on_events, on_lost
 
     def txn(self, compares: Sequence[Compare], puts: Sequence[Put], on_done: OnDone) -> None:
-        def replied(reply: Any) -> None:
+        def replied(reply: Transacted | GoQueueError) -> None:
             if isinstance(reply, GoQueueError):
                 on_done(reply)
             else:
-                assert isinstance(reply, Transacted)
                 on_done(Committed(reply.revision) if reply.is_done else Conflict(reply.revision))
 
         expected = {_topic_name(compare.key): compare.revision for compare in compares}

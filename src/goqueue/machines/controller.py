@@ -19,7 +19,7 @@ from goqueue.machines.controller_facts import (
     TopicForgotten,
     TopicStored,
 )
-from goqueue.machines.machine import Fact, Outcome
+from goqueue.machines.machine import Command, Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name, collision_key
@@ -50,28 +50,28 @@ class PartitionLimits(NamedTuple):
         return ""
 
 
-class NameCluster(msgspec.Struct, frozen=True):
+class NameCluster(Command["Result"], frozen=True):
     """Give a new cluster its id and the secret that its receipts are signed with; one that has them keeps them."""
 
     cluster_id: str
     secret: bytes
 
 
-class CreateTopic(msgspec.Struct, frozen=True):
+class CreateTopic(Command["Result"], frozen=True):
     name: str
     topic_id: bytes
     partitions: int
-    overrides: dict[str, str] = {}
+    overrides: dict[str, str] = msgspec.field(default_factory=dict)
     check_only: bool = False
     may_collide: bool = False
     """The broker's own: a dead letter must not be stuck because `a_dlq` stands where `a.dlq` has to be made."""
 
 
-class DeleteTopic(msgspec.Struct, frozen=True):
+class DeleteTopic(Command["Result"], frozen=True):
     name: str
 
 
-class AddPartitions(msgspec.Struct, frozen=True):
+class AddPartitions(Command["Result"], frozen=True):
     name: str
     partitions: int
     check_only: bool = False
@@ -93,7 +93,7 @@ class ListChange(msgspec.Struct, frozen=True):
         return ",".join(item for item in before if item not in changed)
 
 
-class SetOptions(msgspec.Struct, frozen=True):
+class SetOptions(Command["Result"], frozen=True):
     name: str
     changes: Mapping[str, str | ListChange | None]
     """None: back to the default."""
@@ -101,13 +101,13 @@ class SetOptions(msgspec.Struct, frozen=True):
     check_only: bool = False
 
 
-class TakeProducerIds(msgspec.Struct, frozen=True):
+class TakeProducerIds(Command["ProducerIdBlock"], frozen=True):
     """A block of producer ids for whoever gives them out: nobody else is given any of them, ever."""
 
     count: int
 
 
-class PlaceSchedule(msgspec.Struct, frozen=True):
+class PlaceSchedule(Command["Result"], frozen=True):
     """The recurring schedule of this name lives with this partition from now on."""
 
     name: str
@@ -115,7 +115,7 @@ class PlaceSchedule(msgspec.Struct, frozen=True):
     partition: int
 
 
-class ForgetSchedule(msgspec.Struct, frozen=True):
+class ForgetSchedule(Command["Result"], frozen=True):
     name: str
 
 
@@ -136,7 +136,7 @@ class Result(msgspec.Struct, frozen=True):
     topic: Topic | None = None
 
 
-class Transact(msgspec.Struct, frozen=True):
+class Transact(Command["Transacted"], frozen=True):
     """These topics as they are given here, if all that were expected are as they were; else nothing."""
 
     expected: Mapping[str, int]

@@ -4,7 +4,7 @@ then.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -52,11 +52,18 @@ class Fact(msgspec.Struct, metaclass=FactMeta, frozen=True):
         return 1
 
 
-class Tick(msgspec.Struct, frozen=True):
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Command(msgspec.Struct, Generic[R_co], frozen=True):
+    """What a machine is asked to do. Its type says what the reply is: `class Settle(Command[SettleReply])`."""
+
+
+class Tick(Command[None], frozen=True):
     """The command that makes deadlines pass."""
 
 
-class ClockSet(msgspec.Struct, frozen=True):
+class ClockSet(Command[None], frozen=True):
     """The wall clock was set forward by so much, or back. Only for a machine that says so (`Stepping`): what lasts from
     then to then goes on to last as long, what is due at a certain time is due at that time.
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from goqueue.machines.machine import Ahead, ClockSet, Fact, Machine, ahead
+from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine, ahead
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
 from goqueue.runtime.clock import Clock, Steps
 from goqueue.runtime.deadline import Deadline
@@ -17,6 +17,7 @@ from goqueue.runtime.questions import Questions
 from goqueue.telemetry.calls import call_each
 
 M = TypeVar("M", bound=Machine)
+R = TypeVar("R")
 OnStored = Callable[[GoQueueError | None], None]
 """None: it is durable."""
 OnReply = Callable[[Any], None]
@@ -42,7 +43,7 @@ class DirectChanges(Questions[M], Generic[M]):
         outside, perhaps not before they are durable."""
 
     @abstractmethod
-    def submit(self, command: Any, on_reply: OnReply | None = None) -> None: ...
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None: ...
 
     @abstractmethod
     def _tick(self) -> None: ...

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from goqueue.machines.machine import ClockSet, Fact, Machine, Outcome, Tick, apply_at, stepping
+from goqueue.machines.machine import ClockSet, Command, Fact, Machine, Outcome, Tick, apply_at, stepping
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError, NotCoordinator
 from goqueue.runtime.ahead import DirectChanges, OnReply
 from goqueue.runtime.clock import Clock, Steps, Timer
@@ -28,6 +28,7 @@ INBOX_MAX = 1000
 """How many of them; the others are refused at once."""
 
 M = TypeVar("M", bound=Machine)
+R = TypeVar("R")
 _ACTIVE = Life.ACTIVE  # looking up enum members costs
 
 
@@ -48,8 +49,8 @@ class Coordinator(DirectChanges[M]):
         self._refuses_waiting = False
         self._waiting: dict[int, OnReply] = {}
         self._next_ticket = 1
-        self._inbox: deque[tuple[Any, OnReply | None]] = deque()
-        self.command: Any = None
+        self._inbox: deque[tuple[Command[Any], OnReply | None]] = deque()
+        self.command: Command[Any] | None = None
         """What is being decided, or was last."""
         self.on_loaded: Callable[[], None] = lambda: None
         """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
@@ -184,7 +185,7 @@ class Coordinator(DirectChanges[M]):
 
     # -- commands
 
-    def submit(self, command: Any, on_reply: OnReply | None = None) -> None:
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None:
         """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
         if self._life is not _ACTIVE:
             self._submit_inactive(command, on_reply)
@@ -193,7 +194,7 @@ class Coordinator(DirectChanges[M]):
         if not self._busy:  # else it was submitted from within a reply: its turn comes
             self._work()
 
-    def _submit_inactive(self, command: Any, on_reply: OnReply | None) -> None:
+    def _submit_inactive(self, command: Command[Any], on_reply: OnReply | None) -> None:
         is_kept = self._life is Life.LOADING and len(self._inbox) < INBOX_MAX
         if is_kept and (on_reply is None or not self._refuses_waiting):
             self._inbox.append((command, on_reply))
@@ -217,7 +218,7 @@ class Coordinator(DirectChanges[M]):
             finally:
                 del fault  # it holds this frame
 
-    def _handle(self, command: Any, on_reply: OnReply | None) -> None:
+    def _handle(self, command: Command[Any], on_reply: OnReply | None) -> None:
         if self._unstored:
             self._store()
         machine = self._machine
@@ -245,7 +246,9 @@ class Coordinator(DirectChanges[M]):
         if outcome.facts and machine is self._machine:
             self._ledger.maybe_snapshot(machine, now_ms)
 
-    def _decide(self, machine: M, command: Any, ticket: int, now_ms: int, on_reply: OnReply | None) -> Outcome | None:
+    def _decide(
+        self, machine: M, command: Command[Any], ticket: int, now_ms: int, on_reply: OnReply | None
+    ) -> Outcome | None:
         """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
         is_decided = False
         try:
@@ -292,7 +295,7 @@ class Coordinator(DirectChanges[M]):
             if self._machine is not None:
                 self._deadline.try_later(self._machine.next_deadline_ms())
 
-    def _not_decided(self, fault: Exception, command: Any, on_reply: OnReply | None) -> None:
+    def _not_decided(self, fault: Exception, command: Command[Any], on_reply: OnReply | None) -> None:
         """Nothing was changed, since `decide` only reads: the next command may fare better. But who cannot decide a
         Tick has no deadlines any more, and must not go on as if it had; and who fails again and again may have a state
         that is not what the ledger says.

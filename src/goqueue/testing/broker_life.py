@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.http.app import HttpApp
@@ -27,7 +27,6 @@ from goqueue.testing.message import Duration
 if TYPE_CHECKING:
     from goqueue.doors.grpc.door import GrpcDoor
 
-T = TypeVar("T")
 
 START = "2026-01-01T00:00:00Z"
 LOCALHOST = "127.0.0.1"
@@ -136,22 +135,22 @@ class BrokerLife:
 
     # -- asking
 
-    async def ask(self, submit: Callable[[Callable[[T], None]], object]) -> T:
+    async def ask(self, submit: Callable[[Callable[[Any], None]], object]) -> Any:
         """Wait for what a call of the broker gives to its callback, and raise it if it is a GoQueueError. What the call
         returns is cancelled with the wait, if it can be.
 
         `await b.ask(lambda done: b.broker.queues.set_options("workers", {"lease.ms": "500"}, done))`
         """
         running = self._live()
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        def answer(reply: T) -> None:
+        def answer(reply: Any) -> None:
             self._answers += 1
             if not future.done():
                 future.set_result(reply)
 
         parked: object = None
-        self._waiting.add(future)  # type: ignore[arg-type]
+        self._waiting.add(future)
         running.life.calls += 1
         try:
             parked = submit(answer)

@@ -55,7 +55,7 @@ class Node(TestBroker):
         self.replies: dict[str, Result] = {}
 
     def submit(self, label: str, command: Any) -> None:
-        def keep(reply: Result) -> None:
+        def keep(reply: Any) -> None:
             assert label not in self.replies
             self.replies[label] = reply
 

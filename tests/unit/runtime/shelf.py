@@ -3,36 +3,34 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from goqueue.machines.machine import Fact, Outcome, Tick
+from goqueue.machines.machine import Command, Fact, Outcome, Tick
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Ledger
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import Parts
 
 
-class Put(msgspec.Struct, frozen=True):
+class Put(Command[Any], frozen=True):
     name: str
     value: int
     spoils_ms: int = -1
 
 
-class Drop(msgspec.Struct, frozen=True):
+class Drop(Command[Any], frozen=True):
     name: str
 
 
-class Get(msgspec.Struct, frozen=True):
+class Get(Command[Any], frozen=True):
     name: str
 
 
-class Peek(msgspec.Struct, frozen=True):
+class Peek(Command[Any], frozen=True):
     """As `Get`, but what is not durable yet is good enough."""
 
     name: str
 
 
-class WaitFor(msgspec.Struct, frozen=True):
+class WaitFor(Command[Any], frozen=True):
     name: str
 
 

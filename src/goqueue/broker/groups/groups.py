@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from goqueue.broker.groups.rebalances import Rebalances
 from goqueue.broker.shards import SHARDS, group_hash, shard_of_group
 from goqueue.broker.topics.topics import code_of
 from goqueue.machines.groups import commands
-from goqueue.machines.groups.commands import EndTransactionOffsets
+from goqueue.machines.groups.commands import EndTransactionOffsets, GroupCommand
 from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.machines.groups.machine import Groups as GroupsMachine
 from goqueue.machines.groups.offsets import OffsetCommitted
@@ -25,17 +25,13 @@ from goqueue.runtime.coordinators import Coordinators
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
+R = TypeVar("R")
 RETRY_MS = 1000
 OnListed: TypeAlias = Callable[[list[commands.ListedGroup] | GoQueueError], None]
 _NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
 __all__ = ["Groups", "commands", "consumer_commands", "group_hash", "share_commands"]
-
-
-class HasGroup(Protocol):
-    @property
-    def group_id(self) -> str: ...
 
 
 class Groups:
@@ -137,7 +133,7 @@ class Groups:
 
         coordinator.submit(news, answered)
 
-    def submit(self, command: HasGroup, on_reply: OnReply) -> None:
+    def submit(self, command: GroupCommand[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         """Commands of the groups machine."""
         group_id = command.group_id
         try:
@@ -265,7 +261,7 @@ class Groups:
         return self._coordinators.of_or_new(shard_of_group(group_id))
 
 
-def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> HasGroup:
+def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> GroupCommand[Any]:
     if member.classic_protocols:
         return commands.LeaveGroup(group_id, (commands.LeavingMember(member.member_id, member.instance_id),))
     return consumer_commands.ConsumerHeartbeat(

@@ -5,7 +5,7 @@ kept in step.
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.groups.groups import Groups, commands, consumer_commands
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import SettleBelow
@@ -162,9 +162,16 @@ class MemberProgress:
         return commands.OffsetToCommit(*partition, offset, topic_id=topic.id)
 
 
-def failure_of(reply: Any) -> GoQueueError | None:
+def failure_of(
+    reply: consumer_commands.ConsumerHeartbeatReply | commands.CodeReply | commands.CommitReply | GoQueueError,
+) -> GoQueueError | None:
+    """None: it was done."""
     if isinstance(reply, GoQueueError):
         return reply
+    if isinstance(reply, commands.CommitReply):
+        return next((Refused(code) for code in reply.codes if code is not Code.NONE), None)
     if reply.code is Code.NONE:
         return None
-    return Refused(reply.code, reply.message or "") if hasattr(reply, "message") else Refused(reply.code)
+    return Refused(
+        reply.code, reply.message or "" if isinstance(reply, consumer_commands.ConsumerHeartbeatReply) else ""
+    )

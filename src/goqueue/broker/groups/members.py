@@ -296,7 +296,17 @@ class Members:
             client_id=member.client_id,
             client_host=member.client_host,
         )
-        self.groups.submit(command, lambda reply: on_beaten(failure_of(reply) or reply.member))
+
+        def beaten(reply: consumer_commands.ConsumerHeartbeatReply | GoQueueError) -> None:
+            failure = failure_of(reply)
+            if failure is not None or isinstance(reply, GoQueueError):
+                assert failure is not None
+                on_beaten(failure)
+            else:
+                assert reply.member is not None  # since it was not refused
+                on_beaten(reply.member)
+
+        self.groups.submit(command, beaten)
 
     # -- as doors see it
 

@@ -15,6 +15,7 @@ from goqueue.machines.schemas.facts import (
     DeleteVersion,
     NewSchema,
     Register,
+    Result,
     SetLevel,
     SetMode,
     VersionStored,
@@ -22,6 +23,7 @@ from goqueue.machines.schemas.facts import (
 from goqueue.machines.schemas.machine import SchemaMachine
 from goqueue.model import registry_words as words
 from goqueue.model.again import Again
+from goqueue.model.errors import GoQueueError
 from goqueue.model.schemas import (
     InvalidSchema,
     Level,
@@ -67,7 +69,11 @@ class Schemas(SchemaQuestions):
     def parsed_count(self) -> int:
         return len(self._parsed)
 
-    def submit(self, command: DeleteVersion | DeleteSubject | SetLevel | SetMode, on_reply: OnReply) -> None:
+    def submit(
+        self,
+        command: DeleteVersion | DeleteSubject | SetLevel | SetMode,
+        on_reply: Callable[[Result | GoQueueError], None],
+    ) -> None:
         self._coordinator.submit(command, on_reply)
 
     # -- registering and looking up

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from goqueue.broker.topics.jobs import Steps, TopicJobs
 from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, ListChange, Result, SetOptions
@@ -48,6 +48,10 @@ PARTITIONER = "partitioner"
 events = get_logger("broker")
 
 
+TopicCommand: TypeAlias = CreateTopic | DeleteTopic | AddPartitions | SetOptions
+OnResult: TypeAlias = Callable[[Result | GoQueueError], None]
+
+
 class MetadataStore(Protocol):
     """What the broker needs to know and change: one node keeps it itself, a cluster elsewhere."""
 
@@ -61,7 +65,7 @@ class MetadataStore(Protocol):
 
     def removed(self, name: str) -> None: ...
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
+    def submit(self, command: TopicCommand, on_reply: OnResult) -> None: ...
 
 
 PARTITIONS_PER_STEP = 32
@@ -197,10 +201,10 @@ class Topics:
         change = TopicsChange(before, self._seen, frozenset(changes))
         call_each(partial(call, change) for call in self.on_change)
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
+    def submit(self, command: TopicCommand, on_reply: OnResult) -> None:
         """Commands of the controller machine. Whoever is told that a topic is there, or gone, can rely on it."""
 
-        def replied(reply: Any) -> None:
+        def replied(reply: Result | GoQueueError) -> None:
             waits = isinstance(reply, Result) and reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS)
             if waits and command.name in self._jobs:
                 self._unanswered.setdefault(command.name, []).append(
@@ -211,7 +215,7 @@ class Topics:
 
         self._store.submit(command, replied)
 
-    def _reply_to(self, name: str, on_reply: Callable[[Any], None], reply: Any) -> None:
+    def _reply_to(self, name: str, on_reply: OnResult, reply: Result | GoQueueError) -> None:
         if name in self._jobs.given_up:
             reply = Result(
                 Code.UNKNOWN_SERVER_ERROR, f"the partitions of {name!r} could not be brought about: see the log"

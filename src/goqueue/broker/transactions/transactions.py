@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from goqueue.broker.transactions.joined import Joined
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.shards import TransactionShards
 from goqueue.machines.groups.commands import EndTransactionOffsets
+from goqueue.machines.machine import Command
 from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
@@ -56,6 +57,7 @@ __all__ = [
     "Writer",
 ]
 
+R = TypeVar("R")
 RETRY_MS = 1000
 
 events = get_logger("broker")
@@ -131,11 +133,11 @@ class Transactions:
         found = self._shards.find(transactional_id)
         return self._clock.now_ms() if found is None else found.now_ms()
 
-    def submit(self, command: Any, on_reply: OnReply) -> None:
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         if not isinstance(command, InitProducer | EndTransaction):
             self._submit(command, on_reply)
         elif command.transactional_id is None:
-            self._give_id(on_reply)
+            self._give_id(on_reply)  # type: ignore[arg-type]
         else:
             self._submit(command, partial(self._answered, command, on_reply))
 
@@ -149,7 +151,7 @@ class Transactions:
         else:
             coordinator.submit(command, on_reply)
 
-    def _answered(self, command: InitProducer | EndTransaction, on_reply: OnReply, reply: Any) -> None:
+    def _answered(self, command: InitProducer | EndTransaction, on_reply: OnReply, reply: object) -> None:
         """The coordinator knows best whether a new producer id is needed: then it is asked again, with one."""
         if not isinstance(reply, ProducerIdWanted):
             on_reply(reply)
@@ -163,13 +165,13 @@ class Transactions:
 
         self.ids.take(taken)
 
-    def _give_id(self, on_reply: OnReply) -> None:
+    def _give_id(self, on_reply: Callable[[ProducerReply | GoQueueError], None]) -> None:
         def taken(producer_id: int | GoQueueError) -> None:
             on_reply(ProducerReply(Code.NONE, producer_id, 0) if isinstance(producer_id, int) else producer_id)
 
         self.ids.take(taken)
 
-    def end_together(self, command: EndTogether, on_reply: OnReply) -> None:
+    def end_together(self, command: EndTogether, on_reply: Callable[[TogetherReply | GoQueueError], None]) -> None:
         """Answered when every reader sees it, the second time too."""
         left = len(command.transactions)
 
@@ -179,7 +181,7 @@ class Transactions:
             if not left:
                 on_reply(reply)
 
-        def decided(reply: Any) -> None:
+        def decided(reply: TogetherReply | GoQueueError) -> None:
             if isinstance(reply, BatchTooLarge):
                 count = len(command.transactions)
                 text = f"nothing is committed: {count} transactions are too many for one decision"

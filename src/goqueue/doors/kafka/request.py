@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from goqueue.broker.broker import Broker
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
@@ -142,6 +142,14 @@ class Request:
     def answer_nothing(self) -> None:
         """The client asked for no reply (acks 0)."""
         self.reply.send(())
+
+
+@overload
+def failure_code(reply: GoQueueError) -> Code: ...
+
+
+@overload
+def failure_code(reply: object) -> Code | None: ...
 
 
 def failure_code(reply: object) -> Code | None:

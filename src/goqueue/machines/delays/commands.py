@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.machines.machine import Command
 from goqueue.model.codes import Code
 
 NO_PRODUCER = -1
@@ -33,7 +34,7 @@ class NewSchedule(NamedTuple):
     """It waits for so long, and not for a time: it goes on to do so if the clock is set back."""
 
 
-class Schedule(msgspec.Struct, frozen=True):
+class Schedule(Command["ScheduleReply"], frozen=True):
     """Keep these records until they are due. Repeating it is harmless: what was scheduled once is not again, even
     after it fired or was cancelled (offsets of one partition come in rising order).
     """
@@ -46,7 +47,7 @@ class Schedule(msgspec.Struct, frozen=True):
     """Of the leader that wrote the batch: two batches may have had the same offsets, if the first was lost."""
 
 
-class FollowHost(msgspec.Struct, frozen=True):
+class FollowHost(Command[bool], frozen=True):
     """What a start finds in the log of a partition, which may have lost its end while the ledger kept what it says of
     it, or the other way round. Replies with True if it has to be asked again: there was too much to be done at once.
     """
@@ -68,7 +69,7 @@ class ScheduleReply(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class CancelSchedule(msgspec.Struct, frozen=True):
+class CancelSchedule(Command["ScheduleReply"], frozen=True):
     """INVALID_REQUEST if there is none: fired, cancelled or never there. NONE: never fires. A schedule that is being
     fired cannot be cancelled any more.
     """
@@ -76,7 +77,7 @@ class CancelSchedule(msgspec.Struct, frozen=True):
     offset: int
 
 
-class Reschedule(msgspec.Struct, frozen=True):
+class Reschedule(Command["ScheduleReply"], frozen=True):
     """`body` as it was stored (the broker reads it back: the ledger keeps one record per schedule, the newest)."""
 
     offset: int
@@ -84,7 +85,7 @@ class Reschedule(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class EndTransactionSchedules(msgspec.Struct, frozen=True):
+class EndTransactionSchedules(Command["ScheduleReply"], frozen=True):
     """The transaction ended: what it scheduled here starts to wait for its time, or is dropped."""
 
     producer_id: int
@@ -92,14 +93,14 @@ class EndTransactionSchedules(msgspec.Struct, frozen=True):
     is_commit: bool
 
 
-class TakeProducer(msgspec.Struct, frozen=True):
+class TakeProducer(Command["ScheduleReply"], frozen=True):
     """The producer id under which due records are published, so that a repeated publish is known as such."""
 
     producer_id: int
     producer_epoch: int
 
 
-class FiringDone(msgspec.Struct, frozen=True):
+class FiringDone(Command["ScheduleReply"], frozen=True):
     """The batch of this job is durable in its partition (or its topic is gone)."""
 
     number: int
@@ -113,7 +114,7 @@ class FoundSchedule(NamedTuple):
     waits_for_transaction: bool
 
 
-class StoreRecurring(msgspec.Struct, frozen=True):
+class StoreRecurring(Command["RecurringReply"], frozen=True):
     """Publish `body` whenever `cron` says so in `timezone`. Replaces one of the same name. Its runs are firing jobs
     like any other, with RECURRING as the offset of their key and the body where this fact lies.
     """
@@ -126,11 +127,11 @@ class StoreRecurring(msgspec.Struct, frozen=True):
     """It does not run before ReleaseRecurring: nobody knows yet that it lives here."""
 
 
-class ReleaseRecurring(msgspec.Struct, frozen=True):
+class ReleaseRecurring(Command["RecurringReply"], frozen=True):
     name: str
 
 
-class DropRecurring(msgspec.Struct, frozen=True):
+class DropRecurring(Command["RecurringReply"], frozen=True):
     name: str
 
 

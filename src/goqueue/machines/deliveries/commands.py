@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.machines.machine import Command
 from goqueue.model.codes import Code
 from goqueue.model.lanes import Lane
 
@@ -67,7 +68,7 @@ class Span(NamedTuple):
     """False: no record for this group: a marker, an aborted transaction, a gap."""
 
 
-class OpenDelivery(msgspec.Struct, frozen=True):
+class OpenDelivery(Command[Code], frozen=True):
     """Begin at `start_offset` if this group has never been here (or only in a deleted topic of the same name)."""
 
     place: Place
@@ -80,12 +81,12 @@ class OpenDelivery(msgspec.Struct, frozen=True):
     """
 
 
-class SetPolicy(msgspec.Struct, frozen=True):
+class SetPolicy(Command[Code], frozen=True):
     place: Place
     policy: Policy
 
 
-class Observe(msgspec.Struct, frozen=True):
+class Observe(Command[Code], frozen=True):
     """The log holds `spans`, which tile what lies between the end of what was observed before and `next_offset`.
 
     Everything below `log_start_offset` is gone, settled or not.
@@ -98,7 +99,7 @@ class Observe(msgspec.Struct, frozen=True):
     window: int = OWN_WINDOW
 
 
-class Lease(msgspec.Struct, frozen=True):
+class Lease(Command["LeaseReply"], frozen=True):
     place: Place
     consumer: str
     records_max: int
@@ -147,7 +148,7 @@ class Settlement(NamedTuple):
     lease: int = ANY_LEASE
 
 
-class Settle(msgspec.Struct, frozen=True):
+class Settle(Command["SettleReply"], frozen=True):
     place: Place
     settlements: tuple[Settlement, ...]
     consumer: str | None = None
@@ -182,21 +183,21 @@ class DeadLetter(NamedTuple):
     died_ms: int
 
 
-class DeadLettersWritten(msgspec.Struct, frozen=True):
+class DeadLettersWritten(Command[Code], frozen=True):
     """They are durable elsewhere (or no longer readable): settled now."""
 
     place: Place
     offsets: tuple[int, ...]
 
 
-class Seek(msgspec.Struct, frozen=True):
+class Seek(Command[Code], frozen=True):
     """Begin anew at `offset`: all from there on is delivered (again), nothing before it. Leases end; replays too."""
 
     place: Place
     offset: int
 
 
-class Replay(msgspec.Struct, frozen=True):
+class Replay(Command["ReplayReply"], frozen=True):
     """Deliver `chosen` offsets, all within [first_offset, next_offset), once more; what lies between is left settled.
 
     Offsets that are not settled yet in the own window are left as they are. The broker then observes the window.
@@ -217,14 +218,14 @@ class ReplayReply(msgspec.Struct, frozen=True):
     """How many will be delivered again."""
 
 
-class SettleBelow(msgspec.Struct, frozen=True):
+class SettleBelow(Command[Code], frozen=True):
     """Whoever reads this group committed `offset`: all before it is done, whoever holds it. Never goes back."""
 
     place: Place
     offset: int
 
 
-class GiveBack(msgspec.Struct, frozen=True):
+class GiveBack(Command[Code], frozen=True):
     """What a consumer holds is delivered again at once, as if its leases had ended now."""
 
     group_id: str
@@ -233,14 +234,14 @@ class GiveBack(msgspec.Struct, frozen=True):
     """None: wherever it holds something."""
 
 
-class DropGroup(msgspec.Struct, frozen=True):
+class DropGroup(Command[Code], frozen=True):
     """Forget all about a group, in all its places (or in `topics`)."""
 
     group_id: str
     topics: tuple[str, ...] | None = None
 
 
-class RestoreGroup(msgspec.Struct, frozen=True):
+class RestoreGroup(Command[Code], frozen=True):
     """Let a group be what `state` says, instead of what it was. Leases are not part of a state."""
 
     group_id: str
@@ -265,14 +266,14 @@ class GroupState(msgspec.Struct, frozen=True):
     places: tuple[PlaceState, ...]
 
 
-class SetGroupOptions(msgspec.Struct, frozen=True):
+class SetGroupOptions(Command[Code], frozen=True):
     """Options of one group that go before those of its topics; the broker has checked them. None: no longer."""
 
     group_id: str
     changes: dict[str, str | None]
 
 
-class ForgetTopic(msgspec.Struct, frozen=True):
+class ForgetTopic(Command[Code], frozen=True):
     topic: str
     topic_id: bytes
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.machines.machine import Command, R_co
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
@@ -62,8 +63,13 @@ class GroupProtocol(msgspec.Struct, frozen=True):
     metadata: bytes
 
 
-class JoinGroup(msgspec.Struct, frozen=True):
+class GroupCommand(Command[R_co], frozen=True):
+    """Of one group."""
+
     group_id: str
+
+
+class JoinGroup(GroupCommand["JoinReply"], frozen=True):
     member_id: str
     """Empty: new here."""
     new_member_id: str
@@ -100,8 +106,7 @@ class JoinReply(msgspec.Struct, frozen=True):
     skip_assignment: bool = False
 
 
-class SyncGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class SyncGroup(GroupCommand["SyncReply"], frozen=True):
     generation: int
     member_id: str
     instance_id: str | None = None
@@ -118,8 +123,7 @@ class SyncReply(msgspec.Struct, frozen=True):
     assignment: bytes = b""
 
 
-class Heartbeat(msgspec.Struct, frozen=True):
-    group_id: str
+class Heartbeat(GroupCommand["CodeReply"], frozen=True):
     generation: int
     member_id: str
     instance_id: str | None = None
@@ -131,8 +135,7 @@ class LeavingMember(msgspec.Struct, frozen=True):
     instance_id: str | None = None
 
 
-class LeaveGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class LeaveGroup(GroupCommand["LeaveReply"], frozen=True):
     members: tuple[LeavingMember, ...]
 
 
@@ -154,8 +157,7 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     topic_id: bytes | None = None
 
 
-class CommitOffsets(msgspec.Struct, frozen=True):
-    group_id: str
+class CommitOffsets(GroupCommand["CommitReply"], frozen=True):
     offsets: tuple[OffsetToCommit, ...]
     generation: int = NO_GENERATION
     """Of the classic group, or the member's epoch."""
@@ -165,10 +167,9 @@ class CommitOffsets(msgspec.Struct, frozen=True):
     """The client understands GROUP_ID_NOT_FOUND here; others are told ILLEGAL_GENERATION."""
 
 
-class CommitTransactionOffsets(msgspec.Struct, frozen=True):
+class CommitTransactionOffsets(GroupCommand["CommitReply"], frozen=True):
     """Offsets that count once their transaction has committed."""
 
-    group_id: str
     producer_id: int
     producer_epoch: int
     offsets: tuple[OffsetToCommit, ...]
@@ -178,10 +179,9 @@ class CommitTransactionOffsets(msgspec.Struct, frozen=True):
     knows_group_not_found: bool = False
 
 
-class ResetOffsets(msgspec.Struct, frozen=True):
+class ResetOffsets(GroupCommand["CommitReply"], frozen=True):
     """An operator sets offsets; only of a group without members."""
 
-    group_id: str
     offsets: tuple[OffsetToCommit, ...]
 
 
@@ -190,7 +190,7 @@ class CommitReply(msgspec.Struct, frozen=True):
     """One per offset of the command, in its order."""
 
 
-class EndTransactionOffsets(msgspec.Struct, frozen=True):
+class EndTransactionOffsets(Command["CodeReply"], frozen=True):
     """Comes after the decision of the transaction is durable, and may come again."""
 
     producer_id: int
@@ -201,8 +201,7 @@ class EndTransactionOffsets(msgspec.Struct, frozen=True):
     """The epoch under which the transaction's offsets were sent; in version 2 the decision has the next one."""
 
 
-class FetchOffsets(msgspec.Struct, frozen=True):
-    group_id: str
+class FetchOffsets(GroupCommand["FetchOffsetsReply"], frozen=True):
     partitions: tuple[TopicPartition, ...] | None
     """None: all that have one."""
     require_stable: bool = False
@@ -226,8 +225,7 @@ class FetchOffsetsReply(msgspec.Struct, frozen=True):
     offsets: tuple[FetchedOffset, ...] = ()
 
 
-class DeleteOffsets(msgspec.Struct, frozen=True):
-    group_id: str
+class DeleteOffsets(GroupCommand["DeleteOffsetsReply"], frozen=True):
     partitions: tuple[TopicPartition, ...]
 
 
@@ -237,11 +235,11 @@ class DeleteOffsetsReply(msgspec.Struct, frozen=True):
     """One per partition of the command, in its order; empty if the whole command is refused."""
 
 
-class DeleteGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class DeleteGroup(GroupCommand["CodeReply"], frozen=True):
+    pass
 
 
-class TopicDeleted(msgspec.Struct, frozen=True):
+class TopicDeleted(Command["CodeReply"], frozen=True):
     topic: str
     topic_id: bytes | None = None
     """If given, offsets committed to another topic of that name stay."""
@@ -254,7 +252,7 @@ class KnownTopics(msgspec.Struct):
     """None: not told yet, after a restart."""
 
 
-class TopicsChanged(msgspec.Struct, frozen=True):
+class TopicsChanged(Command["CodeReply"], frozen=True):
     """All topics there are now. A group that assigns them and does not know any yet asks its members for patience."""
 
     topics: Mapping[str, Topic]
@@ -262,8 +260,8 @@ class TopicsChanged(msgspec.Struct, frozen=True):
     """Those that are new, changed or gone; None: any may be."""
 
 
-class DescribeGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class DescribeGroup(GroupCommand["DescribedGroup"], frozen=True):
+    pass
 
 
 class DescribedMember(msgspec.Struct, frozen=True):
@@ -286,7 +284,7 @@ class DescribedGroup(msgspec.Struct, frozen=True):
     members: tuple[DescribedMember, ...] = ()
 
 
-class ListGroups(msgspec.Struct, frozen=True):
+class ListGroups(Command["ListReply"], frozen=True):
     names: Sequence[str]
     """A page of them: all at once would hold up everybody else. Those that there are not are left out."""
     with_topics: bool = False

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from goqueue.machines.machine import Fact
+from goqueue.machines.machine import Command, Fact
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, Reference, RegistryCode, SchemaKind
 
 IDS_KEY = b"n"
@@ -19,7 +19,7 @@ class NewSchema(msgspec.Struct, frozen=True):
     """Metadata and rules as JSON: kept and given back, never looked at."""
 
 
-class Register(msgspec.Struct, frozen=True):
+class Register(Command["Result"], frozen=True):
     subject: str
     schema: NewSchema
     schema_id: int = 0
@@ -27,24 +27,24 @@ class Register(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-class DeleteVersion(msgspec.Struct, frozen=True):
+class DeleteVersion(Command["Result"], frozen=True):
     subject: str
     version: int
     is_permanent: bool = False
 
 
-class DeleteSubject(msgspec.Struct, frozen=True):
+class DeleteSubject(Command["Result"], frozen=True):
     subject: str
     is_permanent: bool = False
 
 
-class SetLevel(msgspec.Struct, frozen=True):
+class SetLevel(Command["Result"], frozen=True):
     subject: str
     level: Level | None
     """None: as for all subjects, or as at the beginning."""
 
 
-class SetMode(msgspec.Struct, frozen=True):
+class SetMode(Command["Result"], frozen=True):
     subject: str
     mode: Mode | None
     is_forced: bool = False

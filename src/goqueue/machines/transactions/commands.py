@@ -2,8 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-import msgspec
-
+from goqueue.machines.machine import Command
 from goqueue.model.codes import Code
 from goqueue.records.batch import NO_EPOCH, NO_PRODUCER
 
@@ -11,7 +10,7 @@ Partition: TypeAlias = tuple[str, int]
 """topic and number"""
 
 
-class InitProducer(msgspec.Struct, frozen=True):
+class InitProducer(Command["ProducerReply"], frozen=True):
     """Make the sender the one producer of `transactional_id`. None: it only wants a producer id, and need not ask the
     coordinator.
 
@@ -26,7 +25,7 @@ class InitProducer(msgspec.Struct, frozen=True):
     """One that nobody has, to be used if the producer needs another. Without it the reply may be ProducerIdWanted."""
 
 
-class AddPartitions(msgspec.Struct, frozen=True):
+class AddPartitions(Command["CodeReply"], frozen=True):
     """Enlist partitions in the transaction, opening one if none is. In version 2 the broker says this for a publish."""
 
     transactional_id: str
@@ -35,7 +34,7 @@ class AddPartitions(msgspec.Struct, frozen=True):
     partitions: tuple[Partition, ...]
 
 
-class AddGroup(msgspec.Struct, frozen=True):
+class AddGroup(Command["CodeReply"], frozen=True):
     """Enlist the offsets of a group. In version 2 the broker says this for a commit of offsets."""
 
     transactional_id: str
@@ -44,7 +43,7 @@ class AddGroup(msgspec.Struct, frozen=True):
     group: str
 
 
-class EndTransaction(msgspec.Struct, frozen=True):
+class EndTransaction(Command["ProducerReply"], frozen=True):
     """Commit or abort. `bumps_epoch`: version 2 (KIP-890), the producer goes on with a new epoch, so that nothing it
     sent for this transaction can reach the next one.
     """
@@ -58,7 +57,7 @@ class EndTransaction(msgspec.Struct, frozen=True):
     """As that of InitProducer."""
 
 
-class EndTogether(msgspec.Struct, frozen=True):
+class EndTogether(Command["TogetherReply"], frozen=True):
     """Commit all of `transactions` (id, producer id, epoch) in one decision, or none of them; or abort (not `commit`).
 
     They are the transactions of one writer, `key`, and their ids begin with it and a slash. What else it has open is
@@ -74,7 +73,7 @@ class EndTogether(msgspec.Struct, frozen=True):
     """The writer is done: its ids need not be remembered. The mark is."""
 
 
-class MarkersWritten(msgspec.Struct, frozen=True):
+class MarkersWritten(Command["CodeReply"], frozen=True):
     """Part or all of a `MarkerJob` is done and durable; said twice it does no harm."""
 
     transactional_id: str

@@ -327,7 +327,7 @@ async def test_a_message_that_waits_for_its_time(client: Client) -> None:
 async def test_a_replayed_message(client: Client) -> None:
     await acked(client)
     request = ReplayRequest("workers", "orders", Where("earliest"), Where("latest"))
-    await client.b.ask(lambda done: client.b.broker.replays.replay(request, done))  # type: ignore[arg-type]
+    await client.b.ask(lambda done: client.b.broker.replays.replay(request, done))
     assert "to be delivered again by a replay" in (await group_of(client, 0))["answer"]
     (again,) = await client.b.receive("orders", consumer="w4")
     assert (await group_of(client, 0))["consumer"] == "w4"

@@ -10,6 +10,7 @@ from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_wit
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages import classic_groups as wire
 from goqueue.wire.kafka.messages import describe_groups as wire_describe
 
@@ -90,9 +91,12 @@ def handle_sync_group(request: Request) -> None:
 def handle_heartbeat(request: Request) -> None:
     message: wire.HeartbeatRequest = request.message
     command = commands.Heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
-    request.broker.groups.submit(
-        command, lambda reply: request.answer(wire.HeartbeatResponse(error_code=failure_code(reply) or reply.code))
-    )
+
+    def answer(reply: commands.CodeReply | GoQueueError) -> None:
+        code = failure_code(reply) if isinstance(reply, GoQueueError) else reply.code
+        request.answer(wire.HeartbeatResponse(error_code=code))
+
+    request.broker.groups.submit(command, answer)
 
 
 def handle_leave_group(request: Request) -> None:

@@ -1,14 +1,14 @@
 """Who is there and what they serve: ApiVersions, Metadata, DescribeCluster, FindCoordinator."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from goqueue.broker.topics.topics import CreateTopic
+from goqueue.broker.topics.topics import CreateTopic, Result, code_of
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
 from goqueue.doors.kafka.handlers.places import brokers, controller_id, copies, place
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
 from goqueue.records.partitioners import DEFAULT
 from goqueue.wire.kafka.apis import APIS
@@ -103,10 +103,10 @@ def _create(request: Request, missing: list[str]) -> None:
     waiting = len(names)
     failed = dict.fromkeys(missing[CREATED_MAX:], Code.LEADER_NOT_AVAILABLE)
 
-    def created(name: str, reply: Any) -> None:
+    def created(name: str, reply: Result | GoQueueError) -> None:
         nonlocal waiting
         waiting -= 1
-        code = getattr(reply, "code", Code.KAFKA_STORAGE_ERROR)
+        code = code_of(reply) if isinstance(reply, GoQueueError) else reply.code
         if code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
             failed[name] = code
         if not waiting:

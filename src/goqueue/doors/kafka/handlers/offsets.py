@@ -1,12 +1,13 @@
 """Committed offsets: commit (also within transactions), fetch, delete."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
 from goqueue.broker.groups.groups import commands
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
 from goqueue.wire.kafka.messages import offsets as wire
 from goqueue.wire.kafka.messages import transactions as wire_transactions
@@ -138,11 +139,11 @@ def handle_offset_fetch(request: Request) -> None:
             commands.TopicPartition(topic.name, index) for topic in message.topics for index in topic.partition_indexes
         )
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply) or reply.code
+    def answer(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
+        code, offsets = _fetched(reply)
         response = wire.OffsetFetchResponse(error_code=code)
         by_topic: dict[str, wire.OffsetFetchResponseTopic] = {}
-        for one in getattr(reply, "offsets", ()):
+        for one in offsets:
             topic = by_topic.setdefault(one.topic, wire.OffsetFetchResponseTopic(one.topic))
             topic.partitions.append(
                 wire.OffsetFetchResponsePartition(one.partition, one.offset, one.leader_epoch, one.metadata, one.code)
@@ -153,17 +154,24 @@ def handle_offset_fetch(request: Request) -> None:
     request.broker.groups.submit(commands.FetchOffsets(message.group_id, partitions, message.require_stable), answer)
 
 
+def _fetched(reply: commands.FetchOffsetsReply | GoQueueError) -> tuple[Code, Sequence[commands.FetchedOffset]]:
+    if isinstance(reply, GoQueueError):
+        return failure_code(reply), ()
+    return reply.code, reply.offsets
+
+
 def _fetch_groups(request: Request, message: wire.OffsetFetchRequest) -> None:
     response = wire.OffsetFetchResponse()
     uses_ids = request.version >= FETCH_IDS_FROM
     image = request.broker.topics.image
     groups = list({each.group_id: each for each in message.groups}.values())
 
-    def collect(reply: Any, asked: wire.OffsetFetchRequestGroup) -> None:
-        group = wire.OffsetFetchResponseGroup(asked.group_id, error_code=failure_code(reply) or reply.code)
+    def collect(reply: commands.FetchOffsetsReply | GoQueueError, asked: wire.OffsetFetchRequestGroup) -> None:
+        code, offsets = _fetched(reply)
+        group = wire.OffsetFetchResponseGroup(asked.group_id, error_code=code)
         response.groups.append(group)
         by_topic: dict[str, wire.OffsetFetchResponseTopics] = {}
-        for one in getattr(reply, "offsets", ()):
+        for one in offsets:
             known = image.topics.get(one.topic)
             topic_id = known.id if known and uses_ids else NO_UUID
             if uses_ids and known is None:
@@ -213,9 +221,11 @@ def handle_offset_delete(request: Request) -> None:
         commands.TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions
     )
 
-    def answer(reply: Any) -> None:
-        response = wire.OffsetDeleteResponse(error_code=failure_code(reply) or reply.code)
-        codes = iter(getattr(reply, "codes", ()))
+    def answer(reply: commands.DeleteOffsetsReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            request.answer(wire.OffsetDeleteResponse(error_code=failure_code(reply)))
+            return
+        response, codes = wire.OffsetDeleteResponse(error_code=reply.code), iter(reply.codes)
         if response.error_code == Code.NONE:
             for topic in message.topics:
                 results = [

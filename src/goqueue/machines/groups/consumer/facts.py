@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.groups.assignors import UNIFORM
-from goqueue.machines.groups.commands import CONSUMER, GroupProtocol, ledger_key
+from goqueue.machines.groups.commands import CONSUMER, GroupCommand, GroupProtocol, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -64,10 +64,9 @@ class ConsumerGroupOptions(msgspec.Struct, frozen=True):
 # -- commands
 
 
-class ConsumerHeartbeat(msgspec.Struct, frozen=True):
+class ConsumerHeartbeat(GroupCommand["ConsumerHeartbeatReply"], frozen=True):
     """None, or -1 for the timeout, stands for "as I said before"."""
 
-    group_id: str
     member_id: str
     member_epoch: int
     instance_id: str | None = None
@@ -98,12 +97,11 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
         return self.rebalance_timeout_ms != UNCHANGED and subscribes and self.owned is not None
 
 
-class DescribeConsumerGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class DescribeConsumerGroup(GroupCommand["ConsumerGroupDescription"], frozen=True):
+    pass
 
 
-class FindConsumerMember(msgspec.Struct, frozen=True):
-    group_id: str
+class FindConsumerMember(GroupCommand["FoundConsumerMember"], frozen=True):
     member_id: str
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goqueue.machines.groups.commands import SHARE, ledger_key
+from goqueue.machines.groups.commands import SHARE, GroupCommand, ledger_key
 from goqueue.machines.groups.consumer.facts import JOIN_EPOCH, Assignment
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
@@ -29,10 +29,9 @@ class ShareGroupOptions(msgspec.Struct, frozen=True):
 # -- commands
 
 
-class ShareHeartbeat(msgspec.Struct, frozen=True):
+class ShareHeartbeat(GroupCommand["ShareHeartbeatReply"], frozen=True):
     """None stands for "as I said before"."""
 
-    group_id: str
     member_id: str
     member_epoch: int
     rack_id: str | None = None
@@ -44,8 +43,8 @@ class ShareHeartbeat(msgspec.Struct, frozen=True):
     heartbeat_ms: int | None = None
 
 
-class DescribeShareGroup(msgspec.Struct, frozen=True):
-    group_id: str
+class DescribeShareGroup(GroupCommand["ShareGroupDescription"], frozen=True):
+    pass
 
 
 # -- replies
