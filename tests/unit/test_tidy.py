@@ -12,11 +12,15 @@ from pathlib import Path
 import grimp
 import pytest
 
+from goqueue.cli.commands import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 
-ENTRY_POINTS = ("goqueue.cli.main", "goqueue.client", "goqueue.testing")
+NAMED_BY_COMMANDS = sorted({f"goqueue.cli.run.{command.run.partition('.')[0]}" for command in COMMANDS})
+"""Modules that the table of commands names, and that are imported when their command runs."""
+ENTRY_POINTS = ("goqueue.cli.main", *NAMED_BY_COMMANDS, "goqueue.client", "goqueue.testing")
 AWAITING_A_DOOR: list[str] = []
 """Finished parts that only a door or the broker can call. A module leaves this list with its first caller."""
 READS_ENVIRONMENT = ("src/goqueue/node/settings.py", "src/goqueue/node/environment.py")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+ASKS = "asking.ask"
 OUTPUTS = ("table", "json", "yaml")
 OUTPUTS_OF_NAMES = (*OUTPUTS, "name")
 """Of lists: only the names, one a line."""
@@ -29,6 +30,8 @@ class Arg(NamedTuple):
     """What it names, if a shell can complete it: topics, groups or contexts."""
     is_absent_by_default: bool = False
     """Not said is not the same as any value."""
+    fields: tuple[str, ...] = ()
+    """Of the operation that its command asks for, if not one of its own name; several, if its value has parts."""
 
     @property
     def is_flag(self) -> bool:
@@ -41,6 +44,31 @@ class Arg(NamedTuple):
     @property
     def name(self) -> str:
         return self.dest or self.names[-1].lstrip("-").replace("-", "_")
+
+
+class Shown(NamedTuple):
+    """A column."""
+
+    title: str
+    value: str
+    """A field of what is listed, or a text with fields in braces."""
+    is_number: bool = False
+
+
+class Asks(NamedTuple):
+    """One operation, which is all that a command does; its arguments are fields of it."""
+
+    operation: str
+    """Module and name under goqueue.wire.rest.operations."""
+    rows: str = ""
+    """The field of the reply that is shown as a table; neither this nor `says`: all fields are shown."""
+    columns: tuple[Shown, ...] = ()
+    nothing: str = "nothing found"
+    """Said where there are no rows."""
+    says: str = ""
+    """What was done, as a sentence with fields of the reply in braces."""
+    keeps: tuple[str, ...] = ()
+    """The fields that a program is given then; empty: all."""
 
 
 class Command(NamedTuple):
@@ -61,6 +89,8 @@ class Command(NamedTuple):
     """It asks a node: --server and the like mean something."""
     is_watched: bool = False
     """It shows how things are, and may do so again and again: --watch."""
+    asks: Asks | None = None
+    """Of one whose `run` is ASKS."""
 
 
 def flag(*names: str, help: str, **more: Any) -> Arg:

@@ -4,16 +4,20 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 from goqueue.cli.commands import COMMANDS, GROUPS
 from goqueue.cli.completion import script
 from goqueue.cli.main import main
 from goqueue.cli.parser import args_of, joined, parse
 from goqueue.cli.reference import reference_page
+from goqueue.cli.run.asking import operation_of
 from goqueue.cli.run.runners import runner
-from goqueue.cli.table import Command
+from goqueue.cli.table import ASKS, Command
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 GOQUEUE = Path(sys.executable).with_name("goqueue")
@@ -53,6 +57,39 @@ def test_a_command_can_be_run_and_is_explained(command: Command, capsys: pytest.
             assert (name if arg.is_flag else arg.metavar) in shown
     for example in command.examples:
         assert example in shown
+
+
+ASKING = [command for command in COMMANDS if command.asks is not None]
+
+
+def _fields_named(text: str) -> set[str]:
+    """In braces, or the whole of it."""
+    return set(re.findall(r"{(\w+)}", text)) or {text}
+
+
+@pytest.mark.parametrize("command", ASKING, ids=names)
+def test_a_command_that_is_one_operation_names_what_that_takes_and_gives(command: Command) -> None:
+    asks = command.asks
+    assert asks is not None
+    operation = operation_of(asks.operation)
+    said = {name for arg in command.args for name in arg.fields or (arg.name,)}
+    assert said <= operation.places.keys()
+    needed = {field.encode_name for kind in (operation.path_type, operation.body_type) if kind for field in needs(kind)}
+    assert needed <= {operation.places[name].name for name in said}
+    reply = operation.reply
+    if asks.rows:
+        (reply,) = get_args(get_type_hints(reply)[asks.rows])
+    told = {field.encode_name for field in fields(reply)}
+    shown = {name for column in asks.columns for name in _fields_named(column.value)}
+    assert shown | set(asks.keeps) | (_fields_named(asks.says) if asks.says else set()) <= told
+
+
+def needs(kind: type[Struct]) -> list[FieldInfo]:
+    return [field for field in fields(kind) if field.required]
+
+
+def test_only_commands_that_ask_for_an_operation_are_run_as_such() -> None:
+    assert [each.words for each in COMMANDS if each.run == ASKS and each.asks is None] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=names)

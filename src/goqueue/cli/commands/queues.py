@@ -1,11 +1,11 @@
 """Commands about what queues bring with them: dead letters, delays, schedules, replays."""
 
 from goqueue.cli.commands.messages import LANES
-from goqueue.cli.table import Command, flag, place
+from goqueue.cli.table import ASKS, Asks, Command, Shown, flag, place
 from goqueue.cli.values import duration_ms, moment_ms, number, offset_place, pair, place_in_log
 
 _TOPIC = place("topic", "name of the topic", names_of="topics")
-_PLACE = place("place", "PARTITION/OFFSET, as the list shows it", kind=offset_place)
+_PLACE = place("place", "PARTITION/OFFSET, as the list shows it", kind=offset_place, fields=("partition", "offset"))
 _FILTER = (
     flag("--key", metavar="KEY", help="only those with this key"),
     flag("--contains", metavar="TEXT", help="only those whose value holds this text"),
@@ -73,25 +73,41 @@ _DELAYS = (
     Command(
         "delay list",
         "list messages that wait for their time, the next to come first",
-        "delays.list_delayed",
+        ASKS,
         (
             _TOPIC,
             flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)"),
         ),
         examples=("goqueue delay list orders",),
         is_watched=True,
+        asks=Asks(
+            "delays.LIST_DELAYED",
+            rows="messages",
+            columns=(
+                Shown("PLACE", "{partition}/{offset}"),
+                Shown("DELIVER AT", "deliver_at"),
+                Shown("IN", "time_remaining"),
+                Shown("STATE", "state"),
+            ),
+            nothing="nothing waits for its time",
+        ),
     ),
     Command(
         "delay cancel",
         "never publish a message that waits",
-        "delays.cancel",
+        ASKS,
         (_TOPIC, _PLACE),
         examples=("goqueue delay cancel orders 0/3",),
+        asks=Asks(
+            "delays.CANCEL_DELAYED",
+            says="cancelled {topic}/{partition}/{offset}",
+            keeps=("topic", "partition", "offset", "cancelled"),
+        ),
     ),
     Command(
         "delay reschedule",
         "publish a message that waits at another time",
-        "delays.reschedule",
+        ASKS,
         (
             _TOPIC,
             _PLACE,
@@ -110,10 +126,15 @@ _DELAYS = (
                 kind=moment_ms,
                 one_of="due",
                 is_required=True,
+                fields=("deliver_at",),
                 help="then: RFC 3339, or +2h",
             ),
         ),
         examples=("goqueue delay reschedule orders 0/3 --delay 10m",),
+        asks=Asks(
+            "delays.RESCHEDULE_DELAYED",
+            says="{topic}/{partition}/{offset} comes at {deliver_at}, in {time_remaining}",
+        ),
     ),
 )
 
@@ -121,32 +142,55 @@ _SCHEDULES = (
     Command(
         "schedule list",
         "list the schedules",
-        "schedules.list_schedules",
+        ASKS,
         examples=("goqueue schedule list",),
         is_watched=True,
+        asks=Asks(
+            "delays.LIST_SCHEDULES",
+            rows="schedules",
+            columns=(
+                Shown("NAME", "name"),
+                Shown("TOPIC", "topic"),
+                Shown("CRON", "cron"),
+                Shown("TIMEZONE", "timezone"),
+                Shown("NEXT RUN", "next_run"),
+                Shown("LAST RUN", "last_run"),
+            ),
+            nothing="no schedules yet",
+        ),
     ),
     Command(
         "schedule set",
         "publish a message whenever a cron expression says so",
-        "schedules.set_schedule",
+        ASKS,
         (
             place("name", "name of the schedule; one of this name is replaced"),
             _TOPIC,
             flag("--cron", metavar="CRON", is_required=True, help="when, such as '0 7 * * *'"),
-            flag("-m", "--message", metavar="TEXT", is_required=True, help="the message"),
+            flag("-m", "--message", metavar="TEXT", is_required=True, fields=("value",), help="the message"),
             flag("--timezone", metavar="ZONE", default="UTC", help="such as Europe/Berlin (default UTC)"),
             flag("-k", "--key", metavar="KEY", help="key of the message"),
-            flag("-H", "--header", metavar="NAME=VALUE", kind=pair, is_repeated=True, help="a header"),
+            flag(
+                "-H",
+                "--header",
+                metavar="NAME=VALUE",
+                kind=pair,
+                is_repeated=True,
+                fields=("headers",),
+                help="a header",
+            ),
             flag("--priority", metavar="LANE", choices=LANES, help="critical, high, normal, low or background"),
         ),
         examples=("goqueue schedule set report jobs --cron '0 7 * * *' -m 'make the report' --timezone Europe/Berlin",),
+        asks=Asks("delays.STORE_SCHEDULE", says="schedule {name} publishes to {topic} next at {next_run}"),
     ),
     Command(
         "schedule delete",
         "publish it no more",
-        "schedules.delete",
+        ASKS,
         (place("name", "name of the schedule"),),
         examples=("goqueue schedule delete report",),
+        asks=Asks("delays.DELETE_SCHEDULE", says="deleted schedule {name}", keeps=("name", "deleted")),
     ),
 )
 

@@ -1,18 +1,29 @@
 """Commands that tell what happened to messages, and how the cluster is."""
 
-from goqueue.cli.table import Command, flag, place
+from goqueue.cli.table import ASKS, Asks, Command, Shown, flag, place
 from goqueue.cli.values import duration_ms, moment_ms, number
 
 _LIMIT = flag("-n", "--limit", metavar="N", kind=number(1, 1000), default=100, help="so many at most (default 100)")
+
+TRACE_COLUMNS = (
+    Shown("TRACE", "trace_id"),
+    Shown("MESSAGE", "{topic}/{partition}/{offset}"),
+    Shown("STATUS", "status"),
+    Shown("START", "start_time"),
+    Shown("TOOK", "{duration_ms} ms", is_number=True),
+    Shown("STEPS", "span_count", is_number=True),
+)
+_LISTED = Asks("traces.LIST_TRACES", rows="traces", columns=TRACE_COLUMNS, nothing="no traces found")
 
 TRACES = (
     Command(
         "trace list",
         "list the journeys of the latest messages",
-        "traces.list_traces",
+        ASKS,
         (_LIMIT,),
         examples=("goqueue trace list -n 50",),
         is_watched=True,
+        asks=_LISTED,
     ),
     Command(
         "trace get",
@@ -32,7 +43,7 @@ TRACES = (
                 "--consumer-group",
                 metavar="GROUP",
                 names_of="groups",
-                dest="group",
+                dest="consumer_group",
                 help="to which this group did something",
             ),
             flag("--start", metavar="TIME", kind=moment_ms, help="something happened after then: RFC 3339, or -2h"),
@@ -47,9 +58,15 @@ TRACES = (
             _LIMIT,
         ),
         examples=("goqueue trace search --topic orders --status error", "goqueue trace search --start -10m"),
+        asks=_LISTED._replace(operation="traces.SEARCH_TRACES"),
     ),
     Command(
-        "trace stats", "show how much is remembered", "traces.stats", examples=("goqueue trace stats",), is_watched=True
+        "trace stats",
+        "show how much is remembered",
+        ASKS,
+        examples=("goqueue trace stats",),
+        is_watched=True,
+        asks=Asks("traces.TRACE_STATS"),
     ),
     Command(
         "why",

@@ -4,41 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from goqueue.cli.call import Call
-from goqueue.cli.output import Column, column, number
+from goqueue.cli.output import Column, column
+from goqueue.cli.run.asking import ask
 from goqueue.cli.values import spot
 
 
-def _show(call: Call, found: Sequence[Any]) -> None:
-    columns = (
-        column("TRACE", "trace_id"),
-        Column("MESSAGE", lambda each: f"{each.topic}/{each.partition}/{each.offset}"),
-        column("STATUS", "status"),
-        column("START", "start_time"),
-        Column("TOOK", lambda each: f"{each.duration_ms} ms", is_number=True),
-        number("STEPS", "span_count"),
-    )
-    call.out.rows(found, columns, nothing="no traces found")
-
-
-async def list_traces(call: Call) -> None:
-    _show(call, await call.admin.traces(call.given.limit))
-
-
 async def search(call: Call) -> None:
-    given = call.given
-    if given.key is not None and given.topic is None:
-        given.refuse("--key needs --topic: a key is looked for in one topic")
-    found = await call.admin.search_traces(
-        topic=given.topic,
-        partition=given.partition,
-        group=given.group,
-        start=given.start,
-        end=given.end,
-        status=given.status,
-        key=given.key,
-        limit=given.limit,
-    )
-    _show(call, found)
+    if call.given.key is not None and call.given.topic is None:
+        call.given.refuse("--key needs --topic: a key is looked for in one topic")
+    await ask(call)
 
 
 async def get(call: Call) -> None:
@@ -67,10 +41,6 @@ def _steps(call: Call, events: Sequence[Any]) -> None:
         Column("DETAIL", lambda each: each.details.get("detail")),
     )
     call.out.rows(events, columns, nothing="nothing is remembered of it")
-
-
-async def stats(call: Call) -> None:
-    call.out.facts(await call.admin.trace_stats())
 
 
 async def why(call: Call) -> None:
