@@ -1,7 +1,8 @@
 """Samples of what is stored beside facts: snapshots, what partitions know of their producers, the small files of a log,
-and the batches that are not Kafka's alone.
+the batches that are not Kafka's alone, and the positions that Spark keeps for us in its checkpoints.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from goqueue.records.decode import decode
 from goqueue.records.epochs import EpochHistory
 from goqueue.records.log_files import Kind, LogFacts, Summary, pack, read_frame
 from goqueue.records.plain import plain_batch
+from goqueue.spark.queue.offsets import Lease, Run, packed, unpacked
+from goqueue.spark.read.positions import read as read_positions
+from goqueue.spark.read.positions import start_of, written
 from goqueue.storage.index import OffsetIndex, TimeIndex
 from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.storage.swap import Manifest, Replacement
@@ -178,6 +182,22 @@ def _seen_batch(data: bytes) -> dict[str, Any]:
     return seen
 
 
+def _stream() -> bytes:
+    at = {("orders", 0): 23, ("orders", 11): 7, ("refunds", 0): 0}
+    return json.dumps(written(at, began=written(dict.fromkeys(at, 0)))).encode()
+
+
+def _seen_stream(data: bytes) -> dict[str, Any]:
+    document = json.loads(data)
+    began = start_of({}, document)
+    return {"at": [[*place, offset] for place, offset in read_positions(document).items()], "began": began}
+
+
+def _leases() -> bytes:
+    runs = Run(0, 999), Run(1004, 1004), Run(1007, 1009, 2)
+    return json.dumps(packed([Lease("orders", 0, "a receipt", runs)])).encode()
+
+
 def _summary() -> Summary:
     return Summary(1000, 8192, 1080, NOW_MS, NOW_MS - 5)
 
@@ -193,6 +213,8 @@ WRITERS: dict[tuple[str, str], Callable[[], bytes]] = {
     ("log", "compaction"): lambda: pack(Kind.COMPACTION, _manifest().to_json().encode()),
     ("log", "batch of a ledger"): lambda: bytes(plain_batch([(b"key", b"value"), (b"gone", None)], NOW_MS).data),
     ("log", "marker"): lambda: bytes(_marker(ControlKind.ABORT, 2002, 0).data),
+    ("checkpoint", "positions of a stream"): _stream,
+    ("checkpoint", "leases of a micro-batch"): _leases,
     ("log", "places kept free"): lambda: bytes(build_kept_free(_data_batch(2001, 0, 0))),
 }
 
@@ -208,6 +230,8 @@ READERS: dict[tuple[str, str], Callable[[bytes], Any]] = {
     ("log", "batch of a ledger"): _seen_batch,
     ("log", "marker"): _seen_batch,
     ("log", "places kept free"): _seen_batch,
+    ("checkpoint", "positions of a stream"): _seen_stream,
+    ("checkpoint", "leases of a micro-batch"): lambda data: unpacked(json.loads(data)),
 }
 
 

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from goqueue.records.formats import FORMATS
+from goqueue.records import formats
 from tests.golden.files import file_samples
 from tests.golden.samples import Sample, fact_samples, journeys
 
+FORMATS = {**formats.FORMATS, "checkpoint": 1}
+"""Spark's checkpoints are not in the data directory, so that `format.json` says nothing of them."""
 GOLDEN = Path(__file__).with_name("stored.jsonl")
 
 Types = dict[str, list[str]]

@@ -7,10 +7,9 @@ import pytest
 import goqueue.node.node  # noqa: F401  so that every fact there is has been defined
 from goqueue.broker.stored import RETIRED
 from goqueue.machines.machine import Fact
-from goqueue.records.formats import FORMATS
 from tests.golden import lines as golden
 from tests.golden.files import READERS
-from tests.golden.lines import Line, broken_rules, line_of, new_lines, newest, read_lines, samples, words
+from tests.golden.lines import FORMATS, Line, broken_rules, line_of, new_lines, newest, read_lines, samples, words
 from tests.golden.samples import LEDGERS, Sample, decoder_of, journeys_decoder
 
 LINES = read_lines()
