@@ -8,6 +8,7 @@ from time import process_time
 from typing import Any
 
 from benchmarks.harness import Row, row
+from goqueue.broker.gate import Gate
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
@@ -60,7 +61,7 @@ class House:
         self._node.broker.topics.submit(wanted, replies.append)
         self._work()
         assert replies, "the topic was not made"
-        door = KafkaDoor(self._node.broker)
+        door = KafkaDoor(Gate(self._node.broker))
         self._clients = [Client(door) for _ in range(AT_A_TIME)]
 
     def _work(self) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import uvloop
 
 from benchmarks.harness import Row, row, workplace
+from goqueue.broker.gate import Gate
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.node import Node
@@ -77,7 +78,7 @@ async def measure(broker: Any, batch: int) -> dict[float, list[float]]:
     command = CreateTopic("orders", b"orders".ljust(16, b"."), 1, {"durability": "os"})
     broker.topics.submit(command, lambda reply: is_made.set())
     await is_made.wait()
-    connection = KafkaDoor(broker)._connect()  # noqa: SLF001  a connection without a socket
+    connection = KafkaDoor(Gate(broker))._connect()  # noqa: SLF001  a connection without a socket
     transport = Transport()
     connection.connection_made(transport)
     publish = Publish(connection, produce_frame(batch), broker.topics.replica("orders", 0))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
@@ -44,7 +45,7 @@ class Node(QueueNode):
 
     def __init__(self, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
         super().__init__(disk, clock)
-        self.door = KafkaDoor(self.broker)
+        self.door = KafkaDoor(Gate(self.broker))
         self._guests: dict[int, Guest] = {}
 
     def guest(self, producer_id: int) -> Guest:

@@ -1,13 +1,18 @@
 """The room rules of pyproject.toml: they agree with each other, and each of them can fail."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
+from goqueue.broker.broker import Broker
+from goqueue.broker.view.ports import named_parameters
+from goqueue.broker.view.rules import OF_NODE, RULES
 from tools.import_contracts import ANY_ROOM, parse_rows
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +94,20 @@ def test_each_rule_bites(house: Path, module: str, line: str, broken: str) -> No
     (room / "__init__.py").write_text(line)
     verdicts = [text for text in lint(house).splitlines() if text.startswith(broken)]
     assert [verdict.split()[-1] for verdict in verdicts[:1]] == ["BROKEN"]
+
+
+def test_the_apis_use_what_the_rules_of_their_views_name() -> None:
+    """Seen here without a request, so that whoever gives the broker another service or method finds it at once."""
+    hints = get_type_hints(Broker)
+    assert {*hints, "transaction_list"} == {*RULES, *OF_NODE}
+    unknown = set()
+    for file in (ROOT / "src/goqueue/doors").rglob("*.py"):
+        for service, name in re.findall(r"(?<!goqueue\.)\bbroker\.([a-z_]+)\.([a-z_]+)", file.read_text("utf-8")):
+            rules = RULES.get(service)
+            if rules is None or (service, name) == ("topics", "image"):
+                continue
+            named = {*rules.free, *rules.whole, *rules.lists, *rules.pages, *rules.parts}
+            method, words = getattr(hints.get(service), name, None), tuple(rules.words.get(name, {}).items())
+            if name not in named and not (callable(method) and any(named_parameters(method, words).visits)):
+                unknown.add(f"{service}.{name}")
+    assert unknown == set(), "say in goqueue.broker.view.rules what they tell, and of whom"

@@ -65,6 +65,7 @@ class Reference(Struct, frozen=True):
 class RegistryCode(IntEnum):
     NONE = 0
     INCOMPATIBLE_SCHEMA = 409
+    FORBIDDEN = 40301
     SUBJECT_NOT_FOUND = 40401
     VERSION_NOT_FOUND = 40402
     SCHEMA_NOT_FOUND = 40403

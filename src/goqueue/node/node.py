@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
@@ -121,18 +122,19 @@ class Node:
 
     async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
         settings = self._settings
-        self._sqs = SqsApp(broker)
+        gate = Gate(broker)
+        self._sqs = SqsApp(gate)
         app = HttpApp(
-            broker,
+            gate,
             by_header={TARGET: self._sqs},
             requests_per_second_max=settings.http_requests_per_second_max,
             visitors=_visitors(settings),
         )
         limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
         network, now_ms = self._ports.network, broker.clock.now_ms
-        self._kafka, self._http = KafkaDoor(broker, network=network), HttpDoor(app, network=network, now_ms=now_ms)
+        self._kafka, self._http = KafkaDoor(gate, network=network), HttpDoor(app, network=network, now_ms=now_ms)
         if self._ports.has_grpc:
-            self._grpc = GrpcDoor(broker, limits, reflection=settings.grpc_reflection is Switch.ON)
+            self._grpc = GrpcDoor(gate, limits, reflection=settings.grpc_reflection is Switch.ON)
         watch_doors(broker, *self._doors)
         with _opening("kafka", settings.kafka):
             kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)

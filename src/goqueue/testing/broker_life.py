@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
@@ -223,12 +224,12 @@ class BrokerLife:
             door: KafkaDoor | HttpDoor | GrpcDoor
             if name == "kafka":
                 # Requests gather for no time: a virtual clock would let nobody read them any more.
-                door = KafkaDoor(broker, KafkaLimits(gather_ms=0))
+                door = KafkaDoor(Gate(broker), KafkaLimits(gather_ms=0))
             elif name == "grpc":
                 door = _grpc_door(broker)
             else:
-                running.sqs = SqsApp(broker)
-                door = HttpDoor(HttpApp(broker, by_header={TARGET: running.sqs}))
+                running.sqs = SqsApp(Gate(broker))
+                door = HttpDoor(HttpApp(Gate(broker), by_header={TARGET: running.sqs}))
             running.doors[name] = door
             watch_doors(broker, door)
             _, self._ports[name] = await door.open(LOCALHOST, port)
@@ -356,4 +357,4 @@ class BrokerLife:
 def _grpc_door(broker: Broker) -> "GrpcDoor":
     from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits  # most tests do without, and it takes time
 
-    return GrpcDoor(broker, GrpcLimits(drain_s_max=DRAIN_S))
+    return GrpcDoor(Gate(broker), GrpcLimits(drain_s_max=DRAIN_S))

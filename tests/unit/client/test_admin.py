@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from goqueue.broker.gate import Gate
 from goqueue.client import Admin, Backoff, ConnectionLost, HttpRefused, InvalidArgument, sync
 from goqueue.doors.http.app import HttpApp
 from goqueue.testing import MemoryBroker, broker
@@ -19,7 +20,7 @@ from tests.unit.testing.loops import in_loop
 
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[Admin, MemoryBroker]]:
-    async with broker() as b, Admin(transport=httpx.ASGITransport(HttpApp(b.broker))) as admin:
+    async with broker() as b, Admin(transport=httpx.ASGITransport(HttpApp(Gate(b.broker)))) as admin:
         yield admin, b
 
 

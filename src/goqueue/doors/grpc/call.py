@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from goqueue.broker.asking import Asking
-from goqueue.broker.broker import Broker
+from goqueue.broker.view.view import View
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
 from goqueue.model.topics import Topic
 from goqueue.telemetry.calls import call_each
@@ -13,20 +13,37 @@ from goqueue.wire.grpc import common_pb2 as pb
 PAGE_MAX = 1000
 
 
-class Call(Asking):
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+class Stopping:
+    """Of the door, so of all its calls."""
+
+    def __init__(self) -> None:
         self.is_stopping = False
         self.on_stop: dict[Callable[[], None], None] = {}
         """To be called when the node stops, by whoever would otherwise go on for ever."""
 
-    @property
-    def now_ms(self) -> int:
-        return self.broker.clock.now_ms()
-
     def stop(self) -> None:
         self.is_stopping = True
         call_each(list(self.on_stop))
+
+
+class Call(Asking):
+    """One method, as one client may use it."""
+
+    def __init__(self, broker: View, stopping: Stopping) -> None:
+        self.broker = broker
+        self.stopping = stopping
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.stopping.is_stopping
+
+    @property
+    def on_stop(self) -> dict[Callable[[], None], None]:
+        return self.stopping.on_stop
+
+    @property
+    def now_ms(self) -> int:
+        return self.broker.clock.now_ms()
 
     def topic(self, name: str) -> Topic:
         topic = self.broker.topics.image.topics.get(name)

@@ -11,16 +11,15 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Gate
 from goqueue.broker.metrics.metrics import DoorFacts
 from goqueue.doors.grpc.acks import AckService
-from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.consume import ConsumeService
 from goqueue.doors.grpc.groups import GroupService
 from goqueue.doors.grpc.health import own_health, standard_health
 from goqueue.doors.grpc.offsets import OffsetService
 from goqueue.doors.grpc.publish import PublishService
-from goqueue.doors.grpc.serving import Serving
+from goqueue.doors.grpc.serving import Made, Serving
 from goqueue.doors.grpc.topics import TopicService
 from goqueue.doors.grpc.transactions import TransactionService
 from goqueue.wire.grpc import (
@@ -72,32 +71,30 @@ class GrpcLimits:
 
 
 class GrpcDoor:
-    def __init__(self, broker: Broker, limits: GrpcLimits | None = None, *, reflection: bool = False) -> None:
+    def __init__(self, gate: Gate, limits: GrpcLimits | None = None, *, reflection: bool = False) -> None:
         self.limits = limits or GrpcLimits()
         self._has_reflection = reflection
-        self._call = Call(broker)
-        self._serving = Serving(self._call)
+        self._serving = Serving(gate)
         self._server: aio.Server | None = None
 
     def facts(self) -> DoorFacts:
         counted = self._serving.counting
         return DoorFacts(len(counted.peers), counted.requests, counted.malformed, counted.open)
 
-    def _services(self) -> list[tuple[ServiceDescriptor, object]]:
-        call = self._call
-        pairs: list[tuple[ServiceDescriptor, object]] = [
-            (publish_pb2.DESCRIPTOR.services_by_name["PublishService"], PublishService(call)),
-            (consume_pb2.DESCRIPTOR.services_by_name["ConsumeService"], ConsumeService(call)),
-            (ack_pb2.DESCRIPTOR.services_by_name["AckService"], AckService(call)),
-            (offset_pb2.DESCRIPTOR.services_by_name["OffsetService"], OffsetService(call)),
-            (transaction_pb2.DESCRIPTOR.services_by_name["TransactionService"], TransactionService(call)),
-            (topic_pb2.DESCRIPTOR.services_by_name["TopicService"], TopicService(call)),
-            (group_pb2.DESCRIPTOR.services_by_name["GroupService"], GroupService(call)),
+    def _services(self) -> list[tuple[ServiceDescriptor, Made]]:
+        pairs: list[tuple[ServiceDescriptor, Made]] = [
+            (publish_pb2.DESCRIPTOR.services_by_name["PublishService"], PublishService),
+            (consume_pb2.DESCRIPTOR.services_by_name["ConsumeService"], ConsumeService),
+            (ack_pb2.DESCRIPTOR.services_by_name["AckService"], AckService),
+            (offset_pb2.DESCRIPTOR.services_by_name["OffsetService"], OffsetService),
+            (transaction_pb2.DESCRIPTOR.services_by_name["TransactionService"], TransactionService),
+            (topic_pb2.DESCRIPTOR.services_by_name["TopicService"], TopicService),
+            (group_pb2.DESCRIPTOR.services_by_name["GroupService"], GroupService),
         ]
         own = own_health_pb2.DESCRIPTOR.services_by_name["HealthService"]
         standard = health_pb2.DESCRIPTOR.services_by_name["Health"]
         names = {each.full_name for each, _ in pairs} | {own.full_name, standard.full_name}
-        return [*pairs, (own, own_health(names)), (standard, standard_health(names))]
+        return [*pairs, (own, lambda _: own_health(names)), (standard, lambda _: standard_health(names))]
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 picks a free one. Returns the real address."""

@@ -16,9 +16,12 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from goqueue.broker.durable import LedgerKind
-from goqueue.doors.grpc.call import Call
+from goqueue.broker.gate import Credentials, Gate
+from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
+from goqueue.doors.grpc.permissions import PERMISSIONS
+from goqueue.model.access import Permission
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.grpc import common_pb2 as pb
@@ -28,6 +31,8 @@ events = get_logger("grpc door")
 Context = Any
 """aio.ServicerContext; its types say less than it does."""
 T = TypeVar("T")
+Made = Callable[[Call], object]
+"""Makes a service for one method and one client."""
 RESTS_ON = {
     "ListGroups": (LedgerKind.DELIVERIES,),
     "DescribeGroup": (LedgerKind.DELIVERIES,),
@@ -74,85 +79,108 @@ class _Out:
         await self._context.write(message.SerializeToString())
 
 
+class Behaviour:
+    """A method of a service, made for whoever calls it; kept, since that is mostly the same one."""
+
+    def __init__(self, serving: "Serving", method: MethodDescriptor, make: Made) -> None:
+        self._serving = serving
+        self._name = snake(method.name)
+        self._permission = PERMISSIONS[method.full_name]
+        self._make = make
+        self._call: Call | None = None
+        self._serve: Callable[..., Awaitable[Any]] | None = None
+
+    def admitted(self) -> tuple[Call, Callable[..., Awaitable[Any]]]:
+        call = self._serving.call(self._permission)
+        if self._call is None or self._serve is None or self._call.broker is not call.broker:
+            self._call, self._serve = call, getattr(self._make(call), self._name)
+        return self._call, self._serve
+
+
 class Serving:
     """Makes handlers, and knows the streams that are open, so that a stop can end them."""
 
-    def __init__(self, call: Call) -> None:
-        self.counting = Counting(call.broker.metrics.meters)
-        self._call = call
+    def __init__(self, gate: Gate) -> None:
+        self.counting = Counting(gate.meters)
+        self._gate = gate
+        self._stopping = Stopping()
         self._parked: set[asyncio.Task[Any]] = set()
 
-    def handler_of(self, service: ServiceDescriptor, served: object) -> grpc.GenericRpcHandler:
-        """`served` has a method for each of the service's, named as Python does."""
-        methods = {each.name: self._method(each, getattr(served, snake(each.name))) for each in service.methods}
+    def handler_of(self, service: ServiceDescriptor, make: Made) -> grpc.GenericRpcHandler:
+        """What is made has a method for each of the service's, named as Python does."""
+        methods = {each.name: self._method(each, Behaviour(self, each, make)) for each in service.methods}
         return grpc.method_handlers_generic_handler(service.full_name, methods)
 
     def stop(self) -> None:
         """Who waits for messages is told to go elsewhere."""
-        self._call.stop()
+        self._stopping.stop()
         for task in self._parked:
             task.cancel()
 
-    def _method(
-        self, method: MethodDescriptor, behaviour: Callable[..., Awaitable[Any]]
-    ) -> "grpc.RpcMethodHandler[Any, Any]":
+    def call(self, permission: Permission) -> Call:
+        return Call(self._gate.admit(Credentials("grpc")).view(permission), self._stopping)
+
+    def _method(self, method: MethodDescriptor, behaviour: "Behaviour") -> "grpc.RpcMethodHandler[Any, Any]":
         if method.client_streaming:
             return grpc.stream_stream_rpc_method_handler(self._both_ways(method, behaviour))
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(self._streaming(method, behaviour))
         return grpc.unary_unary_rpc_method_handler(self._unary(method, behaviour))
 
-    def _unary(self, method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Message]]) -> Any:
+    def _unary(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
         kind, name = GetMessageClass(method.input_type), _path(method)
 
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._check()
-                reply = await self._confirmed(method.name, behaviour(self._decode(kind, data)))
+                call, serve_one = behaviour.admitted()
+                reply = await self._confirmed(method.name, call, serve_one(self._decode(kind, data)))
                 return reply.SerializeToString()
 
             return await self._guarded(name, context, answer)
 
         return serve
 
-    async def _confirmed(self, method: str, answering: Awaitable[Message]) -> Message:
+    async def _confirmed(self, method: str, call: Call, answering: Awaitable[Message]) -> Message:
         kinds = RESTS_ON.get(method)
         if kinds is None:
             return await answering
         try:
             reply = await answering
         except GoQueueError:  # that something is not there is an answer too
-            await self._call.confirmed(self._call.broker.durable, kinds)
+            await call.confirmed(call.broker.durable, kinds)
             raise
-        await self._call.confirmed(self._call.broker.durable, kinds)
+        await call.confirmed(call.broker.durable, kinds)
         return reply
 
-    def _streaming(self, method: MethodDescriptor, behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+    def _streaming(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
         kind, name = GetMessageClass(method.input_type), _path(method)
 
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
                 self._check()
-                await self._until_stop(behaviour(self._decode(kind, data), _Out(context)))
+                _, serve_one = behaviour.admitted()
+                await self._until_stop(serve_one(self._decode(kind, data), _Out(context)))
 
             await self._guarded(name, context, answer)
 
         return serve
 
-    def _both_ways(self, method: MethodDescriptor, behaviour: Callable[[Any, Writing], Awaitable[None]]) -> Any:
+    def _both_ways(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
         kind, name = GetMessageClass(method.input_type), _path(method)
 
         async def serve(_requests: object, context: Context) -> None:
             async def answer() -> None:
                 self._check()
-                await behaviour(Requests(context, partial(self._decode, kind)), _Out(context))
+                _, serve_one = behaviour.admitted()
+                await serve_one(Requests(context, partial(self._decode, kind)), _Out(context))
 
             await self._guarded(name, context, answer)
 
         return serve
 
     def _check(self) -> None:
-        if self._call.is_stopping:
+        if self._stopping.is_stopping:
             raise StopsHere
 
     async def _until_stop(self, streaming: Awaitable[None]) -> None:
@@ -162,7 +190,7 @@ class Serving:
         try:
             await streaming
         except asyncio.CancelledError:
-            if not self._call.is_stopping:
+            if not self._stopping.is_stopping:
                 raise
             task.uncancel()
             raise StopsHere from None

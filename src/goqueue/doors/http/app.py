@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Credentials, Gate
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
@@ -17,6 +17,7 @@ from goqueue.doors.http.operation import SLASH_SIGN, Route
 from goqueue.doors.http.paths import Paths
 from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.table import ROUTES
+from goqueue.model.access import OPEN
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import App, Message, Receive, Scope, Send
 
@@ -35,20 +36,21 @@ class HttpApp:
 
     def __init__(
         self,
-        broker: Broker,
+        gate: Gate,
         *,
         by_header: Mapping[bytes, App] | None = None,
         requests_per_second_max: int = 0,
         visitors: Visitors | None = None,
     ) -> None:
-        call = Call(broker, broker.clock.now_ms(), version("goqueue"))
+        view = gate.admit(Credentials("http")).view(OPEN)
+        call = Call(view, gate.clock.now_ms(), version("goqueue"))
         self._call = call
-        self._paths = _paths(ROUTES, call)
+        self._paths = _paths(ROUTES, call, gate)
         self._by_header = by_header or {}
-        self._rate = RequestRate(broker.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
-        self._id = broker.dice.randbytes(4).hex().encode()
+        self._rate = RequestRate(gate.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
+        self._id = gate.dice.randbytes(4).hex().encode()
         self._requests = 0
-        self._meters = broker.metrics.meters
+        self._meters = gate.meters
         self._visitors = visitors or Visitors()
         self._for_pages: App = CORSMiddleware(
             self._route,
@@ -130,8 +132,8 @@ async def _not_found(scope: Scope, _receive: Receive, send: Send) -> None:
     await answer_error(send, NOT_FOUND, "NO_SUCH_ROUTE", f"there is no {scope['path']} here; see /docs")
 
 
-def _paths(routes: list[Route], call: Call) -> Paths:
+def _paths(routes: list[Route], call: Call, gate: Gate) -> Paths:
     by_path: dict[str, list[Route]] = {}
     for route in routes:
         by_path.setdefault(route.operation.path, []).append(route)
-    return Paths({path: Methods(each, call) for path, each in by_path.items()})
+    return Paths({path: Methods(each, call, gate) for path, each in by_path.items()})

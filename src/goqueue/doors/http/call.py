@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from goqueue.broker.asking import Asking
-from goqueue.broker.broker import Broker
 from goqueue.broker.topics.auto_creation import create_missing, missing
 from goqueue.broker.topics.topics import Replica
+from goqueue.broker.view.view import View
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -16,7 +16,7 @@ from goqueue.model.topics import Topic
 
 @dataclass(frozen=True)
 class Call(Asking):
-    broker: Broker
+    broker: View
     started_ms: int
     """When the door was opened."""
     version: str

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from goqueue.broker.gate import Credentials, Gate
 from goqueue.doors.http.asgi import JSON, PARKED, ClientGone, answer, answer_error, answer_json, header, read_body
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
@@ -37,8 +39,9 @@ events = get_logger("http door")
 class Endpoint:
     """One operation."""
 
-    def __init__(self, route: Route, call: Call) -> None:
-        self._operation, self._handler, self._rests_on = operation, _, _ = route
+    def __init__(self, route: Route, call: Call, gate: Gate) -> None:
+        self._operation, self._handler, self._permission, self._rests_on = operation, _, _, _ = route
+        self._gate = gate
         self._call = call
         query_type = operation.query_type
         self._parameters = tuple(each.encode_name for each in msgspec.structs.fields(query_type)) if query_type else ()
@@ -47,12 +50,13 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Any
         try:
-            arguments = await self._arguments(scope, receive)
+            call = self._admit()
+            arguments = {"call": call, **await self._arguments(scope, receive)}
             if self._operation.waits:
                 reply = await self._while_there(scope, receive, self._wait(send, arguments))
             else:
                 async with asyncio.timeout(REQUEST_S_MAX):
-                    reply = await self._handle(arguments)
+                    reply = await self._handle(call, arguments)
         except ClientGone:
             return
         except GoQueueError as error:
@@ -71,21 +75,28 @@ class Endpoint:
         else:
             await self._answer(send, reply)
 
-    async def _handle(self, arguments: Mapping[str, Any]) -> Any:
+    def _admit(self) -> Call:
+        """With the broker as this operation of this client may use it."""
+        view = self._gate.admit(Credentials("http")).view(self._permission)
+        if view is not self._call.broker:
+            self._call = replace(self._call, broker=view)
+        return self._call
+
+    async def _handle(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         kinds = self._rests_on
         if not kinds:
             return await self._handler(**arguments)
         try:
             reply = await self._handler(**arguments)
         except GoQueueError:  # that something is not there is an answer too
-            await self._call.confirmed(self._call.broker.durable, kinds)
+            await call.confirmed(call.broker.durable, kinds)
             raise
-        await self._call.confirmed(self._call.broker.durable, kinds)
+        await call.confirmed(call.broker.durable, kinds)
         return reply
 
     async def _arguments(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         operation = self._operation
-        arguments: dict[str, Any] = {"call": self._call}
+        arguments: dict[str, Any] = {}
         if operation.waits and LINKED in scope:
             raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
         body = await read_body(scope, receive, operation.body_bytes_max)
@@ -212,8 +223,8 @@ async def _stream(send: Send, reply: Events) -> None:
 class Methods:
     """All operations of one path."""
 
-    def __init__(self, routes: list[Route], call: Call) -> None:
-        self._endpoints = {route.operation.method: Endpoint(route, call) for route in routes}
+    def __init__(self, routes: list[Route], call: Call, gate: Gate) -> None:
+        self._endpoints = {route.operation.method: Endpoint(route, call, gate) for route in routes}
         # What waits may also take.
         if any(each.operation.method == "GET" and not each.operation.waits for each in routes):
             self._endpoints["HEAD"] = self._endpoints["GET"]

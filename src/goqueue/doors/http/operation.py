@@ -2,7 +2,7 @@
 
     topics = Handlers()
 
-    @topics.handles(DESCRIBE_TOPIC)
+    @topics.handles(DESCRIBE_TOPIC, DESCRIBES_TOPIC)
     async def describe_topic(call: Call, path: TopicPath) -> TopicDetails: ...
 
 A handler takes `call` and any of `path`, `query` and `body`, each a struct, and returns a struct, `Text` or `Events`.
@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from goqueue.broker.durable import LedgerKind
+from goqueue.model.access import Permission
 from goqueue.wire.rest.operation import JSON, Operation
 
 Handle = Callable[..., Awaitable[Any]]
@@ -56,6 +57,8 @@ WRAPPERS = (Text, WithStatus, Elsewhere, Events)
 class Route(NamedTuple):
     operation: Operation[Any]
     handle: Handle
+    permission: Permission
+    """What its client must be allowed."""
     rests_on: tuple[LedgerKind, ...] = ()
     """What the answer is read from: it is given when that is durable."""
 
@@ -67,11 +70,13 @@ class Handlers:
         self.rests_on = rests_on
         self.all: list[Route] = []
 
-    def handles(self, operation: Operation[Any], *, rests_on: tuple[LedgerKind, ...] | None = None) -> Callable[[H], H]:
+    def handles(
+        self, operation: Operation[Any], permission: Permission, *, rests_on: tuple[LedgerKind, ...] | None = None
+    ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             _check(operation, handle)
             of_get = self.rests_on if operation.method == "GET" and not operation.waits else ()
-            self.all.append(Route(operation, handle, of_get if rests_on is None else rests_on))
+            self.all.append(Route(operation, handle, permission, of_get if rests_on is None else rests_on))
             return handle
 
         return add

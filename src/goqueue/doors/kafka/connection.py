@@ -9,10 +9,14 @@ requests as there are; only the rest of a large frame is received into memory of
 import asyncio
 from collections import deque
 from struct import Struct
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from goqueue.doors.kafka.reply import Buffer, Reply
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
+
+if TYPE_CHECKING:
+    from goqueue.broker.gate import Access
+    from goqueue.doors.kafka.routes import Routes
 
 LENGTH_BYTES = 4
 API_KEY_BYTES = 2
@@ -61,8 +65,10 @@ class Connection(asyncio.BufferedProtocol):
         "_why",
         "_write_timer",
         "_written_bytes",
+        "access",
         "heads",
         "peer",
+        "routes",
     )
 
     def __init__(self, shared: memoryview, limits: Limits, clock: Clock, owner: Owner) -> None:
@@ -72,6 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
+        self.access: Access
+        self.routes: Routes
+        """Both are set by whoever made this connection."""
         self.heads: tuple[Struct, ...] = ()
         """For `Routes`: how the frames begin in which it may find what it knows."""
         self._head = b""

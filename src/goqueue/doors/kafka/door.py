@@ -1,18 +1,22 @@
 """The listener: takes connections, reads requests, finds their handlers, and keeps babblers out."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Access, Credentials, Gate
 from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
 from goqueue.doors.kafka.handlers.metadata import api_versions
-from goqueue.doors.kafka.handlers.table import HANDLERS
+from goqueue.doors.kafka.handlers.table import HANDLERS, Api
 from goqueue.doors.kafka.produce_run import ProduceRun
+from goqueue.doors.kafka.refusing import forbidden
+from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
 from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.model.access import FORBIDDEN
 from goqueue.model.codes import Code
+from goqueue.model.refusal import Refused
 from goqueue.ports.network import Listener, LoopNetwork, Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
@@ -22,6 +26,7 @@ from goqueue.wire.kafka.messages.produce import ProduceRequest
 from goqueue.wire.kafka.schema import fields_of
 
 API_VERSIONS = 18
+PRODUCE = HANDLERS[0]
 LONG_S = 0.005
 """A connection whose request took longer lets others go first."""
 COMPLAINTS_PER_MINUTE = 10
@@ -48,16 +53,17 @@ class KafkaLimits:
 
 
 class KafkaDoor:
-    def __init__(self, broker: Broker, limits: KafkaLimits | None = None, network: Network | None = None) -> None:
-        self._broker = broker
+    def __init__(self, gate: Gate, limits: KafkaLimits | None = None, network: Network | None = None) -> None:
+        self._gate = gate
+        self._clock = gate.clock
         self._limits = limits or KafkaLimits()
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._network = network or LoopNetwork()
         self._server: Listener | None = None
         self._endpoint = Endpoint("", 0)
-        self._sessions = ShareSessions(broker)
-        self._routes = Routes(broker.topics)
-        self._run = ProduceRun(broker.publisher, self._routes)
+        self._sessions = ShareSessions()
+        self._routes: dict[Access, Routes] = {}
+        self._run = ProduceRun()
         self.connections: dict[Connection, None] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -79,12 +85,21 @@ class KafkaDoor:
         self._endpoint.http = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
 
     def _connect(self) -> Connection:
-        connection = Connection(self._shared, self._limits, self._broker.clock, self)
+        access = self._gate.admit(Credentials("kafka"))
+        connection = Connection(self._shared, self._limits, self._clock, self)
+        connection.access, connection.routes = access, self._routes_of(access)
         self.connections[connection] = None
         self._is_empty.clear()
         if len(self.connections) > self._limits.connections_max:
             connection.close("too many connections")
         return connection
+
+    def _routes_of(self, access: Access) -> Routes:
+        """A route is learned through a view: that there is one is the permission, and nobody else may have it."""
+        found = self._routes.get(access)
+        if found is None:
+            found = self._routes[access] = Routes(access.view(PRODUCE.permission))
+        return found
 
     def lost(self, connection: Connection, _why: str) -> None:
         self.connections.pop(connection, None)
@@ -100,8 +115,8 @@ class KafkaDoor:
                 return
             self._run.finish(connection)
             header = read_request_header(frame)
-            api, handler = APIS.get(header.api_key), HANDLERS.get(header.api_key)
-            if api is None or handler is None or header.api_version not in api.versions:
+            api, offered = APIS.get(header.api_key), HANDLERS.get(header.api_key)
+            if api is None or offered is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
             try:
@@ -111,14 +126,11 @@ class KafkaDoor:
                 return
             size = len(frame)
             if isinstance(message, ProduceRequest):
-                self._routes.learn(connection, frame, header, message)
+                connection.routes.learn(connection, frame, header, message)
                 size = 0  # its records are in the log, whoever waits
-            started_s = self._broker.clock.monotonic_s()
-            request = Request(self._broker, self._endpoint, self._sessions, connection, header, message, size)
-            handler(request)
-            if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
-                self.complain(connection, "as many requests wait for their replies as may: come back later")
-            if self._broker.clock.monotonic_s() - started_s > LONG_S:
+            started_s = self._clock.monotonic_s()
+            self._answer(offered, connection, header, message, size)
+            if self._clock.monotonic_s() - started_s > LONG_S:
                 connection.rest()
         except MalformedRequest as error:
             self.complain(connection, str(error))
@@ -127,6 +139,30 @@ class KafkaDoor:
                 request.fail(error)
             else:
                 self._fail(connection, error)
+
+    def _answer(self, api: Api, connection: Connection, header: RequestHeader, message: Any, size: int) -> None:
+        reply: Reply | None = None
+        try:
+            view = connection.access.view(api.permission)
+            request = Request(view, self._endpoint, self._sessions, connection, header, message, size)
+            reply = request.reply
+            api.handle(request)
+        except Refused as error:
+            if error.code not in FORBIDDEN:
+                raise
+            self._forbid(connection, header, message, error, reply or connection.expect_reply())
+            return
+        if self.waiting_bytes > self._limits.waiting_bytes_max and size and reply.buffers is None:
+            self.complain(connection, "as many requests wait for their replies as may: come back later")
+
+    def _forbid(
+        self, connection: Connection, header: RequestHeader, message: Any, error: Refused, reply: Reply
+    ) -> None:
+        response = forbidden(APIS[header.api_key], header.api_version, message, error)
+        if response is None:
+            self.complain(connection, str(error))
+            return
+        reply.send(response_frame(response, header.api_version, header.correlation_id))  # type: ignore[arg-type]
 
     def read_began(self, data: memoryview) -> None:
         self._run.begin(data)
@@ -167,7 +203,7 @@ class KafkaDoor:
         self.malformed += 1
         if self._complaints < COMPLAINTS_PER_MINUTE:
             if not self._complaints:
-                self._broker.clock.call_after(60_000, self._forget_complaints)
+                self._clock.call_after(60_000, self._forget_complaints)
             self._complaints += 1
             events.warning("bad request", peer=connection.peer, reason=why)
         connection.close(why)
@@ -189,7 +225,7 @@ class KafkaDoor:
         self._server.close()
         for connection in list(self.connections):
             connection.close("the node stops")
-        drain = self._broker.clock.call_after(self._limits.drain_ms_max, self._abort)
+        drain = self._clock.call_after(self._limits.drain_ms_max, self._abort)
         await self._is_empty.wait()
         drain.cancel()
         await self._server.wait_closed()
@@ -198,6 +234,3 @@ class KafkaDoor:
     def _abort(self) -> None:
         for connection in list(self.connections):
             connection.abort("the node stops")
-
-
-Handler = Callable[[Request], None]

@@ -1,20 +1,19 @@
 """Authorised operations (KIP-430): a bit for each that the client may do. Nobody is refused anything yet."""
 
 from goqueue.doors.kafka.request import Request
+from goqueue.model.access import Operation
 from goqueue.wire.kafka.notation import INT32_MIN
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
-DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
-"""The numbers are Kafka's."""
 
-
-def _bits(*operations: int) -> int:
+def _bits(*operations: Operation) -> int:
     return sum(1 << each for each in operations)
 
 
-TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
+_ON_ALL = (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+_CHANGES = (Operation.CREATE, Operation.ALTER)
+TOPIC_OPERATIONS = _bits(Operation.READ, Operation.WRITE, Operation.DELETE, *_CHANGES, *_ON_ALL)
+GROUP_OPERATIONS = _bits(Operation.READ, Operation.DELETE, *_ON_ALL)
+CLUSTER_OPERATIONS = _bits(Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE, *_CHANGES, *_ON_ALL)
 NOT_ASKED_FOR = INT32_MIN
 
 

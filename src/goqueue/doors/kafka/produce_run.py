@@ -5,7 +5,7 @@ from functools import partial
 from goqueue.broker.publishing.publish import Appended, Batch, Publisher
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
-from goqueue.doors.kafka.routes import Route, Routes
+from goqueue.doors.kafka.routes import Route
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 
@@ -89,9 +89,7 @@ def _answers(shares: list[Share], order: list[Share]) -> list[bytes]:
 class ProduceRun:
     """Invariant: empty between two reads, because what it holds lies in the memory that the next read fills."""
 
-    def __init__(self, publisher: Publisher, routes: Routes) -> None:
-        self._publisher = publisher
-        self._routes = routes
+    def __init__(self) -> None:
         self._shares: dict[Route, Share] = {}
         self._order: list[Share] = []
         self._read: memoryview | None = None
@@ -106,20 +104,22 @@ class ProduceRun:
 
     def take(self, connection: Connection, frame: memoryview) -> bool:
         """False: this one is not for here, and before it is handled the run must be finished."""
-        found = self._routes.find(connection, frame)
+        routes = connection.routes
+        found = routes.find(connection, frame)
         if found is None or len(self._order) >= RUN_MAX:
             return False
         route, correlation_id, start, end = found
+        publisher = routes.publisher
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
-            self._has_no_wishes = self._publisher.sees_no_wishes(self._read)
+            self._has_no_wishes = publisher.sees_no_wishes(self._read)
             self._read = None
         try:
-            batch = self._publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
+            batch = publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
             if batch is None:
-                batch = self._publisher.admit(route.topic, route.index, frame[start:end])
-                if self._publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
+                batch = publisher.admit(route.topic, route.index, frame[start:end])
+                if publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
                     return False
-                if route.begins_at_zero and self._publisher.misses_first(route.replica, batch):
+                if route.begins_at_zero and publisher.misses_first(route.replica, batch):
                     return False  # perhaps it was taken just now
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
@@ -129,7 +129,7 @@ class ProduceRun:
         share.correlation_ids.append(correlation_id)
         share.batches.append(batch)
         if not self._order:
-            self._started_s = self._publisher.now_s()
+            self._started_s = publisher.now_s()
         self._order.append(share)
         return True
 
@@ -144,11 +144,12 @@ class ProduceRun:
         if not self._order:
             return
         order, self._order = self._order, []
+        publisher = connection.routes.publisher
         shares, self._shares = list(self._shares.values()), {}
         waiting = []
         for share in shares:
             replica = share.route.replica
-            share.results = self._publisher.append(replica, share.batches)
+            share.results = publisher.append(replica, share.batches)
             share.batches = []  # they lie in memory that will be filled anew
             share.start_offset = replica.start_offset
             if replica.failure is not None or replica.high_watermark < replica.end_offset:
@@ -157,8 +158,8 @@ class ProduceRun:
         if not waiting:
             reply.send(_answers(shares, order))
             for share in shares:
-                share.measure(self._publisher, self._started_s)
+                share.measure(publisher, self._started_s)
             return
-        pending = RunReply(reply, shares, order, self._publisher, self._started_s, len(waiting))
+        pending = RunReply(reply, shares, order, publisher, self._started_s, len(waiting))
         for share in waiting:
             pending.wait(share)

@@ -5,14 +5,16 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.view.view import View
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.model.access import FORBIDDEN
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.model.refusal import Refused
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import RequestHeader, response_frame
@@ -45,7 +47,7 @@ class Request:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: View,
         endpoint: Endpoint,
         sessions: ShareSessions,
         connection: Connection,
@@ -159,4 +161,6 @@ def failure_code(reply: object) -> Code | None:
         return Code.COORDINATOR_LOAD_IN_PROGRESS
     if isinstance(reply, NotCoordinator):
         return Code.NOT_COORDINATOR
+    if isinstance(reply, Refused) and reply.code in FORBIDDEN:
+        return reply.code
     return Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else None

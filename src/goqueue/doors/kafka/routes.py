@@ -10,7 +10,8 @@ from struct import Struct
 from struct import error as StructError
 
 from goqueue.broker.publishing.publish import Appended, Replica
-from goqueue.broker.topics.topics import Topics, code_of
+from goqueue.broker.topics.topics import code_of
+from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -119,11 +120,12 @@ class Route:
 class Routes:
     """Forgotten whenever the topics change, so that a route never leads to what is no longer there."""
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
+    def __init__(self, broker: View) -> None:
+        self.publisher = broker.publisher
+        self._topics = broker.topics
         self._by_version: dict[int, dict[bytes, Route]] = {}
         self._count = 0
-        topics.on_change.append(lambda change: self._forget())
+        broker.topics.on_change.append(lambda change: self._forget())
 
     def _forget(self) -> None:
         self._by_version.clear()

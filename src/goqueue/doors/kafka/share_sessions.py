@@ -7,8 +7,8 @@ its consumers must come to an end.
 
 from collections.abc import Callable, Iterable
 
-from goqueue.broker.broker import Broker
 from goqueue.broker.queues.consumer_leases import Holdings, How
+from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
@@ -62,17 +62,16 @@ class ShareSession:
 class ShareSessions:
     """Invariant: `_by_connection` has the sessions of `_by_member`, each under the connection it was used on last."""
 
-    def __init__(self, broker: Broker, sessions_max: int = SESSIONS_MAX) -> None:
-        self._broker = broker
+    def __init__(self, sessions_max: int = SESSIONS_MAX) -> None:
         self._sessions_max = sessions_max
         self._by_member: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[Connection, dict[ShareSession, None]] = {}
 
-    def enter(self, connection: Connection, group_id: str, member_id: str, epoch: int) -> ShareSession:
+    def enter(self, broker: View, connection: Connection, group_id: str, member_id: str, epoch: int) -> ShareSession:
         """The session that a request belongs to, opened if that is what it asks for. Refused: it has none."""
         found = self._by_member.get((group_id, member_id))
         if epoch == OPEN_EPOCH:
-            return self._open(connection, group_id, member_id, found)
+            return self._open(broker, connection, group_id, member_id, found)
         if found is None:
             raise Refused(Code.SHARE_SESSION_NOT_FOUND, f"member {member_id!r} has no session")
         if epoch != CLOSE_EPOCH:
@@ -85,13 +84,15 @@ class ShareSessions:
             self._by_connection.setdefault(connection, {})[found] = None
         return found
 
-    def _open(self, connection: Connection, group_id: str, member_id: str, before: ShareSession | None) -> ShareSession:
+    def _open(
+        self, broker: View, connection: Connection, group_id: str, member_id: str, before: ShareSession | None
+    ) -> ShareSession:
         """A member that opens another session starts over with what it reads, not with what it holds."""
         if before is not None:
             self._remove(before)
         elif len(self._by_member) >= self._sessions_max:
             raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, f"there are {self._sessions_max} sessions")
-        holdings = before.holdings if before else Holdings(self._broker.queues, self._broker.clock, group_id, member_id)
+        holdings = before.holdings if before else Holdings(broker.queues, broker.clock, group_id, member_id)
         session = ShareSession(connection, group_id, member_id, holdings)
         self._by_member[group_id, member_id] = session
         self._by_connection.setdefault(connection, {})[session] = None

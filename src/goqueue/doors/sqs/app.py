@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.gate import Credentials, Gate
 from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.handlers.table import ACTIONS
-from goqueue.doors.sqs.queue import AllQueues
+from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
@@ -36,8 +36,9 @@ class ClientGone(GoQueueError):
 
 
 class SqsApp:
-    def __init__(self, broker: Broker, *, account_id: str = ACCOUNT_ID, region: str = REGION) -> None:
-        self._desk = Desk(broker, Naming(account_id, region), AllQueues(broker.topics), {})
+    def __init__(self, gate: Gate, *, account_id: str = ACCOUNT_ID, region: str = REGION) -> None:
+        self._gate = gate
+        self._desk = Desk(Naming(account_id, region), KnownQueues(), {})
         self._has_stopped = False
 
     def stop(self) -> None:
@@ -54,7 +55,7 @@ class SqsApp:
             status, headers, body = await self._answer(scope, receive)
         except ClientGone:
             return
-        request_id = random_uuid(self._desk.broker.dice).encode()
+        request_id = random_uuid(self._gate.dice).encode()
         headers += [(b"content-length", b"%d" % len(body)), (b"x-amzn-requestid", request_id)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -85,7 +86,8 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        call = Call(self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
+        view = self._gate.admit(Credentials("sqs")).view(action.permission)
+        call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         return await action.handle(call, request)
 
     async def _gone(self, scope: Scope, receive: Receive) -> None:

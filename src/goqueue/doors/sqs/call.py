@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from goqueue.broker.asking import Asking
-from goqueue.broker.broker import Broker
 from goqueue.broker.topics.topics import Result
-from goqueue.doors.sqs.queue import AllQueues, Queue
+from goqueue.broker.view.view import View
+from goqueue.doors.sqs.queue import AllQueues, KnownQueues, Queue
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidOption, InvalidWish, MalformedReceipt
 from goqueue.model.refusal import Refused
@@ -38,16 +38,17 @@ class Naming:
 class Desk(NamedTuple):
     """What all requests share."""
 
-    broker: Broker
     naming: Naming
-    queues: AllQueues
+    queues: KnownQueues
     waiting: dict[asyncio.Future[Any], None]
     """Long polls."""
 
 
 class Call(Asking):
-    def __init__(self, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
-        self.broker, self.naming, self.queues, self._waiting = desk
+    def __init__(self, broker: View, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
+        self.broker = broker
+        self.naming, known, self._waiting = desk
+        self.queues = AllQueues(broker.topics, known)
         self._base_url = base_url
         self._gone = gone
 
@@ -102,6 +103,7 @@ async def _returned(wait: Callable[[], Awaitable[None]]) -> None:
 
 
 INVALID = "InvalidParameterValueException"
+FORBIDDEN = "AccessDeniedException"
 NAMES: tuple[tuple[type[GoQueueError], str], ...] = (
     (MalformedReceipt, "ReceiptHandleIsInvalid"),
     (InvalidWish, INVALID),
@@ -110,6 +112,9 @@ NAMES: tuple[tuple[type[GoQueueError], str], ...] = (
 )
 CODES: dict[Code, str] = {
     Code.UNKNOWN_TOPIC_OR_PARTITION: "QueueDoesNotExist",
+    Code.TOPIC_AUTHORIZATION_FAILED: FORBIDDEN,
+    Code.GROUP_AUTHORIZATION_FAILED: FORBIDDEN,
+    Code.CLUSTER_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.INVALID_RECORD: INVALID,
     Code.INVALID_TIMESTAMP: INVALID,
     Code.INVALID_REQUEST: INVALID,

@@ -83,31 +83,36 @@ class Queue(NamedTuple):
         return found
 
 
-class AllQueues:
-    """Every topic but our own. What they are is worked out once for every change of the metadata."""
+class KnownQueues:
+    """What topics are as queues: worked out once for each, until it changes."""
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._image = topics.image
+    def __init__(self) -> None:
+        self._revision = -1
         self._known: dict[str, Queue] = {}
 
-    def find(self, name: str) -> Queue | None:
-        image = self._topics.image
-        if image is not self._image:
-            self._image, self._known = image, {}
-        found = self._known.get(name)
-        if found is None:
-            topic = image.topics.get(name)
-            if topic is None:
-                return None
-            found = self._known[name] = Queue.of(topic, self._topics.defaults)
+    def of(self, topic: Topic, topics: Topics) -> Queue:
+        found = self._known.get(topic.name)
+        if found is None or found.topic is not topic:
+            if topics.image.revision != self._revision:
+                self._revision, self._known = topics.image.revision, {}  # of topics that are gone nobody asks again
+            found = self._known[topic.name] = Queue.of(topic, topics.defaults)
         return found
 
+
+class AllQueues:
+    """Every topic that a client may see, but our own."""
+
+    def __init__(self, topics: Topics, known: KnownQueues) -> None:
+        self._topics = topics
+        self._known = known
+
+    def find(self, name: str) -> Queue | None:
+        topic = self._topics.image.topics.get(name)
+        return None if topic is None else self._known.of(topic, self._topics)
+
     def __iter__(self) -> Iterator[Queue]:
-        for name in self._topics.image.topics:
-            found = self.find(name)
-            if found is not None:
-                yield found
+        for topic in self._topics.image.topics.values():
+            yield self._known.of(topic, self._topics)
 
 
 def read_label(topic: Topic, name: str) -> dict[str, str]:

@@ -41,6 +41,7 @@ ERRORS: dict[str, Kind] = {
     "UnknownOperationException": Kind("InvalidAction", shape=FRONT),
     "SerializationException": Kind("MalformedInput", shape=FRONT),
     "RequestEntityTooLargeException": Kind("RequestEntityTooLarge", TOO_LARGE, FRONT),
+    "AccessDeniedException": Kind("AccessDenied", FORBIDDEN, FRONT),
     "InternalFailure": Kind("InternalFailure", FAILED, FRONT),
     "ServiceUnavailable": Kind("ServiceUnavailable", UNAVAILABLE, FRONT),
 }

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
+from goqueue.broker.gate import Gate
 from goqueue.client.grpc import GrpcClient, GrpcRefused
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.testing import MemoryBroker, broker
@@ -49,7 +50,7 @@ class Door:
 @asynccontextmanager
 async def open_door(limits: GrpcLimits | None = None, **options: Any) -> AsyncIterator[Door]:
     async with broker(clock="real") as b:
-        door = GrpcDoor(b.broker, limits, **options)
+        door = GrpcDoor(Gate(b.broker), limits, **options)
         host, port = await door.open("127.0.0.1", 0)
         try:
             async with GrpcClient(f"{host}:{port}") as client:

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.grpc.door import GrpcDoor
 from goqueue.testing import broker
 from tests.garbage import garbage
@@ -79,7 +80,7 @@ async def leftovers(method: MethodDescriptor) -> dict[str, int]:
     async with broker() as b:
         await b.create_topic(TOPIC)
         await b.publish(TOPIC, b"x")
-        door = GrpcDoor(b.broker)
+        door = GrpcDoor(Gate(b.broker))
         (served,) = (one for service, one in door._services() if service is method.containing_service)
         handlers = door._serving.handler_of(method.containing_service, served)
         handler = handlers.service(Details(f"/{method.containing_service.full_name}/{method.name}"))
@@ -94,7 +95,7 @@ async def leftovers(method: MethodDescriptor) -> dict[str, int]:
 
 async def _methods() -> list[MethodDescriptor]:
     async with broker() as b:
-        return [method for service, _ in GrpcDoor(b.broker)._services() for method in service.methods]
+        return [method for service, _ in GrpcDoor(Gate(b.broker))._services() for method in service.methods]
 
 
 METHODS = asyncio.run(_methods())

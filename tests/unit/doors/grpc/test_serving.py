@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import patch
 
 import grpc
 import pytest
@@ -11,6 +12,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from goqueue.broker.gate import Gate
 from goqueue.client.errors import Closed, ConnectionLost
 from goqueue.client.grpc import GrpcClient, GrpcRefused
 from goqueue.client.grpc.calls import METHODS
@@ -62,8 +64,8 @@ async def test_an_error_has_a_code_as_a_detail(door: Door) -> None:
 
 @served
 async def test_a_fault_of_ours_says_nothing_of_its_inside(door: Door) -> None:
-    door.door._call.topic = None  # type: ignore[assignment,method-assign]
-    with pytest.raises(GrpcRefused, match="a fault of the node") as caught:
+    broken = patch("goqueue.doors.grpc.publish.publish_all", None)
+    with broken, pytest.raises(GrpcRefused, match="a fault of the node") as caught:
         await door.client.publish("orders", b"x")
     assert caught.value.status is grpc.StatusCode.INTERNAL
 
@@ -185,7 +187,7 @@ def test_a_port_that_is_taken_is_not_shared() -> None:
         async with asyncio.timeout(FAR_S), open_door() as door, broker(clock="real") as other:
             host, _, port = door.address.rpartition(":")
             with pytest.raises(OSError, match="in use"):
-                await GrpcDoor(other.broker).open(host, int(port))
+                await GrpcDoor(Gate(other.broker)).open(host, int(port))
 
     asyncio.run(inside())
 
@@ -193,14 +195,14 @@ def test_a_port_that_is_taken_is_not_shared() -> None:
 def test_a_safe_call_is_made_again_until_the_node_is_back() -> None:
     async def inside() -> None:
         async with asyncio.timeout(FAR_S), broker(clock="real") as b:
-            first = GrpcDoor(b.broker)
+            first = GrpcDoor(Gate(b.broker))
             host, port = await first.open("127.0.0.1", 0)
             async with GrpcClient(f"{host}:{port}", attempts_max=50, channels=2) as client:
                 assert (await client.ask(ListTopicsRequest())).names == []
                 await first.close()
                 asking = asyncio.ensure_future(client.ask(ListTopicsRequest(), is_safe=True))
                 await asyncio.wait([asking], timeout=0.3)
-                second = GrpcDoor(b.broker)
+                second = GrpcDoor(Gate(b.broker))
                 await second.open(host, port)
                 assert (await asking).names == []
                 await second.close()

@@ -8,10 +8,12 @@ from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.postman import example
 from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.access import Rights
 from goqueue.testing import MemoryBroker
 from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.testing.loops import turn
@@ -62,9 +64,10 @@ def samples() -> dict[str, Asked]:
 class Bare:
     """The door of a broker, asked as a listener asks it."""
 
-    def __init__(self, b: MemoryBroker) -> None:
+    def __init__(self, b: MemoryBroker, rights: Rights | None = None) -> None:
         self.b = b
-        self._app = HttpApp(b.broker, by_header={TARGET: SqsApp(b.broker)})
+        gate = Gate(b.broker, rights)
+        self._app = HttpApp(gate, by_header={TARGET: SqsApp(gate)})
 
     async def ask(
         self, asked: Asked, *, headers: tuple[tuple[bytes, bytes], ...] = (), leaves: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.testing import MemoryBroker, broker
 
@@ -21,7 +22,7 @@ class Client:
     async def restart(self) -> None:
         """The broker, and the door of the new one."""
         await self.b.restart()
-        self.http._transport = httpx.ASGITransport(HttpApp(self.b.broker))
+        self.http._transport = httpx.ASGITransport(HttpApp(Gate(self.b.broker)))
 
     async def ask(self, method: str, path: str, json: Any = None, *, status: int = 200, **more: Any) -> Any:
         reply = await self.http.request(method, path, json=json, **more)
@@ -52,7 +53,7 @@ class Client:
 async def door(**options: Any) -> AsyncIterator[Client]:
     """For `async with door() as client`; `client.b` is the broker behind it."""
     async with broker() as b:
-        app = HttpApp(b.broker, **options)
+        app = HttpApp(Gate(b.broker), **options)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://goqueue") as http:
             yield Client(b, http)
 

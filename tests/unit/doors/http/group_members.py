@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from tests.unit.doors.http.door_client import Client
 
@@ -81,7 +82,7 @@ async def ack(client: Client, message: dict[str, Any], *, status: int = 200) -> 
 async def restarted(client: Client) -> AsyncIterator[Client]:
     """The same node after a restart, with a new door."""
     await client.b.restart()
-    app = HttpApp(client.b.broker)
+    app = HttpApp(Gate(client.b.broker))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://goqueue") as http:
         yield Client(client.b, http)
 

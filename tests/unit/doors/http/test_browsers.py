@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.sqs.app import TARGET, SqsApp
@@ -159,7 +160,7 @@ async def statuses(visitors: Visitors, address: str, hosts: list[str]) -> dict[s
     """By the header Host, of requests that arrive at an address."""
     found = {}
     async with broker() as b:
-        app = HttpApp(b.broker, visitors=visitors)
+        app = HttpApp(Gate(b.broker), visitors=visitors)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{address}") as http:
             for host in hosts:
                 replies = [await http.get("/topics", headers={"host": host}) for _ in range(2)]
@@ -211,7 +212,7 @@ def test_any_host_can_be_allowed() -> None:
 def test_a_page_of_another_origin_cannot_use_sqs() -> None:
     async def inside() -> None:
         async with broker() as b:
-            app = HttpApp(b.broker, by_header={TARGET: SqsApp(b.broker)})
+            app = HttpApp(Gate(b.broker), by_header={TARGET: SqsApp(Gate(b.broker))})
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=LOOPBACK) as http:
                 aws = {"x-amz-target": "AmazonSQS.CreateQueue", "content-type": "application/x-amz-json-1.0"}
                 for wrong in ({"origin": FOREIGN}, {"host": "evil.example"}, {"sec-fetch-site": "cross-site"}):

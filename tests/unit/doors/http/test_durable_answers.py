@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.durable import LedgerKind
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.routes.table import ROUTES
 from tests.unit.doors.http.door_client import Client, door
@@ -86,7 +87,7 @@ def test_after_a_loss_of_power_nobody_was_told_of_an_id_that_is_another_schema_n
                 each.cancel()
             client.b._sync_ms = 0
             await client.b.restart()
-            client.http._transport = httpx.ASGITransport(HttpApp(client.b.broker))
+            client.http._transport = httpx.ASGITransport(HttpApp(Gate(client.b.broker)))
             assert await client.post("/subjects/orders/versions", schema=INT["schema"]) == {"id": 1, "version": 1}
             assert (await client.get("/schemas/ids/1"))["schema"] == INT["schema"]
 

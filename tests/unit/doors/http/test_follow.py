@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.doors.http.door_client import Client, served
@@ -71,7 +72,7 @@ def watchers(b: MemoryBroker, topic: str = "orders") -> int:
 
 
 def follow(client: Client, query: str = "", **headers: str) -> Stream:
-    return Stream(client.b, HttpApp(client.b.broker), f"/topics/orders/follow{query}", **headers)
+    return Stream(client.b, HttpApp(Gate(client.b.broker)), f"/topics/orders/follow{query}", **headers)
 
 
 @served

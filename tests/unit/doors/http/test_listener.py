@@ -4,18 +4,21 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvloop
 from msgspec import Struct
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.asgi import answer
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.http.endpoint import Methods
 from goqueue.doors.http.listener import HttpLimits
 from goqueue.doors.http.operation import Events, Handlers
+from goqueue.model.access import OPEN
 from goqueue.testing import broker
 from goqueue.wire.asgi import App, Receive, Scope, Send
 from goqueue.wire.rest.operation import EVENTS, Resource
@@ -32,7 +35,7 @@ class Nothing(Struct):
     """An empty answer."""
 
 
-@handlers.handles(tests.add("wait", "GET /wait", Nothing, "Never answers.", waits=True))
+@handlers.handles(tests.add("wait", "GET /wait", Nothing, "Never answers.", waits=True), OPEN)
 async def wait(call: Any) -> Nothing:
     try:
         await asyncio.Event().wait()
@@ -41,7 +44,7 @@ async def wait(call: Any) -> Nothing:
     return Nothing()
 
 
-@handlers.handles(tests.add("stream", "GET /stream", str, "One event.", waits=True, media_type=EVENTS))
+@handlers.handles(tests.add("stream", "GET /stream", str, "One event.", waits=True, media_type=EVENTS), OPEN)
 async def stream(call: Any) -> Events:
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
@@ -53,7 +56,7 @@ async def stream(call: Any) -> Events:
     return Events(pieces())
 
 
-@handlers.handles(tests.add("flood", "GET /flood", str, "Events without end.", waits=True, media_type=EVENTS))
+@handlers.handles(tests.add("flood", "GET /flood", str, "Events without end.", waits=True, media_type=EVENTS), OPEN)
 async def flood(call: Any) -> Events:
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
@@ -65,7 +68,9 @@ async def flood(call: Any) -> Events:
     return Events(pieces())
 
 
-WAITING = {route.operation.path: Methods([route], None) for route in handlers.all}  # type: ignore[arg-type]
+ANYBODY: Any = SimpleNamespace(admit=lambda _: SimpleNamespace(view=lambda _: None))
+CALL: Any = SimpleNamespace(broker=None)
+WAITING = {route.operation.path: Methods([route], CALL, ANYBODY) for route in handlers.all}
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +80,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await WAITING[scope["path"]](scope, receive, send)
     else:
         async with broker() as b:
-            await HttpApp(b.broker)(scope, receive, send)
+            await HttpApp(Gate(b.broker))(scope, receive, send)
 
 
 class Served:

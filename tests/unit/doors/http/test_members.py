@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.gate import Credentials, Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.member_poll import PollRequest, poll
 from goqueue.broker.groups.members import Who
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.leased import lease
+from goqueue.doors.http.permissions import READS
 from goqueue.model.codes import Code
 from tests.unit.doors.http.door_client import Client, served
 from tests.unit.doors.http.group_members import (
@@ -374,7 +376,7 @@ async def test_what_was_leased_for_a_client_that_has_just_left_is_free_again(cli
     """It left between the lease and the answer."""
     await topic(client)
     member = await join(client)
-    call = Call(client.b.broker, 0, "")
+    call = Call(Gate(client.b.broker).admit(Credentials("http")).view(READS), 0, "")
     replies: list[Callable[[Any], None]] = []
     waiting = asyncio.ensure_future(lease(call, "g", replies.append, lambda reply: reply.found))
     await client.b.advance(0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.model.lanes import Lane
 from goqueue.records.build import build_batch
@@ -214,7 +215,7 @@ async def test_publishing_makes_a_topic_that_is_not_there(client: Client) -> Non
 
 @served
 async def test_publishing_makes_no_topic_where_the_settings_forbid_it(client: Client) -> None:
-    client.http._transport = httpx.ASGITransport(HttpApp(replace(client.b.broker, creates_topics=False)))
+    client.http._transport = httpx.ASGITransport(HttpApp(Gate(replace(client.b.broker, creates_topics=False))))
     refused = await client.post("/topics/new/messages", messages=[{"value": "x"}], status=404)
     assert refused["code"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert await client.get("/topics") == {"topics": []}

@@ -9,6 +9,7 @@ import pytest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.operation import Handlers, Text, WithStatus
+from goqueue.model.access import OPEN
 from goqueue.wire.rest.operations.table import OPERATIONS
 from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC
 from goqueue.wire.rest.topics import TopicDetails, TopicNames, TopicPath
@@ -49,9 +50,9 @@ async def _with_more(call: Call, path: TopicPath, more: int) -> TopicDetails:
 @pytest.mark.parametrize("handle", [_without_its_path, _with_a_body, _with_another_reply, _with_text, _with_more])
 def test_a_handler_that_is_not_as_the_table_says_is_refused(handle: Callable[..., Any]) -> None:
     handlers = Handlers()
-    handlers.handles(DESCRIBE_TOPIC)(_as_the_table_says)
+    handlers.handles(DESCRIBE_TOPIC, OPEN)(_as_the_table_says)
     with pytest.raises(AssertionError, match=r"describe_topic|door does not give"):
-        handlers.handles(DESCRIBE_TOPIC)(handle)
+        handlers.handles(DESCRIBE_TOPIC, OPEN)(handle)
     assert [each.handle for each in handlers.all] == [_as_the_table_says]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.frames import decode_response, request_frame
@@ -34,7 +35,7 @@ class House:
     def __init__(self, partitions: int = 1, **options: str | None) -> None:
         self.broker = TestBroker()
         self.broker.create("orders", partitions)
-        self.door = KafkaDoor(self.broker.broker)
+        self.door = KafkaDoor(Gate(self.broker.broker))
         self.operator = Guest(self)
         wanted = {"share_auto_offset_reset": "earliest"} | options
         self.configure(**{name: text for name, text in wanted.items() if text is not None})

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.kafka.handlers.table import HANDLERS
 from goqueue.wire.kafka.apis import APIS, Api
@@ -74,7 +75,7 @@ class House:
         self.broker.create("orders", 2)
         self.broker.publish("orders", b"a", b"b")
         self.broker.commit()
-        self.door = KafkaDoor(self.broker.broker)
+        self.door = KafkaDoor(Gate(self.broker.broker))
 
     def knock(self) -> "Guest":
         return Guest(self)

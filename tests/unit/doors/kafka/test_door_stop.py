@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import uvloop
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
 from goqueue.runtime.clock import LoopClock
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest
@@ -20,7 +21,7 @@ FAR_S = 60
 async def stop_with_a_client_that_never_reads() -> int:
     """How many connections are left."""
     broker = replace(TestBroker().broker, clock=LoopClock())
-    door = KafkaDoor(broker, KafkaLimits(drain_ms_max=50))
+    door = KafkaDoor(Gate(broker), KafkaLimits(drain_ms_max=50))
     address = await door.open("127.0.0.1", 0)
     loop = asyncio.get_running_loop()
     with socket.socket() as client:

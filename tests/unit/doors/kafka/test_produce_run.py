@@ -351,7 +351,7 @@ def test_what_is_refused_again_and_again_is_remembered_once() -> None:
         made.knock().send(ask(number))
     made.broker.commit()
     assert [one.error_code for _, one in results(guest)] == [Code.INVALID_PRODUCER_ID_MAPPING] * 20
-    assert made.door._routes._count == 1
+    assert guest._connection.routes._count == 1
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     guest = made.knock()
     for number in range(20):
         guest.send(ask(number, client="c" * number))
-        assert made.door._routes._count <= 4
+        assert guest._connection.routes._count <= 4
     made.broker.commit()
     assert len(results(guest)) == 20
     assert len(guest._connection.heads) <= routes_module.HEADS_MAX

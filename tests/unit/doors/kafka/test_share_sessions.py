@@ -169,7 +169,7 @@ def test_what_a_session_cannot_be_is_refused() -> None:
 
 def test_there_are_only_so_many_sessions() -> None:
     house = House()
-    house.door._sessions = ShareSessions(house.broker.broker, sessions_max=2)
+    house.door._sessions = ShareSessions(sessions_max=2)
     members = [Member(house, f"m{number}") for number in range(3)]
     assert [member.fetch().error_code for member in members] == [0, 0, Code.SHARE_SESSION_LIMIT_REACHED]
     members[0].lose_connection()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
 from goqueue.records.control import ControlKind
@@ -30,7 +31,7 @@ def test_a_decision_outlives_a_loss_of_power_before_its_markers(
     assert producer.end(commit=commit) is Code.NONE
     after = producer.id, producer.epoch
     house.broker = TestBroker(house.broker.disk.crashed(lost=house.broker.disk.unsynced()), house.broker.clock)
-    house.door = KafkaDoor(house.broker.broker)
+    house.door = KafkaDoor(Gate(house.broker.broker))
     again = Producer(house)
     again.id, again.epoch = before
     assert again.end(commit=commit) is Code.NONE

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from goqueue.broker.gate import Gate
 from goqueue.doors.sqs.app import SqsApp
 from goqueue.doors.sqs.handlers import table
 from goqueue.machines.controller import PartitionLimits
@@ -40,7 +41,7 @@ class Client:
 @asynccontextmanager
 async def door() -> AsyncIterator[Client]:
     async with broker() as b:
-        app = SqsApp(b.broker, account_id="123456789012", region="here")
+        app = SqsApp(Gate(b.broker), account_id="123456789012", region="here")
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sqs") as http:
             yield Client(b, app, http)
 

@@ -8,6 +8,7 @@ from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, SETTLES
 from goqueue.model.errors import GoQueueError, InvalidMoment
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.wire.rest.acks import (
@@ -75,7 +76,7 @@ def _hold_ms(timeout: Duration | None, seconds: int | None = None) -> int:
     return hold_ms
 
 
-@acks.handles(operations.ACK)
+@acks.handles(operations.ACK, SETTLES)
 async def ack(call: Call, body: Ack) -> Acked:
     settled = await _settle(call, Wanted(body.receipt_handle))
     return Acked(
@@ -91,7 +92,7 @@ async def ack(call: Call, body: Ack) -> Acked:
     )
 
 
-@acks.handles(operations.NACK)
+@acks.handles(operations.NACK, SETTLES)
 async def nack(call: Call, body: Nack) -> Nacked:
     wanted = Wanted(body.receipt_handle, How.RETRY, _delay_ms(body.delay), body.reason or "")
     settled = await _settle(call, wanted)
@@ -111,7 +112,7 @@ async def nack(call: Call, body: Nack) -> Nacked:
     return nacked
 
 
-@acks.handles(operations.REJECT)
+@acks.handles(operations.REJECT, SETTLES)
 async def reject(call: Call, body: Reject) -> Rejected:
     reason = body.reason or ""
     settled = await _settle(call, Wanted(body.receipt_handle, How.REJECT, reason=reason))
@@ -128,7 +129,7 @@ async def reject(call: Call, body: Reject) -> Rejected:
     )
 
 
-@acks.handles(operations.EXTEND_VISIBILITY)
+@acks.handles(operations.EXTEND_VISIBILITY, SETTLES)
 async def extend_visibility(call: Call, body: Visibility) -> Extended:
     hold_ms = _hold_ms(body.timeout, body.extension_seconds)
     deadline_ms = call.now_ms + hold_ms
@@ -144,7 +145,7 @@ async def extend_visibility(call: Call, body: Visibility) -> Extended:
     )
 
 
-@acks.handles(operations.SETTLE_ALL)
+@acks.handles(operations.SETTLE_ALL, SETTLES)
 async def settle_all(call: Call, body: SettleAll) -> SettledAll:
     entries = [*(body.messages or ()), *(Settlement(receipt_handle=each) for each in body.receipt_handles or ())]
     if not entries:
@@ -185,7 +186,7 @@ def _result(entry: Settlement, outcome: Verdict | GoQueueError) -> SettleResult:
     return result
 
 
-@acks.handles(operations.RELIABILITY_STATS)
+@acks.handles(operations.RELIABILITY_STATS, DESCRIBES_CLUSTER)
 async def reliability_stats(call: Call) -> ReliabilityStats:
     now = await call.in_turns(call.broker.reliabilities.summing())
     return ReliabilityStats(

@@ -13,6 +13,7 @@ from goqueue.broker.topics.topics import AddPartitions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import ALTERS_TOPIC, DESCRIBES_COORDINATORS, DESCRIBES_GROUP, DESCRIBES_TOPIC
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.rest.admin import (
     Compact,
@@ -35,7 +36,7 @@ GROUPS, QUEUE_GROUPS = "@groups", "@deliveries"
 admin = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@admin.handles(operations.ADD_PARTITIONS)
+@admin.handles(operations.ADD_PARTITIONS, ALTERS_TOPIC)
 async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> PartitionsAdded:
     before = call.topic(path.topic).partitions
     command = AddPartitions(path.topic, body.count, check_only=body.dry_run)
@@ -50,13 +51,13 @@ async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> P
     )
 
 
-@admin.handles(operations.SCALING_STATUS)
+@admin.handles(operations.SCALING_STATUS, DESCRIBES_TOPIC)
 async def scaling_status(call: Call, path: TopicPath) -> ScalingStatus:
     topic = call.topic(path.topic)
     return ScalingStatus(topic=topic.name, scaling_in_progress=False, partitions=topic.partitions)
 
 
-@admin.handles(operations.COMPACT_TOPIC)
+@admin.handles(operations.COMPACT_TOPIC, ALTERS_TOPIC)
 async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted:
     topic = call.topic(path.topic)
     numbers = range(topic.partitions) if body.partitions is None else sorted(set(body.partitions))
@@ -96,7 +97,7 @@ async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -
     )
 
 
-@admin.handles(operations.LIST_COORDINATORS)
+@admin.handles(operations.LIST_COORDINATORS, DESCRIBES_COORDINATORS)
 async def list_coordinators(call: Call) -> Coordinators:
     groups, queues = call.broker.groups, call.broker.queues
     counts: dict[str, Counter[int]] = {GROUPS: Counter(), QUEUE_GROUPS: Counter()}
@@ -120,7 +121,7 @@ def _node(call: Call) -> str:
     return f"node-{call.broker.identity.node_id}"
 
 
-@admin.handles(operations.FIND_COORDINATOR)
+@admin.handles(operations.FIND_COORDINATOR, DESCRIBES_GROUP)
 async def find_coordinator(call: Call, path: CoordinatorPath) -> GroupCoordinator:
     groups, queues = call.broker.groups, call.broker.queues
     is_queue = bool(queues.places(path.group))

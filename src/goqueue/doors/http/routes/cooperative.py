@@ -11,6 +11,7 @@ from goqueue.broker.groups.members import Membership, TopicPartition, Who
 from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_ALL_GROUPS, DESCRIBES_GROUP, READS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
 from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
 from goqueue.wire.rest.groups import (
@@ -34,17 +35,17 @@ GROUPS_PER_TURN = 50
 cooperative = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@cooperative.handles(operations.JOIN_COOPERATIVELY)
+@cooperative.handles(operations.JOIN_COOPERATIVELY, READS)
 async def join_cooperatively(call: Call, path: GroupPath, body: JoinGroup) -> JoinedGroup:
     return await join(call, path.group, body, is_cooperative=True)
 
 
-@cooperative.handles(operations.LEAVE_COOPERATIVELY)
+@cooperative.handles(operations.LEAVE_COOPERATIVELY, READS)
 async def leave_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
     return await leave(call, path.group, body)
 
 
-@cooperative.handles(operations.HEARTBEAT_COOPERATIVELY)
+@cooperative.handles(operations.HEARTBEAT_COOPERATIVELY, READS)
 async def heartbeat_cooperatively(call: Call, path: GroupPath, body: MemberBody) -> CooperativeHeartbeat:
     who = Who(path.group, body.member_id, body.generation or 0)
     membership: Membership = await call.ask(lambda done: call.broker.members.beat(who, done, is_cooperative=True))
@@ -59,7 +60,7 @@ async def heartbeat_cooperatively(call: Call, path: GroupPath, body: MemberBody)
     )
 
 
-@cooperative.handles(operations.REVOKE_PARTITIONS)
+@cooperative.handles(operations.REVOKE_PARTITIONS, READS)
 async def revoke_partitions(call: Call, path: GroupPath, body: RevokePartitions) -> RevokedPartitions:
     who = Who(path.group, body.member_id, body.generation or 0)
     named = None
@@ -75,7 +76,7 @@ async def revoke_partitions(call: Call, path: GroupPath, body: RevokePartitions)
     )
 
 
-@cooperative.handles(operations.MEMBER_ASSIGNMENT)
+@cooperative.handles(operations.MEMBER_ASSIGNMENT, DESCRIBES_GROUP)
 async def member_assignment(call: Call, path: GroupPath, query: AssignmentQuery) -> MemberAssignment:
     who = Who(path.group, query.member_id)
     membership: Membership = await call.ask(lambda done: call.broker.members.describe(who, done))
@@ -86,7 +87,7 @@ async def member_assignment(call: Call, path: GroupPath, query: AssignmentQuery)
     )
 
 
-@cooperative.handles(operations.DESCRIBE_COOPERATIVELY)
+@cooperative.handles(operations.DESCRIBE_COOPERATIVELY, DESCRIBES_GROUP)
 async def describe_cooperatively(call: Call, path: GroupPath) -> CooperativeDetails:
     view = await group_view(call, path.group)
     return CooperativeDetails(
@@ -103,12 +104,12 @@ async def describe_cooperatively(call: Call, path: GroupPath) -> CooperativeDeta
     )
 
 
-@cooperative.handles(operations.REBALANCE_STATS)
+@cooperative.handles(operations.REBALANCE_STATS, DESCRIBES_GROUP)
 async def rebalance_stats(call: Call, path: GroupPath) -> RebalanceStats:
     return _stats([(await group_view(call, path.group)).counts or Counts()])
 
 
-@cooperative.handles(operations.ALL_REBALANCE_STATS)
+@cooperative.handles(operations.ALL_REBALANCE_STATS, DESCRIBES_ALL_GROUPS)
 async def all_rebalance_stats(call: Call) -> RebalanceStats:
     groups = call.broker.groups
     counts: list[Counts] = []

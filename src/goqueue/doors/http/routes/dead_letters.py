@@ -18,6 +18,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers, WithStatus
+from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS, SENDS_BACK, SETTLES
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.records import dead_letters as names
@@ -42,7 +43,7 @@ ACCEPTED = 202
 dead_letters = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@dead_letters.handles(operations.LIST_DEAD_LETTERS)
+@dead_letters.handles(operations.LIST_DEAD_LETTERS, READS)
 async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery) -> DeadLetters:
     topic = _source(call, path.topic)
     chosen = filter_of(query, call.now_ms)
@@ -134,7 +135,7 @@ def _moment(about: dict[str, str], name: str) -> str | None:
     return None if moment_ms < 0 else format_moment(moment_ms)
 
 
-@dead_letters.handles(operations.LOOK_AT_DEAD_LETTER)
+@dead_letters.handles(operations.LOOK_AT_DEAD_LETTER, READS)
 async def look_at_dead_letter(call: Call, path: DeadLetterPath) -> DeadLetter:
     name = call.broker.dead_letters.name_of(path.topic)
     return _shown(path.topic, name, path.partition, await _one(call, path))
@@ -151,7 +152,7 @@ async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
     return found[0]
 
 
-@dead_letters.handles(operations.DISCARD_DEAD_LETTER)
+@dead_letters.handles(operations.DISCARD_DEAD_LETTER, SETTLES)
 async def discard_dead_letter(call: Call, path: DeadLetterPath) -> Discarded:
     await _one(call, path)
     place = Place(GROUP, call.broker.dead_letters.name_of(path.topic), path.partition)
@@ -159,7 +160,7 @@ async def discard_dead_letter(call: Call, path: DeadLetterPath) -> Discarded:
     return Discarded(discarded=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
 
-@dead_letters.handles(operations.REDRIVE)
+@dead_letters.handles(operations.REDRIVE, SENDS_BACK)
 async def redrive(call: Call, path: TopicPath, body: Redrive) -> RedriveReply | WithStatus:
     topic = _source(call, path.topic)
     if body.to is not None:
@@ -235,12 +236,12 @@ def _job(call: Call, topic: str) -> RedriveJob:
     return job
 
 
-@dead_letters.handles(operations.LOOK_AT_REDRIVE)
+@dead_letters.handles(operations.LOOK_AT_REDRIVE, DESCRIBES_TOPIC)
 async def look_at_redrive(call: Call, path: TopicPath) -> RedriveReply:
     return _told(_job(call, path.topic))
 
 
-@dead_letters.handles(operations.STOP_REDRIVE)
+@dead_letters.handles(operations.STOP_REDRIVE, SENDS_BACK)
 async def stop_redrive(call: Call, path: TopicPath) -> RedriveReply:
     job = _job(call, path.topic)
     if job.ended_ms is None:
@@ -248,7 +249,7 @@ async def stop_redrive(call: Call, path: TopicPath) -> RedriveReply:
     return _told(job)
 
 
-@dead_letters.handles(operations.PURGE_DEAD_LETTERS)
+@dead_letters.handles(operations.PURGE_DEAD_LETTERS, SETTLES)
 async def purge_dead_letters(call: Call, path: TopicPath) -> Purged:
     topic = _source(call, path.topic)
     purged: int = await call.ask(lambda done: call.broker.dead_letters.purge(topic, done))

@@ -7,6 +7,7 @@ from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS_TOPIC, WRITES_TOPIC
 from goqueue.model.codes import Code
 from goqueue.model.moments import format_duration, format_moment, parse_duration_ms, parse_moment_ms
 from goqueue.wire.rest.delays import (
@@ -29,7 +30,7 @@ TICK_MS = 5
 delays = Handlers(rests_on=(LedgerKind.DELAYS,))
 
 
-@delays.handles(operations.LIST_DELAYED)
+@delays.handles(operations.LIST_DELAYED, READS_TOPIC)
 async def list_delayed(call: Call, path: TopicPath, query: DelayedPageQuery) -> DelayedMessages:
     topic = call.topic(path.topic)
     broker = call.broker
@@ -90,7 +91,7 @@ def _with_content(found: Found, now_ms: int) -> DelayedMessage:
     return shown
 
 
-@delays.handles(operations.FIND_DELAYED)
+@delays.handles(operations.FIND_DELAYED, READS_TOPIC)
 async def find_delayed(call: Call, path: DelayedOffsetPath, query: DelayedQuery) -> DelayedMessage:
     topic = call.topic(path.topic)
     partitions = range(topic.partitions) if query.partition is None else [query.partition]
@@ -101,7 +102,7 @@ async def find_delayed(call: Call, path: DelayedOffsetPath, query: DelayedQuery)
     return _with_content(found, call.now_ms)
 
 
-@delays.handles(operations.LOOK_AT_DELAYED)
+@delays.handles(operations.LOOK_AT_DELAYED, READS_TOPIC)
 async def look_at_delayed(call: Call, path: DelayedPath) -> DelayedMessage:
     call.topic(path.topic)
     return _with_content(_found(call, path), call.now_ms)
@@ -118,7 +119,7 @@ def _not_pending(message: str) -> HttpError:
     return HttpError(NOT_FOUND, "NOT_PENDING", message)
 
 
-@delays.handles(operations.CANCEL_DELAYED)
+@delays.handles(operations.CANCEL_DELAYED, WRITES_TOPIC)
 async def cancel_delayed(call: Call, path: DelayedPath) -> Cancelled:
     call.topic(path.topic)
     key = ScheduleKey(path.topic, path.partition, path.offset)
@@ -128,7 +129,7 @@ async def cancel_delayed(call: Call, path: DelayedPath) -> Cancelled:
     return Cancelled(cancelled=True, canceled=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
 
-@delays.handles(operations.RESCHEDULE_DELAYED)
+@delays.handles(operations.RESCHEDULE_DELAYED, WRITES_TOPIC)
 async def reschedule_delayed(call: Call, path: DelayedPath, body: NewTime) -> DelayedMessage:
     call.topic(path.topic)
     key = ScheduleKey(path.topic, path.partition, path.offset)
@@ -147,7 +148,7 @@ async def reschedule_delayed(call: Call, path: DelayedPath, body: NewTime) -> De
     return _with_content(found._replace(schedule=found.schedule._replace(due_ms=due_ms)), now_ms)
 
 
-@delays.handles(operations.DELAY_STATS)
+@delays.handles(operations.DELAY_STATS, DESCRIBES_TOPIC)
 async def delay_stats(call: Call) -> DelayStats:
     schedules = call.broker.schedules
     measure = schedules.measure()

@@ -8,6 +8,7 @@ from goqueue.doors.http.docs_page import PAGE, POLICY
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.operation import Elsewhere, Handlers, Text
 from goqueue.doors.http.postman import collection
+from goqueue.model.access import OPEN
 from goqueue.wire.rest.infrastructure import Root, RootQuery
 from goqueue.wire.rest.operations import infrastructure as operations
 from goqueue.wire.rest.operations.table import OPERATIONS
@@ -22,7 +23,7 @@ PAGE_HEADERS = (
 documents = Handlers()
 
 
-@documents.handles(operations.ROOT)
+@documents.handles(operations.ROOT, OPEN)
 async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
     if "text/html" in query.accept:
         return Elsewhere("docs")
@@ -38,17 +39,17 @@ async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
     )
 
 
-@documents.handles(operations.OPENAPI)
+@documents.handles(operations.OPENAPI, OPEN)
 async def openapi(call: Call) -> dict[str, Any]:
     return _document(call.version)
 
 
-@documents.handles(operations.POSTMAN)
+@documents.handles(operations.POSTMAN, OPEN)
 async def postman(call: Call) -> dict[str, Any]:
     return collection(_document(call.version), BASE_URL)
 
 
-@documents.handles(operations.DOCS)
+@documents.handles(operations.DOCS, OPEN)
 async def docs(call: Call) -> Text:  # noqa: ARG001  every handler takes it
     return Text(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)
 

@@ -11,6 +11,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Events, Handlers
+from goqueue.doors.http.permissions import READS_TOPIC
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.topics import Topic
@@ -28,7 +29,7 @@ follow = Handlers()
 _encode = msgspec.json.Encoder().encode
 
 
-@follow.handles(operations.FOLLOW_TOPIC)
+@follow.handles(operations.FOLLOW_TOPIC, READS_TOPIC)
 async def follow_topic(call: Call, path: TopicPath, query: FollowQuery) -> Events:
     topic = call.topic(path.topic)
     if query.partition is not None and query.partition >= topic.partitions:

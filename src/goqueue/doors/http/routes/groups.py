@@ -10,6 +10,7 @@ from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import ALTERS_GROUP_CONFIGS, DELETES_GROUP, DESCRIBES_GROUP, DESCRIBES_GROUP_CONFIGS
 from goqueue.model.codes import Code
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
@@ -46,7 +47,7 @@ async def group_view(call: Call, group_id: str) -> GroupView:
     return view
 
 
-@groups.handles(operations.LIST_GROUPS)
+@groups.handles(operations.LIST_GROUPS, DESCRIBES_GROUP)
 async def list_groups(call: Call, query: GroupsQuery) -> Groups:
     names, following = page_of_names(call.broker, query.cursor, query.limit)
     found: list[FoundGroup] = await call.ask(lambda done: summarize(call.broker, names, done))
@@ -64,7 +65,7 @@ async def list_groups(call: Call, query: GroupsQuery) -> Groups:
     return Groups(groups=[each.id for each in details], details=details, next=following)
 
 
-@groups.handles(operations.DESCRIBE_GROUP)
+@groups.handles(operations.DESCRIBE_GROUP, DESCRIBES_GROUP)
 async def describe_group(call: Call, path: GroupPath) -> GroupDetails:
     view = await group_view(call, path.group)
     return GroupDetails(
@@ -96,7 +97,7 @@ def _member(view: MemberView) -> GroupMember:
     )
 
 
-@groups.handles(operations.DELETE_GROUP)
+@groups.handles(operations.DELETE_GROUP, DELETES_GROUP)
 async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> GroupDeleted:
     broker, group_id = call.broker, path.group
     if query.force:
@@ -112,12 +113,12 @@ async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> 
     raise Refused(reply.code, f"group {group_id!r} has members")
 
 
-@groups.handles(operations.GROUP_OPTIONS)
+@groups.handles(operations.GROUP_OPTIONS, DESCRIBES_GROUP_CONFIGS)
 async def group_options(call: Call, path: GroupPath) -> GroupOptions:
     return GroupOptions(group=path.group, options=dict(call.broker.queues.options(path.group)))
 
 
-@groups.handles(operations.CONFIGURE_GROUP)
+@groups.handles(operations.CONFIGURE_GROUP, ALTERS_GROUP_CONFIGS)
 async def configure_group(call: Call, path: GroupPath, body: GroupChange) -> GroupOptions:
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
     await call.ask(lambda done: call.broker.queues.set_options(path.group, changes, done))

@@ -7,6 +7,8 @@ from goqueue.broker.health import Status
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
 from goqueue.doors.http.operation import Handlers, Text, WithStatus
+from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, DESCRIBES_TOPIC
+from goqueue.model.access import OPEN
 from goqueue.model.moments import format_moment
 from goqueue.model.topics import Topic
 from goqueue.wire.rest.infrastructure import (
@@ -32,17 +34,17 @@ ROOM = "disk"
 _UNITS_S = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-@infrastructure.handles(operations.HEALTH)
+@infrastructure.handles(operations.HEALTH, OPEN)
 async def health(call: Call) -> Health:
     return Health(status="ok", timestamp=format_moment(call.now_ms))
 
 
-@infrastructure.handles(operations.LIVEZ)
+@infrastructure.handles(operations.LIVEZ, OPEN)
 async def livez(call: Call) -> Probe:
     return _probe(call, Status.PASS)
 
 
-@infrastructure.handles(operations.HEALTHZ)
+@infrastructure.handles(operations.HEALTHZ, OPEN)
 async def healthz(call: Call) -> Probe | WithStatus:
     checks = [check for check in call.broker.health.checks() if check.name in LASTING]
     checks += [
@@ -53,7 +55,7 @@ async def healthz(call: Call) -> Probe | WithStatus:
     return _judged(call, checks, is_verbose=False)
 
 
-@infrastructure.handles(operations.READYZ)
+@infrastructure.handles(operations.READYZ, DESCRIBES_TOPIC)
 async def readyz(call: Call, query: ProbeQuery) -> Probe | WithStatus:
     return _judged(call, call.broker.health.checks(), is_verbose=query.verbose)
 
@@ -89,19 +91,19 @@ def _uptime(call: Call) -> str:
     return "".join(words) or "0s"
 
 
-@infrastructure.handles(operations.VERSION)
+@infrastructure.handles(operations.VERSION, OPEN)
 async def version(call: Call) -> Version:
     return Version(version=call.version, python_version=platform.python_version())
 
 
-@infrastructure.handles(operations.METRICS)
+@infrastructure.handles(operations.METRICS, DESCRIBES_CLUSTER)
 async def metrics(call: Call, query: MetricsQuery) -> Text:
     if not call.broker.metrics.is_on:
         raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
     return Text(*await call.in_turns(call.broker.metrics.exposing(query.accept)))
 
 
-@infrastructure.handles(operations.STATS)
+@infrastructure.handles(operations.STATS, DESCRIBES_TOPIC)
 async def stats(call: Call) -> Stats:
     found = {}
     for topic in call.broker.topics.image.topics.values():

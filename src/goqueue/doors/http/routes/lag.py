@@ -7,6 +7,7 @@ from goqueue.broker.groups.listing import page_of_names
 from goqueue.broker.queues.queues import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_GROUP
 from goqueue.doors.http.routes.groups import state_of
 from goqueue.model.lanes import Lane
 from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, GroupsQuery, LagOwner, PartitionLag, QueueLag
@@ -15,13 +16,13 @@ from goqueue.wire.rest.operations import groups as operations
 lag = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@lag.handles(operations.GROUP_LAG)
+@lag.handles(operations.GROUP_LAG, DESCRIBES_GROUP)
 async def group_lag(call: Call, path: GroupPath) -> GroupLag:
     found: Found = await call.ask(lambda done: call.broker.lag.of_group(path.group, done))
     return _group(found)
 
 
-@lag.handles(operations.ALL_LAGS)
+@lag.handles(operations.ALL_LAGS, DESCRIBES_GROUP)
 async def all_lags(call: Call, query: GroupsQuery) -> AllLags:
     names, following = page_of_names(call.broker, query.cursor, query.limit)
     found: list[Found] = await call.ask(lambda done: call.broker.lag.of_some(names, done))

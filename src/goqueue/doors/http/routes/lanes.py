@@ -11,6 +11,7 @@ from goqueue.broker.queues.queues import Place
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_GROUP
 from goqueue.model.lanes import LANES, Lane
 from goqueue.model.moments import format_duration
 from goqueue.model.refusal import Refused
@@ -32,7 +33,7 @@ NAMES = [lane.name.lower() for lane in Lane]
 lanes = Handlers(rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES))
 
 
-@lanes.handles(operations.TOPIC_LANES)
+@lanes.handles(operations.TOPIC_LANES, DESCRIBES_GROUP)
 async def topic_lanes(call: Call, path: TopicPath, query: LanesQuery) -> TopicLanes:
     topic = call.topic(path.topic)
     places = [place for place in call.broker.queues.places(query.group) if place.topic == topic.name]
@@ -81,7 +82,7 @@ def _oldest(ages: Sequence[int | None]) -> int | None:
     return max((age for age in ages if age is not None), default=None)
 
 
-@lanes.handles(operations.PRIORITY_STATS)
+@lanes.handles(operations.PRIORITY_STATS, DESCRIBES_GROUP)
 async def priority_stats(call: Call) -> PriorityStats:
     queues = call.broker.queues
     partitions: dict[tuple[str, int], PartitionPriority] = {}

@@ -10,6 +10,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS, SETTLES
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.groups import GroupPath
 from goqueue.wire.rest.leases import (
@@ -31,7 +32,7 @@ CONSUMER = "http"
 leases = Handlers(rests_on=(LedgerKind.DELIVERIES,))
 
 
-@leases.handles(operations.TAKE_LEASES)
+@leases.handles(operations.TAKE_LEASES, READS)
 async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLeases:
     topics = [call.topic(name) for name in dict.fromkeys(body.topics)]
     request = ReceiveRequest(
@@ -68,7 +69,7 @@ def _taken(call: Call, group_id: str, leased: LeasedPlace) -> TakenLease:
     )
 
 
-@leases.handles(operations.EXTEND_LEASES)
+@leases.handles(operations.EXTEND_LEASES, SETTLES)
 async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
     hold_ms = lease_ms_of(body.timeout)
     assert hold_ms is not None
@@ -80,7 +81,7 @@ async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
     return LeaseCounts(messages=counts)
 
 
-@leases.handles(operations.FINISH_LEASES)
+@leases.handles(operations.FINISH_LEASES, SETTLES)
 async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
     queues, settler = call.broker.queues, call.broker.settler
     counts: list[int] = []
@@ -96,7 +97,7 @@ async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
     return LeaseCounts(messages=counts)
 
 
-@leases.handles(operations.LIST_LEASES)
+@leases.handles(operations.LIST_LEASES, DESCRIBES_GROUP)
 async def list_leases(call: Call, query: LeasesQuery) -> HeldLeases:
     runs = held_runs(call.broker.queues, query.group, query.topic)
     if query.cursor is not None:

@@ -12,6 +12,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import BYTES_MAX, lease, lease_ms_of, received, wait_ms_of
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import READS
 from goqueue.doors.http.routes.groups import REBALANCING, STABLE, group_view
 from goqueue.model.moments import parse_duration_ms
 from goqueue.wire.rest.groups import (
@@ -86,12 +87,12 @@ async def leave(call: Call, group_id: str, body: MemberBody) -> LeftGroup:
     return LeftGroup(status="left", left=True)
 
 
-@members.handles(operations.JOIN_GROUP)
+@members.handles(operations.JOIN_GROUP, READS)
 async def join_group(call: Call, path: GroupPath, body: JoinGroup) -> JoinedGroup:
     return await join(call, path.group, body, is_cooperative=False)
 
 
-@members.handles(operations.HEARTBEAT)
+@members.handles(operations.HEARTBEAT, READS)
 async def heartbeat(call: Call, path: GroupPath, body: MemberBody) -> HeartbeatReply:
     who = Who(path.group, body.member_id, body.generation or 0)
     membership: Membership = await call.ask(lambda done: call.broker.members.beat(who, done))
@@ -105,12 +106,12 @@ async def heartbeat(call: Call, path: GroupPath, body: MemberBody) -> HeartbeatR
     )
 
 
-@members.handles(operations.LEAVE_GROUP)
+@members.handles(operations.LEAVE_GROUP, READS)
 async def leave_group(call: Call, path: GroupPath, body: MemberBody) -> LeftGroup:
     return await leave(call, path.group, body)
 
 
-@members.handles(operations.POLL_GROUP)
+@members.handles(operations.POLL_GROUP, READS)
 async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMessages:
     group_id = path.group
     limits = [each for each in (query.limit, query.max_messages) if each is not None]
@@ -141,7 +142,7 @@ async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMes
     )
 
 
-@members.handles(operations.RECEIVE_MESSAGES)
+@members.handles(operations.RECEIVE_MESSAGES, READS)
 async def receive_messages(call: Call, path: TopicPath, body: ReceiveMessages) -> ReceivedMessages:
     topic = call.topic(path.topic)
     partitions = range(topic.partitions) if body.partition is None else [body.partition]

@@ -7,6 +7,7 @@ from goqueue.doors.http.as_json import record_of, shown_record
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import PUBLISHES, READS_TOPIC
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment, parse_moment_ms
@@ -28,7 +29,7 @@ READ_BYTES_MAX = 8 * 1024 * 1024
 messages = Handlers()
 
 
-@messages.handles(operations.PUBLISH)
+@messages.handles(operations.PUBLISH, PUBLISHES)
 async def publish(call: Call, path: TopicPath, body: Publish) -> PublishedAll:
     topic = await call.topic_to_publish_to(path.topic)
     now_ms = call.now_ms
@@ -69,7 +70,7 @@ def _published(record: NewMessage, sent: Sent, now_ms: int) -> Published:
     return published
 
 
-@messages.handles(operations.READ_MESSAGES)
+@messages.handles(operations.READ_MESSAGES, READS_TOPIC)
 async def read_messages(call: Call, path: PartitionPath, query: ReadQuery) -> Messages:
     call.topic(path.topic)
     replica = call.broker.topics.replica(path.topic, path.partition)

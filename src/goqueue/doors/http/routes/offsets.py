@@ -10,6 +10,7 @@ from goqueue.broker.queues.replay import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
@@ -46,7 +47,7 @@ def _by_topic(found: dict[TopicPartition, int]) -> dict[str, dict[str, int]]:
     return shown
 
 
-@offsets.handles(operations.COMMIT_OFFSETS)
+@offsets.handles(operations.COMMIT_OFFSETS, READS)
 async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> CommittedOffsets:
     wanted = _wanted(body)
     if not wanted:
@@ -60,7 +61,7 @@ async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> Co
     return CommittedOffsets(status="committed", committed=True, group=path.group, offsets=_by_topic(wanted))
 
 
-@offsets.handles(operations.GROUP_OFFSETS)
+@offsets.handles(operations.GROUP_OFFSETS, DESCRIBES_GROUP)
 async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> GroupOffsets:
     broker, group_id = call.broker, path.group
     reply: Any = await call.order(lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done))
@@ -83,7 +84,7 @@ async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> Gro
     )
 
 
-@offsets.handles(operations.RESET_OFFSETS)
+@offsets.handles(operations.RESET_OFFSETS, READS)
 async def reset_offsets(call: Call, path: GroupPath, body: ResetOffsets) -> OffsetsReset:
     call.topic(body.topic)
     partitions = None if body.partition is None else [body.partition]

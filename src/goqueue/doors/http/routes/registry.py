@@ -13,6 +13,7 @@ from goqueue.broker.schemas.schemas import Given, Schemas, VersionStored
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Handlers
 from goqueue.model import registry_words as words
+from goqueue.model.access import Permission
 from goqueue.model.schemas import Level, Mode, RegistryCode, RegistryRefused, SchemaKind
 from goqueue.wire.rest.operation import Operation
 from goqueue.wire.rest.operations.schemas import SCHEMAS
@@ -27,7 +28,11 @@ EXTRAS = {"metadata": "metadata", "ruleSet": "rule_set"}
 
 class Registry(Handlers):
     def handles(
-        self, operation: Operation[Any], *, rests_on: tuple[LedgerKind, ...] | None = (LedgerKind.SCHEMAS,)
+        self,
+        operation: Operation[Any],
+        permission: Permission,
+        *,
+        rests_on: tuple[LedgerKind, ...] | None = (LedgerKind.SCHEMAS,),
     ) -> Callable[[H], H]:
         """Whatever the method, an answer may name an id or a version that somebody else has just registered."""
 
@@ -40,8 +45,8 @@ class Registry(Handlers):
                 return await handle(**arguments)
 
             if operation in SCHEMAS.below:
-                super(Registry, self).handles(SCHEMAS.below[operation], rests_on=rests_on)(below)
-            return super(Registry, self).handles(operation, rests_on=rests_on)(handle)
+                super(Registry, self).handles(SCHEMAS.below[operation], permission, rests_on=rests_on)(below)
+            return super(Registry, self).handles(operation, permission, rests_on=rests_on)(handle)
 
         return add
 

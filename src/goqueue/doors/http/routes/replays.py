@@ -7,6 +7,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, READS
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -37,7 +38,7 @@ SHARE = "share"
 replays = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@replays.handles(operations.REPLAY)
+@replays.handles(operations.REPLAY, READS)
 async def replay(call: Call, path: ReplayGroupPath, body: Replay) -> ReplayReply:
     topic = call.topic(body.topic)
     now_ms = call.now_ms
@@ -77,7 +78,7 @@ def _check_queue_group(call: Call, group: str) -> None:
         raise HttpError(NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no queue group {group!r}")
 
 
-@replays.handles(operations.SEEK)
+@replays.handles(operations.SEEK, READS)
 async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
     topic = call.topic(body.topic)
     where = Where.parse(body.to, call.now_ms)
@@ -130,13 +131,13 @@ async def _mode(call: Call, group: str) -> str:
     return QUEUE if is_queue else STREAM
 
 
-@replays.handles(operations.FORK)
+@replays.handles(operations.FORK, READS)
 async def fork(call: Call, path: ReplayGroupPath, body: Fork) -> ForkReply:
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.fork(path.group, body.name, done))
     return ForkReply(forked=True, group=path.group, fork=body.name)
 
 
-@replays.handles(operations.COMPARE)
+@replays.handles(operations.COMPARE, DESCRIBES_GROUP)
 async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Comparison:
     for group in (path.group, query.other):
         _check_queue_group(call, group)
@@ -157,13 +158,13 @@ async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Com
     )
 
 
-@replays.handles(operations.PROMOTE)
+@replays.handles(operations.PROMOTE, READS)
 async def promote(call: Call, path: ReplayGroupPath, body: Promote) -> PromoteReply:
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.promote(body.fork, path.group, done))
     return PromoteReply(promoted=True, group=path.group, fork=body.fork)
 
 
-@replays.handles(operations.DROP_FORK)
+@replays.handles(operations.DROP_FORK, DELETES_GROUP)
 async def drop_fork(call: Call, path: ForkPath) -> ForkDropped:
     _check_queue_group(call, path.fork)
     if path.fork == path.group:

@@ -7,6 +7,7 @@ from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import READS_TOPIC, WRITES_TOPIC
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
 from goqueue.wire.rest.operations import delays as operations
@@ -14,7 +15,7 @@ from goqueue.wire.rest.operations import delays as operations
 schedules = Handlers(rests_on=(LedgerKind.DELAYS,))
 
 
-@schedules.handles(operations.STORE_SCHEDULE)
+@schedules.handles(operations.STORE_SCHEDULE, WRITES_TOPIC)
 async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> Schedule:
     message = NewMessage(
         value=bytes_of("value", body.value, body.value_base64),
@@ -57,7 +58,7 @@ def _with_content(call: Call, found: FoundRecurring) -> Schedule:
     return shown
 
 
-@schedules.handles(operations.LIST_SCHEDULES)
+@schedules.handles(operations.LIST_SCHEDULES, READS_TOPIC)
 async def list_schedules(call: Call, query: PageQuery) -> Schedules:
     found = call.broker.recurring.all()
     page = found[query.skip : query.skip + query.limit]
@@ -70,12 +71,12 @@ async def list_schedules(call: Call, query: PageQuery) -> Schedules:
     )
 
 
-@schedules.handles(operations.DESCRIBE_SCHEDULE)
+@schedules.handles(operations.DESCRIBE_SCHEDULE, READS_TOPIC)
 async def describe_schedule(call: Call, path: SchedulePath) -> Schedule:
     return _with_content(call, _found(call, path.name))
 
 
-@schedules.handles(operations.DELETE_SCHEDULE)
+@schedules.handles(operations.DELETE_SCHEDULE, WRITES_TOPIC)
 async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
     _found(call, path.name)
     await call.order(lambda done: call.broker.recurring.drop(path.name, done))

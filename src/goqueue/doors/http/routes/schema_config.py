@@ -3,8 +3,10 @@
 from goqueue.broker.publishing.validation import subjects_of
 from goqueue.broker.schemas.schemas import SetLevel, SetMode
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.permissions import ALTERS_SUBJECT_CONFIGS, DESCRIBES_SCHEMAS, DESCRIBES_SUBJECT_CONFIGS
 from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
 from goqueue.model import registry_words as words
+from goqueue.model.access import OPEN
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, RegistryCode, RegistryRefused, check_subject
 from goqueue.wire.rest.operations import schemas as operations
 from goqueue.wire.rest.schemas import (
@@ -28,24 +30,24 @@ def _config(level: Level | None) -> ConfigReply:
     return ConfigReply(compatibility=said, compatibility_level=said)
 
 
-@schema_config.handles(operations.GET_CONFIG)
+@schema_config.handles(operations.GET_CONFIG, DESCRIBES_SUBJECT_CONFIGS)
 async def get_config(call: Call) -> ConfigReply:
     return _config(call.broker.schemas.level(EVERYWHERE))
 
 
-@schema_config.handles(operations.SET_CONFIG)
+@schema_config.handles(operations.SET_CONFIG, ALTERS_SUBJECT_CONFIGS)
 async def set_config(call: Call, body: Config) -> ConfigReply:
     return await _set_level(call, EVERYWHERE, body)
 
 
-@schema_config.handles(operations.RESET_CONFIG)
+@schema_config.handles(operations.RESET_CONFIG, ALTERS_SUBJECT_CONFIGS)
 async def reset_config(call: Call) -> ConfigReply:
     before = call.broker.schemas.level(EVERYWHERE)
     await order(call, SetLevel(EVERYWHERE, None))
     return _config(before)
 
 
-@schema_config.handles(operations.GET_SUBJECT_CONFIG)
+@schema_config.handles(operations.GET_SUBJECT_CONFIG, DESCRIBES_SUBJECT_CONFIGS)
 async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) -> ConfigReply:
     subject = named(path.subject)
     level = call.broker.schemas.level(subject, is_set(query.default_to_global))
@@ -54,12 +56,12 @@ async def get_subject_config(call: Call, path: SubjectPath, query: ConfigQuery) 
     return _config(level)
 
 
-@schema_config.handles(operations.SET_SUBJECT_CONFIG)
+@schema_config.handles(operations.SET_SUBJECT_CONFIG, ALTERS_SUBJECT_CONFIGS)
 async def set_subject_config(call: Call, path: SubjectPath, body: Config) -> ConfigReply:
     return await _set_level(call, named(path.subject), body)
 
 
-@schema_config.handles(operations.RESET_SUBJECT_CONFIG)
+@schema_config.handles(operations.RESET_SUBJECT_CONFIG, ALTERS_SUBJECT_CONFIGS)
 async def reset_subject_config(call: Call, path: SubjectPath) -> ConfigReply:
     subject = named(path.subject)
     before = call.broker.schemas.level(subject)
@@ -75,24 +77,24 @@ async def _set_level(call: Call, subject: str, body: Config) -> ConfigReply:
     return _config(level)
 
 
-@schema_config.handles(operations.GET_MODE)
+@schema_config.handles(operations.GET_MODE, DESCRIBES_SUBJECT_CONFIGS)
 async def get_mode(call: Call) -> ModeReply:
     return ModeReply(mode=(call.broker.schemas.mode(EVERYWHERE) or Mode.READWRITE).value)
 
 
-@schema_config.handles(operations.SET_MODE)
+@schema_config.handles(operations.SET_MODE, ALTERS_SUBJECT_CONFIGS)
 async def set_mode(call: Call, query: ModeQuery, body: ModeBody) -> ModeReply:
     return await _set_mode(call, EVERYWHERE, query, body)
 
 
-@schema_config.handles(operations.RESET_MODE)
+@schema_config.handles(operations.RESET_MODE, ALTERS_SUBJECT_CONFIGS)
 async def reset_mode(call: Call) -> ModeReply:
     before = await get_mode(call)
     await order(call, SetMode(EVERYWHERE, None))
     return before
 
 
-@schema_config.handles(operations.GET_SUBJECT_MODE)
+@schema_config.handles(operations.GET_SUBJECT_MODE, DESCRIBES_SUBJECT_CONFIGS)
 async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) -> ModeReply:
     subject = named(path.subject)
     mode = call.broker.schemas.mode(subject, is_set(query.default_to_global))
@@ -101,12 +103,12 @@ async def get_subject_mode(call: Call, path: SubjectPath, query: ConfigQuery) ->
     return ModeReply(mode=mode.value)
 
 
-@schema_config.handles(operations.SET_SUBJECT_MODE)
+@schema_config.handles(operations.SET_SUBJECT_MODE, ALTERS_SUBJECT_CONFIGS)
 async def set_subject_mode(call: Call, path: SubjectPath, query: ModeQuery, body: ModeBody) -> ModeReply:
     return await _set_mode(call, named(path.subject), query, body)
 
 
-@schema_config.handles(operations.RESET_SUBJECT_MODE)
+@schema_config.handles(operations.RESET_SUBJECT_MODE, ALTERS_SUBJECT_CONFIGS)
 async def reset_subject_mode(call: Call, path: SubjectPath) -> ModeReply:
     before = await get_subject_mode(call, path, ConfigQuery(default_to_global="true"))
     await order(call, SetMode(named(path.subject), None))
@@ -121,12 +123,12 @@ async def _set_mode(call: Call, subject: str, query: ModeQuery, body: ModeBody) 
     return ModeReply(mode=mode.value)
 
 
-@schema_config.handles(operations.LIST_CONTEXTS)
+@schema_config.handles(operations.LIST_CONTEXTS, OPEN)
 async def list_contexts(call: Call) -> list[str]:  # noqa: ARG001
     return ["."]
 
 
-@schema_config.handles(operations.SCHEMA_STATS)
+@schema_config.handles(operations.SCHEMA_STATS, DESCRIBES_SCHEMAS)
 async def schema_stats(call: Call) -> SchemaStats:
     registry = call.broker.schemas
     topics = call.broker.topics

@@ -3,6 +3,7 @@
 from goqueue.broker.schemas.schemas import DeleteSubject, DeleteVersion, Given
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Text
+from goqueue.doors.http.permissions import DELETES_SUBJECT, DESCRIBES_SUBJECT, READS_SUBJECT, WRITES_SUBJECT
 from goqueue.doors.http.routes.registry import (
     Registry,
     checked,
@@ -14,6 +15,7 @@ from goqueue.doors.http.routes.registry import (
     shown,
     version_reply,
 )
+from goqueue.model.access import OPEN
 from goqueue.model.schemas import SchemaKind
 from goqueue.wire.rest.operations import schemas as operations
 from goqueue.wire.rest.schemas import (
@@ -40,7 +42,7 @@ PLAIN = "text/plain; charset=utf-8"  # a schema need not be JSON
 schemas = Registry()
 
 
-@schemas.handles(operations.LIST_SUBJECTS)
+@schemas.handles(operations.LIST_SUBJECTS, DESCRIBES_SUBJECT)
 async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
     registry = call.broker.schemas
     found = registry.subjects(is_set(query.deleted) or is_set(query.deleted_only))
@@ -50,7 +52,7 @@ async def list_subjects(call: Call, query: SubjectsQuery) -> list[str]:
     return page([name for name in found if name.startswith(prefix)], query.offset, query.limit)
 
 
-@schemas.handles(operations.REGISTER_SCHEMA)
+@schemas.handles(operations.REGISTER_SCHEMA, WRITES_SUBJECT)
 async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> Registered:
     place = (body.id or 0, max(0, body.version or 0))
     given, normalize = given_schema(body), is_set(query.normalize)
@@ -65,7 +67,7 @@ async def register_schema(call: Call, path: SubjectPath, query: NormalizeQuery, 
     return Registered(id=result.schema_id, version=result.version)
 
 
-@schemas.handles(operations.LOOK_UP_SCHEMA)
+@schemas.handles(operations.LOOK_UP_SCHEMA, READS_SUBJECT)
 async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, body: NewSchema) -> SchemaVersion:
     given = given_schema(body)
     await _prepared(call, path.subject, given, compares=False)
@@ -75,38 +77,38 @@ async def look_up_schema(call: Call, path: SubjectPath, query: NormalizeQuery, b
     return version_reply(call, found, query.format)
 
 
-@schemas.handles(operations.DELETE_SUBJECT)
+@schemas.handles(operations.DELETE_SUBJECT, DELETES_SUBJECT)
 async def delete_subject(call: Call, path: SubjectPath, query: DeleteQuery) -> list[int]:
     result = await order(call, DeleteSubject(named(path.subject), is_set(query.permanent)))
     return list(result.versions)
 
 
-@schemas.handles(operations.LIST_VERSIONS)
+@schemas.handles(operations.LIST_VERSIONS, DESCRIBES_SUBJECT)
 async def list_versions(call: Call, path: SubjectPath, query: ListQuery) -> list[int]:
     found = call.broker.schemas.versions(named(path.subject), is_set(query.deleted))
     return page([each.version for each in found], query.offset, query.limit)
 
 
-@schemas.handles(operations.GET_VERSION)
+@schemas.handles(operations.GET_VERSION, READS_SUBJECT)
 async def get_version(call: Call, path: VersionPath, query: SchemaQuery) -> SchemaVersion:
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
     return version_reply(call, found, query.format)
 
 
-@schemas.handles(operations.GET_VERSION_TEXT)
+@schemas.handles(operations.GET_VERSION_TEXT, READS_SUBJECT)
 async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> Text:
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
     return Text(shown(call.broker.schemas, found.schema_id, query.format)["schema"], PLAIN)
 
 
-@schemas.handles(operations.LIST_REFERENCING)
+@schemas.handles(operations.LIST_REFERENCING, READS_SUBJECT)
 async def list_referencing(call: Call, path: VersionPath, query: ListQuery) -> list[int]:
     found = call.broker.schemas.version(named(path.subject), path.version, with_deleted=True)
     ids = call.broker.schemas.referenced_by(found.subject, found.version, is_set(query.deleted))
     return page(ids, query.offset, query.limit)
 
 
-@schemas.handles(operations.DELETE_VERSION)
+@schemas.handles(operations.DELETE_VERSION, DELETES_SUBJECT)
 async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> int:
     subject, is_permanent = named(path.subject), is_set(query.permanent)
     registry = call.broker.schemas
@@ -117,7 +119,7 @@ async def delete_version(call: Call, path: VersionPath, query: DeleteQuery) -> i
     return number
 
 
-@schemas.handles(operations.LIST_SCHEMAS)
+@schemas.handles(operations.LIST_SCHEMAS, READS_SUBJECT)
 async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
     registry = call.broker.schemas
     with_deleted, latest_only = is_set(query.deleted), is_set(query.latest_only)
@@ -129,12 +131,12 @@ async def list_schemas(call: Call, query: SchemasQuery) -> list[SchemaVersion]:
     return [version_reply(call, each) for each in page(found, query.offset, query.limit)]
 
 
-@schemas.handles(operations.LIST_SCHEMA_TYPES)
+@schemas.handles(operations.LIST_SCHEMA_TYPES, OPEN)
 async def list_schema_types(call: Call) -> list[str]:  # noqa: ARG001
     return sorted(SchemaKind)
 
 
-@schemas.handles(operations.GET_SCHEMA)
+@schemas.handles(operations.GET_SCHEMA, READS_SUBJECT)
 async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById:
     registry = call.broker.schemas
     reply = SchemaById(id=path.id, **shown(registry, path.id, query.format))
@@ -144,12 +146,12 @@ async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById
     return reply
 
 
-@schemas.handles(operations.GET_SCHEMA_TEXT)
+@schemas.handles(operations.GET_SCHEMA_TEXT, READS_SUBJECT)
 async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> Text:
     return Text(shown(call.broker.schemas, path.id, query.format)["schema"], PLAIN)
 
 
-@schemas.handles(operations.LIST_SCHEMA_SUBJECTS)
+@schemas.handles(operations.LIST_SCHEMA_SUBJECTS, READS_SUBJECT)
 async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> list[str]:
     call.broker.schemas.schema(path.id)
     uses = call.broker.schemas.uses(path.id, is_set(query.deleted))
@@ -157,7 +159,7 @@ async def list_schema_subjects(call: Call, path: IdPath, query: ListQuery) -> li
     return page(found, query.offset, query.limit)
 
 
-@schemas.handles(operations.LIST_SCHEMA_VERSIONS)
+@schemas.handles(operations.LIST_SCHEMA_VERSIONS, READS_SUBJECT)
 async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> list[SubjectVersion]:
     call.broker.schemas.schema(path.id)
     uses = call.broker.schemas.uses(path.id, is_set(query.deleted))
@@ -167,7 +169,7 @@ async def list_schema_versions(call: Call, path: IdPath, query: ListQuery) -> li
     ]
 
 
-@schemas.handles(operations.CHECK_COMPATIBILITY)
+@schemas.handles(operations.CHECK_COMPATIBILITY, READS_SUBJECT)
 async def check_compatibility(
     call: Call, path: SubjectPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:
@@ -177,7 +179,7 @@ async def check_compatibility(
     return _compatibility(problems, is_set(query.verbose))
 
 
-@schemas.handles(operations.CHECK_COMPATIBILITY_WITH)
+@schemas.handles(operations.CHECK_COMPATIBILITY_WITH, READS_SUBJECT)
 async def check_compatibility_with(
     call: Call, path: VersionPath, query: CompatibilityQuery, body: NewSchema
 ) -> Compatibility:

@@ -7,6 +7,7 @@ from goqueue.broker.queues.replay import Where
 from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import ALTERS_TOPIC_CONFIGS, CREATES_TOPIC, DELETES_TOPIC, DESCRIBES_TOPIC
 from goqueue.wire.rest.operations import topics as operations
 from goqueue.wire.rest.topics import (
     NewTopic,
@@ -29,7 +30,7 @@ HOUR_MS = 3_600_000
 topics = Handlers()
 
 
-@topics.handles(operations.CREATE_TOPIC)
+@topics.handles(operations.CREATE_TOPIC, CREATES_TOPIC)
 async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
     options = {name: str(value) for name, value in (body.options or {}).items()}
     if body.retention_hours is not None and body.retention_hours > 0:
@@ -41,12 +42,12 @@ async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
     return TopicCreated(name=body.name, partitions=partitions, created=True)
 
 
-@topics.handles(operations.LIST_TOPICS)
+@topics.handles(operations.LIST_TOPICS, DESCRIBES_TOPIC)
 async def list_topics(call: Call) -> TopicNames:
     return TopicNames(topics=sorted(call.broker.topics.image.topics))
 
 
-@topics.handles(operations.DESCRIBE_TOPIC)
+@topics.handles(operations.DESCRIBE_TOPIC, DESCRIBES_TOPIC)
 async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
     topic = call.topic(path.topic)
     replicas = call.replicas(topic)
@@ -66,7 +67,7 @@ async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
     )
 
 
-@topics.handles(operations.CONFIGURE_TOPIC)
+@topics.handles(operations.CONFIGURE_TOPIC, ALTERS_TOPIC_CONFIGS)
 async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> TopicDetails:
     topic = call.topic(path.topic)
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
@@ -74,7 +75,7 @@ async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> Top
     return await describe_topic(call, path)
 
 
-@topics.handles(operations.TRIM_TOPIC)
+@topics.handles(operations.TRIM_TOPIC, DELETES_TOPIC)
 async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
     topic = call.topic(path.topic)
     where = Where.parse(body.before, call.now_ms)
@@ -91,7 +92,7 @@ async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
     return Trimmed(topic=topic.name, dry_run=body.dry_run, partitions=trimmed)
 
 
-@topics.handles(operations.DELETE_TOPIC)
+@topics.handles(operations.DELETE_TOPIC, DELETES_TOPIC)
 async def delete_topic(call: Call, path: TopicPath) -> TopicDeleted:
     await call.order(lambda done: call.broker.topics.submit(DeleteTopic(path.topic), done))
     return TopicDeleted(deleted=True, name=path.topic)
@@ -101,7 +102,7 @@ def _node(node_id: int) -> str:
     return f"node-{node_id}"
 
 
-@topics.handles(operations.LIST_PARTITIONS)
+@topics.handles(operations.LIST_PARTITIONS, DESCRIBES_TOPIC)
 async def list_partitions(call: Call, path: TopicPath) -> Partitions:
     topic = call.topic(path.topic)
     return Partitions(

@@ -6,6 +6,7 @@ from goqueue.broker.tracing.journal import Chapter
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_TOPIC
 from goqueue.doors.http.routes.traces import detail_of
 from goqueue.model.moments import format_moment
 from goqueue.telemetry.journeys import Step
@@ -19,7 +20,7 @@ FOR_EVER = 2**63 - 1
 trace_steps = Handlers()
 
 
-@trace_steps.handles(operations.STORED_STEPS)
+@trace_steps.handles(operations.STORED_STEPS, DESCRIBES_TOPIC)
 async def stored_steps(call: Call, query: StepsQuery) -> StoredSteps:
     until = FOR_EVER if query.until is None else query.until
     chapter = call.broker.tracing.journal.read(query.cursor, until)

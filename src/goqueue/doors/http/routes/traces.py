@@ -12,6 +12,7 @@ from goqueue.broker.tracing.why import Answer, GroupAnswer
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_GROUP, DESCRIBES_TOPIC
 from goqueue.model.moments import format_moment, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
 from goqueue.telemetry.journeys import Note, Step
@@ -41,13 +42,13 @@ MS_NS = 1_000_000
 traces = Handlers(rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@traces.handles(operations.LIST_TRACES)
+@traces.handles(operations.LIST_TRACES, DESCRIBES_TOPIC)
 async def list_traces(call: Call, query: TracesQuery) -> TraceList:
     found, total = await _search(call, await _wanted(call, query), query.limit)
     return TraceList(traces=found, total=total)
 
 
-@traces.handles(operations.SEARCH_TRACES)
+@traces.handles(operations.SEARCH_TRACES, DESCRIBES_TOPIC)
 async def search_traces(call: Call, query: TraceSearchQuery) -> TraceSearchResult:
     following = None
     with_spans = query.spans is True
@@ -118,7 +119,7 @@ def _summaries(call: Call, journeys: list[Journey], *, with_spans: bool) -> list
     return summaries
 
 
-@traces.handles(operations.TRACE_STATS)
+@traces.handles(operations.TRACE_STATS, DESCRIBES_TOPIC)
 async def trace_stats(call: Call) -> TraceStats:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
@@ -143,7 +144,7 @@ async def trace_stats(call: Call) -> TraceStats:
     )
 
 
-@traces.handles(operations.DESCRIBE_TRACE)
+@traces.handles(operations.DESCRIBE_TRACE, DESCRIBES_TOPIC)
 async def describe_trace(call: Call, path: TracePath) -> TraceDetails:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
@@ -168,13 +169,13 @@ async def describe_trace(call: Call, path: TracePath) -> TraceDetails:
     )
 
 
-@traces.handles(operations.WHERE_IS)
+@traces.handles(operations.WHERE_IS, DESCRIBES_GROUP)
 async def where_is(call: Call, path: WherePath) -> Where:
     call.topic(path.topic)
     return await _where(call, Spot(path.topic, path.partition, path.offset))
 
 
-@traces.handles(operations.WHERE_IS_KEY)
+@traces.handles(operations.WHERE_IS_KEY, DESCRIBES_GROUP)
 async def where_is_key(call: Call, path: WhereKeyPath, query: WhereKeyQuery) -> Where:
     call.topic(path.topic)
     found = await _of_key(call, path.topic, query.key, 1)

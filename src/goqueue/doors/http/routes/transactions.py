@@ -8,6 +8,7 @@ from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import DESCRIBES_TRANSACTIONS, PUBLISHES_IN_TRANSACTION, WRITES_TRANSACTION
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest import transactions as rest
@@ -18,14 +19,14 @@ TIMEOUT_MS = 60_000
 transactions = Handlers(rests_on=(LedgerKind.TRANSACTIONS,))
 
 
-@transactions.handles(operations.INIT_PRODUCER)
+@transactions.handles(operations.INIT_PRODUCER, WRITES_TRANSACTION)
 async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerReply:
     timeout_ms = TIMEOUT_MS if body.transaction_timeout_ms is None else body.transaction_timeout_ms
     reply = await call.order(lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done))
     return rest.ProducerReply(producer_id=reply.producer_id, epoch=reply.epoch)
 
 
-@transactions.handles(operations.PRODUCER_HEARTBEAT)
+@transactions.handles(operations.PRODUCER_HEARTBEAT, WRITES_TRANSACTION)
 async def producer_heartbeat(
     call: Call, path: rest.ProducerPath, body: rest.ProducerHeartbeat
 ) -> rest.ProducerHeartbeatReply:
@@ -40,7 +41,7 @@ async def producer_heartbeat(
     return rest.ProducerHeartbeatReply(status="ok")
 
 
-@transactions.handles(operations.LIST_TRANSACTIONS)
+@transactions.handles(operations.LIST_TRANSACTIONS, DESCRIBES_TRANSACTIONS)
 async def list_transactions(call: Call, query: rest.TransactionsQuery) -> rest.Transactions:
     listed = call.broker.transaction_list
     page = await call.in_turns(listed.paging(query.state, query.cursor, query.limit, query.skip))
@@ -69,7 +70,7 @@ def _shown(call: Call, state: str, each: TransactionChanged) -> rest.Transaction
     )
 
 
-@transactions.handles(operations.TRANSACTION_STATS)
+@transactions.handles(operations.TRANSACTION_STATS, DESCRIBES_TRANSACTIONS)
 async def transaction_stats(call: Call) -> rest.TransactionStats:
     states = await call.in_turns(call.broker.transaction_list.counting())
     active = sum(count for state, count in states.items() if state in OPEN)
@@ -84,7 +85,7 @@ async def transaction_stats(call: Call) -> rest.TransactionStats:
     )
 
 
-@transactions.handles(operations.BEGIN_TRANSACTION, rests_on=(LedgerKind.TRANSACTIONS,))
+@transactions.handles(operations.BEGIN_TRANSACTION, WRITES_TRANSACTION, rests_on=(LedgerKind.TRANSACTIONS,))
 async def begin_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionBegun:
     transaction_id: str = await call.ask(lambda done: call.broker.transaction_steps.begin(_producer(body), done))
     return rest.TransactionBegun(transaction_id=transaction_id, status="begun")
@@ -94,7 +95,7 @@ def _producer(body: rest.ProducerBody | rest.TransactionPublish) -> Producer:
     return Producer(body.producer_id, body.epoch, body.transactional_id)
 
 
-@transactions.handles(operations.PUBLISH_IN_TRANSACTION)
+@transactions.handles(operations.PUBLISH_IN_TRANSACTION, PUBLISHES_IN_TRANSACTION)
 async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> rest.TransactionPublished:
     if body.partition == -1:
         body.partition = None
@@ -111,7 +112,7 @@ async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> r
     )
 
 
-@transactions.handles(operations.ADD_PARTITION)
+@transactions.handles(operations.ADD_PARTITION, PUBLISHES_IN_TRANSACTION)
 async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAdded:
     if body.partition >= call.topic(body.topic).partitions:
         raise HttpError(
@@ -123,12 +124,12 @@ async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAd
     return rest.PartitionAdded(status="added", topic=body.topic, partition=body.partition)
 
 
-@transactions.handles(operations.COMMIT_TRANSACTION)
+@transactions.handles(operations.COMMIT_TRANSACTION, WRITES_TRANSACTION)
 async def commit_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
     return await _end(call, body, commit=True)
 
 
-@transactions.handles(operations.ABORT_TRANSACTION)
+@transactions.handles(operations.ABORT_TRANSACTION, WRITES_TRANSACTION)
 async def abort_transaction(call: Call, body: rest.ProducerBody) -> rest.TransactionEnded:
     return await _end(call, body, commit=False)
 

@@ -19,6 +19,7 @@ from goqueue.doors.kafka.handlers.group_configs import GroupChange, group_option
 from goqueue.doors.kafka.handlers.topics import submit_all
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import default_of, options_of, type_of
+from goqueue.model.access import THE_CLUSTER, Kind
 from goqueue.model.codes import Code
 from goqueue.model.kept_options import KEPT_OPTIONS, OptionType
 from goqueue.model.refusal import Refused
@@ -108,6 +109,7 @@ def _unknown(kind: int) -> Refused:
 
 
 def _check_broker(request: Request, name: str) -> None:
+    request.broker.admit(Kind.CLUSTER, THE_CLUSTER)
     node_id = request.broker.identity.node_id
     if name != str(node_id):
         raise Refused(Code.INVALID_REQUEST, f"this is broker {node_id}, not {name[:40]!r}")
@@ -208,6 +210,7 @@ def _change(
         texts = {option: text for option, text in changes.items() if not isinstance(text, ListChange)}
         return GroupChange(name, texts, replaces_all, check_only)
     if kind in (BROKER_RESOURCE, LOGGER_RESOURCE):
+        request.broker.admit(Kind.CLUSTER, THE_CLUSTER)
         if name or kind == LOGGER_RESOURCE:
             _check_broker(request, name)
         given = [option for option, text in changes.items() if text is not None and option not in THROTTLES]

@@ -7,6 +7,7 @@ from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_featu
 from goqueue.doors.kafka.handlers.places import brokers, controller_id, copies, place
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
@@ -73,7 +74,11 @@ def handle_find_coordinator(request: Request) -> None:
     node, at = request.broker.identity, request.endpoint
     is_known = message.key_type in (GROUP, TRANSACTION)
     code = Code.NONE if is_known else Code.INVALID_REQUEST
-    if request.version >= COORDINATORS_FROM_VERSION:
+    kind = Kind.GROUP if message.key_type == GROUP else Kind.TRANSACTIONAL_ID
+    is_of_many = request.version >= COORDINATORS_FROM_VERSION
+    for key in message.coordinator_keys if is_of_many else [message.key]:
+        request.broker.admit(kind, key)
+    if is_of_many:
         found = [Coordinator(key, node.node_id, at.host, at.port, code) for key in message.coordinator_keys]
         request.answer(FindCoordinatorResponse(coordinators=found))
     else:

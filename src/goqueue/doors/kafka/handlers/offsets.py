@@ -6,6 +6,7 @@ from typing import Any
 
 from goqueue.broker.groups.groups import commands
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
@@ -133,6 +134,7 @@ def handle_offset_fetch(request: Request) -> None:
     if request.version >= GROUPS_FROM:
         _fetch_groups(request, message)
         return
+    request.broker.admit(Kind.GROUP, message.group_id)  # old answers have no room for an error of the group
     partitions = None
     if message.topics is not None:
         partitions = tuple(

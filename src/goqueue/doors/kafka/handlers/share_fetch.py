@@ -97,7 +97,7 @@ def _enter(request: Request) -> ShareSession:
             raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
         if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
             raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
-    return request.sessions.enter(request.connection, message.group_id, message.member_id, epoch)
+    return request.sessions.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
 
 
 def _partitions(topics: Iterable[wire.ShareTopic]) -> Iterable[TopicIdPartition]:

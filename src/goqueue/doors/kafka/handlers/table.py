@@ -1,6 +1,7 @@
-"""Which handler answers which request. Every API that is offered has one."""
+"""Which handler answers which request, and what its client must be allowed. Every API that is offered stands here."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from goqueue.doors.kafka.handlers import (
     cluster,
@@ -21,59 +22,90 @@ from goqueue.doors.kafka.handlers import (
     transactions,
 )
 from goqueue.doors.kafka.request import Request
+from goqueue.model.access import OPEN, Kind, Operation, Permission
 
-HANDLERS: dict[int, Callable[[Request], None]] = {
-    0: joining.handle_produce,
-    1: fetch.handle_fetch,
-    2: list_offsets.handle_list_offsets,
-    3: metadata.handle_metadata,
-    8: offsets.handle_offset_commit,
-    9: offsets.handle_offset_fetch,
-    10: metadata.handle_find_coordinator,
-    11: groups.handle_join_group,
-    12: groups.handle_heartbeat,
-    13: groups.handle_leave_group,
-    14: groups.handle_sync_group,
-    15: groups.handle_describe_groups,
-    16: groups.handle_list_groups,
-    18: metadata.handle_api_versions,
-    19: topics.handle_create_topics,
-    20: topics.handle_delete_topics,
-    21: topics.handle_delete_records,
-    22: transactions.handle_init_producer_id,
-    23: list_offsets.handle_offset_for_leader_epoch,
-    24: transactions.handle_add_partitions,
-    25: transactions.handle_add_offsets,
-    26: transactions.handle_end_txn,
-    27: transactions.handle_write_markers,
-    28: joining.handle_txn_offset_commit,
-    32: configs.handle_describe_configs,
-    33: configs.handle_alter_configs,
-    35: placement.handle_describe_log_dirs,
-    37: topics.handle_create_partitions,
-    42: groups.handle_delete_groups,
-    43: placement.handle_elect_leaders,
-    44: configs.handle_incremental_alter_configs,
-    45: placement.handle_alter_reassignments,
-    46: placement.handle_list_reassignments,
-    47: offsets.handle_offset_delete,
-    48: quotas.handle_describe_client_quotas,
-    50: quotas.handle_describe_scram_credentials,
-    55: cluster.handle_describe_quorum,
-    57: cluster.handle_update_features,
-    60: metadata.handle_describe_cluster,
-    61: transactions.handle_describe_producers,
-    65: transactions.handle_describe_transactions,
-    66: transactions.handle_list_transactions,
-    68: consumer_groups.handle_heartbeat,
-    69: consumer_groups.handle_describe,
-    74: cluster.handle_list_config_resources,
-    75: cluster.handle_describe_topic_partitions,
-    76: share_groups.handle_heartbeat,
-    77: share_groups.handle_describe,
-    78: share_fetch.handle_share_fetch,
-    79: share_fetch.handle_share_acknowledge,
-    90: share_offsets.handle_describe_offsets,
-    91: share_offsets.handle_alter_offsets,
-    92: share_offsets.handle_delete_offsets,
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind.TOPIC, Kind.GROUP, Kind.CLUSTER, Kind.TRANSACTIONAL_ID
+READ, WRITE, CREATE, DELETE, ALTER = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+)
+DESCRIBE, CLUSTER_ACTION = Operation.DESCRIBE, Operation.CLUSTER_ACTION
+DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+
+
+class Api(NamedTuple):
+    """How a request is answered, and what its client needs for that: as in Kafka's documentation of ACLs."""
+
+    handle: Callable[[Request], None]
+    permission: Permission
+
+
+HANDLERS: dict[int, Api] = {
+    0: Api(joining.handle_produce, Permission({TOPIC: WRITE, TRANSACTIONAL_ID: WRITE})),
+    1: Api(fetch.handle_fetch, Permission({TOPIC: READ})),
+    2: Api(list_offsets.handle_list_offsets, Permission({TOPIC: DESCRIBE})),
+    3: Api(metadata.handle_metadata, Permission({TOPIC: (DESCRIBE, CREATE)})),
+    8: Api(offsets.handle_offset_commit, Permission({GROUP: READ, TOPIC: READ})),
+    9: Api(offsets.handle_offset_fetch, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
+    10: Api(metadata.handle_find_coordinator, Permission({GROUP: DESCRIBE, TRANSACTIONAL_ID: DESCRIBE})),
+    11: Api(groups.handle_join_group, Permission({GROUP: READ, TOPIC: READ})),
+    12: Api(groups.handle_heartbeat, Permission({GROUP: READ})),
+    13: Api(groups.handle_leave_group, Permission({GROUP: READ})),
+    14: Api(groups.handle_sync_group, Permission({GROUP: READ, TOPIC: READ})),
+    15: Api(groups.handle_describe_groups, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
+    16: Api(groups.handle_list_groups, Permission({GROUP: DESCRIBE})),
+    18: Api(metadata.handle_api_versions, OPEN),
+    19: Api(topics.handle_create_topics, Permission({TOPIC: (CREATE, DESCRIBE_CONFIGS)})),
+    20: Api(topics.handle_delete_topics, Permission({TOPIC: DELETE})),
+    21: Api(topics.handle_delete_records, Permission({TOPIC: DELETE})),
+    22: Api(transactions.handle_init_producer_id, Permission({TRANSACTIONAL_ID: WRITE})),
+    23: Api(list_offsets.handle_offset_for_leader_epoch, Permission({TOPIC: DESCRIBE})),
+    24: Api(transactions.handle_add_partitions, Permission({TRANSACTIONAL_ID: WRITE, TOPIC: WRITE})),
+    25: Api(transactions.handle_add_offsets, Permission({TRANSACTIONAL_ID: WRITE, GROUP: READ})),
+    26: Api(transactions.handle_end_txn, Permission({TRANSACTIONAL_ID: WRITE})),
+    27: Api(transactions.handle_write_markers, Permission({CLUSTER: CLUSTER_ACTION, TOPIC: WRITE})),
+    28: Api(joining.handle_txn_offset_commit, Permission({TRANSACTIONAL_ID: WRITE, GROUP: READ, TOPIC: READ})),
+    32: Api(
+        configs.handle_describe_configs,
+        Permission({TOPIC: DESCRIBE_CONFIGS, GROUP: DESCRIBE_CONFIGS, CLUSTER: DESCRIBE_CONFIGS}),
+    ),
+    33: Api(
+        configs.handle_alter_configs, Permission({TOPIC: ALTER_CONFIGS, GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS})
+    ),
+    35: Api(placement.handle_describe_log_dirs, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
+    37: Api(topics.handle_create_partitions, Permission({TOPIC: ALTER})),
+    42: Api(groups.handle_delete_groups, Permission({GROUP: DELETE})),
+    43: Api(placement.handle_elect_leaders, Permission({CLUSTER: ALTER, TOPIC: ALTER})),
+    44: Api(
+        configs.handle_incremental_alter_configs,
+        Permission({TOPIC: ALTER_CONFIGS, GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS}),
+    ),
+    45: Api(placement.handle_alter_reassignments, Permission({CLUSTER: ALTER, TOPIC: ALTER})),
+    46: Api(placement.handle_list_reassignments, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
+    47: Api(offsets.handle_offset_delete, Permission({GROUP: DELETE, TOPIC: READ})),
+    48: Api(quotas.handle_describe_client_quotas, Permission({CLUSTER: DESCRIBE_CONFIGS})),
+    50: Api(quotas.handle_describe_scram_credentials, Permission({CLUSTER: DESCRIBE})),
+    55: Api(cluster.handle_describe_quorum, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
+    57: Api(cluster.handle_update_features, Permission({CLUSTER: ALTER})),
+    60: Api(metadata.handle_describe_cluster, Permission({CLUSTER: DESCRIBE})),
+    61: Api(transactions.handle_describe_producers, Permission({TOPIC: READ})),
+    65: Api(transactions.handle_describe_transactions, Permission({TRANSACTIONAL_ID: DESCRIBE, TOPIC: DESCRIBE})),
+    66: Api(transactions.handle_list_transactions, Permission({TRANSACTIONAL_ID: DESCRIBE})),
+    68: Api(consumer_groups.handle_heartbeat, Permission({GROUP: READ, TOPIC: DESCRIBE})),
+    69: Api(consumer_groups.handle_describe, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
+    74: Api(
+        cluster.handle_list_config_resources,
+        Permission({CLUSTER: DESCRIBE_CONFIGS, TOPIC: DESCRIBE_CONFIGS, GROUP: DESCRIBE_CONFIGS}),
+    ),
+    75: Api(cluster.handle_describe_topic_partitions, Permission({TOPIC: DESCRIBE})),
+    76: Api(share_groups.handle_heartbeat, Permission({GROUP: READ, TOPIC: DESCRIBE})),
+    77: Api(share_groups.handle_describe, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
+    78: Api(share_fetch.handle_share_fetch, Permission({GROUP: READ, TOPIC: READ})),
+    79: Api(share_fetch.handle_share_acknowledge, Permission({GROUP: READ, TOPIC: READ})),
+    90: Api(share_offsets.handle_describe_offsets, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
+    91: Api(share_offsets.handle_alter_offsets, Permission({GROUP: READ, TOPIC: READ})),
+    92: Api(share_offsets.handle_delete_offsets, Permission({GROUP: DELETE, TOPIC: READ})),
 }

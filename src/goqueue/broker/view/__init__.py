@@ -1,0 +1,1 @@
+"""The broker as one operation of one client may use it."""
