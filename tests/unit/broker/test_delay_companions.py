@@ -205,7 +205,7 @@ def test_a_recurring_schedule_is_dropped_where_the_metadata_does_not_place_it() 
     assert [each.name for each in again.broker.recurring.all()] == ["known"]
     found = again.broker.schedules.of("orders", 0)
     assert found is not None
-    assert not found.machine.has_recurring("stray")
+    assert not found.peek().has_recurring("stray")
 
 
 def test_a_recurring_schedule_whose_place_cannot_be_stored_does_not_run() -> None:

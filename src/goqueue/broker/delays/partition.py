@@ -71,8 +71,7 @@ class PartitionDelays:
         coordinator.after_apply = self._applied
         coordinator.on_loaded = self._loaded
 
-    @property
-    def machine(self) -> Delays:
+    def peek(self) -> Delays:
         """For questions only. The refusal of the coordinator: it is not active."""
         return self.coordinator.peek()
 
@@ -98,7 +97,7 @@ class PartitionDelays:
         self._appended.clear()  # a job that is in its log already is not published twice: see `publish_job`
         self._around.on_times_changed(self.place)
         self._follow()
-        for each in self.machine.recurring():
+        for each in self.peek().recurring():
             if not self._around.is_home(
                 each.name, self.key
             ):  # a crash came before it was placed, or after it was moved
@@ -117,7 +116,7 @@ class PartitionDelays:
             elif reply:
                 self._follow()
 
-        self.coordinator.submit(host_of(self.machine, replica), followed)
+        self.coordinator.submit(host_of(self.peek(), replica), followed)
 
     # -- firing
 
@@ -133,10 +132,10 @@ class PartitionDelays:
         """Only what is durable: a job that a crash could take back would be made anew, with another sequence."""
         if not self.coordinator.is_active:
             return  # it is asked again when it is loaded
-        jobs = [job for job in self.machine.firing() if job.number not in self._under_way]
+        jobs = [job for job in self.peek().firing() if job.number not in self._under_way]
         if not jobs:
             return
-        producer = self.machine.producer()
+        producer = self.peek().producer()
         if producer is None:
             self._ask_for_producer()
             return
@@ -225,9 +224,9 @@ class PartitionDelays:
 
     def waiting_keys(self) -> Iterator[tuple[bytes | None, int]]:
         """Key and due time of all that waits, or is being published and not in the log yet."""
-        for found in self.with_bodies(self.machine.walk()):
+        for found in self.with_bodies(self.peek().walk()):
             yield found.body.key, found.schedule.due_ms
-        for job in self.machine.firing():
+        for job in self.peek().firing():
             if job.number not in self._appended:
                 yield from zip((body.key for body in read_bodies(self.coordinator, job).bodies), job.records.due_ms)
 
@@ -235,10 +234,10 @@ class PartitionDelays:
         """Offsets and records of all that is not known to be in its log: what waits, and what is being published. Not
         those of transactions that have not ended: they may never be.
         """
-        for found in self.with_bodies(self.machine.walk()):
+        for found in self.with_bodies(self.peek().walk()):
             if not found.schedule.waits_for_transaction:
                 yield found.schedule.key.offset, found.body
-        for job in self.machine.firing():
+        for job in self.peek().firing():
             yield from zip(job.records.offsets, read_bodies(self.coordinator, job).bodies)
 
     def with_bodies(self, schedules: Iterable[FoundSchedule]) -> list[Found]:

@@ -142,14 +142,14 @@ class RecurringSchedules:
             one
             for each in self._schedules
             if each.coordinator.is_active
-            for one in each.machine.recurring()
+            for one in each.peek().recurring()
             if places.get(one.name) == each.key
         ]
         return sorted(found)
 
     def find(self, name: str) -> FoundRecurring | None:
         home = self._directory.schedules.get(name)
-        found = (each.machine.recurring() for each in self._having(name) if each.key == home)
+        found = (each.peek().recurring() for each in self._having(name) if each.key == home)
         return next((one for some in found for one in some if one.name == name), None)
 
     def body(self, found: FoundRecurring) -> Body | None:
@@ -159,7 +159,7 @@ class RecurringSchedules:
         return None if fact is None else decode_body(fact.body)
 
     def _having(self, name: str) -> list[PartitionDelays]:
-        return [each for each in self._schedules if each.coordinator.is_active and each.machine.has_recurring(name)]
+        return [each for each in self._schedules if each.coordinator.is_active and each.peek().has_recurring(name)]
 
 
 def _ignored(reply: Any) -> None:

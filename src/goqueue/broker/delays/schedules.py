@@ -156,7 +156,7 @@ class Schedules:
         for number, each in self._by_topic.pop(topic.name, {}).items():
             self._held_keys.changed(each.place)
             if each.coordinator.is_active:
-                measure = each.machine.measure()
+                measure = each.peek().measure()
                 self._fired, self._cancelled = self._fired + measure.fired, self._cancelled + measure.cancelled
             self.coordinators.unload((topic.id, number))
         for partition in range(topic.partitions):
@@ -239,7 +239,7 @@ class Schedules:
         """Before the marker goes into the log: what was delayed in this partition begins to wait, or is dropped."""
         try:
             known = self.of(*place)
-            is_open = known is not None and known.machine.has_open_transaction(producer[0])
+            is_open = known is not None and known.peek().has_open_transaction(producer[0])
         except GoQueueError as error:
             on_reply(error)
             return
@@ -265,11 +265,11 @@ class Schedules:
     def find_schedule(self, key: ScheduleKey) -> FoundSchedule | None:
         """None: fired, being fired, cancelled or never there."""
         known = self.of(key.topic, key.partition)
-        return None if known is None else known.machine.find(key.offset)
+        return None if known is None else known.peek().find(key.offset)
 
     def is_firing(self, key: ScheduleKey) -> bool:
         known = self.of(key.topic, key.partition)
-        return known is not None and any(key.offset in job.records.offsets for job in known.machine.firing())
+        return known is not None and any(key.offset in job.records.offsets for job in known.peek().firing())
 
     def look_up(self, key: ScheduleKey) -> Found | None:
         known, schedule = self.of(key.topic, key.partition), self.find_schedule(key)
@@ -283,7 +283,7 @@ class Schedules:
         for known in self.of_topic(topic):
             number = known.place[1]
             if partition in (None, number) and (after is None or number >= after.partition):
-                yield from known.machine.walk(after.offset if after is not None and number == after.partition else -1)
+                yield from known.peek().walk(after.offset if after is not None and number == after.partition else -1)
 
     def pending(self, topic: str, partition: int | None, after: ScheduleKey | None, limit: int) -> list[Found]:
         """As `waiting`, with the records."""
@@ -321,7 +321,7 @@ class Schedules:
 
     def count(self, topic: str) -> int:
         """Of what waits for `topic`."""
-        return sum(each.machine.count() for each in self.of_topic(topic))
+        return sum(each.peek().count() for each in self.of_topic(topic))
 
     def pending_by_topic(self) -> dict[str, int]:
         """Only topics for which something waits."""
@@ -330,7 +330,7 @@ class Schedules:
 
     def measure(self) -> DelayMeasure:
         """Of all that can be asked now."""
-        measures = [each.machine.measure() for each in self if each.coordinator.is_active]
+        measures = [each.peek().measure() for each in self if each.coordinator.is_active]
         sums = [sum(numbers) for numbers in zip(*(each[:5] for each in measures))] or [0] * 5
         pending, waiting, firing, fired, cancelled = sums
         due_ms = [each.next_due_ms for each in measures if each.next_due_ms >= 0]
