@@ -74,9 +74,11 @@ class Companions:
         return self._open.get(name)
 
     def find_or_make(self, name: CompanionName, durability: str, now_ms: int) -> Replica:
-        """LogPoisoned if it cannot be opened."""
+        """LogPoisoned if it cannot be opened. One that is there gets the durability that is asked for now."""
         replica = self._open.get(name)
         if replica is not None:
+            if replica.options.durability != durability:
+                replica.set_options(*self._options_of(_topic(name, durability)))
             return replica
         if name.kind not in KINDS or len(name.topic_id) != ID_BYTES:
             raise InvalidName(f"{name} is no companion of a partition")
@@ -88,12 +90,6 @@ class Companions:
         self._directory.adopt(name.log, name.partition, replica.log)
         self._open[name] = replica
         return replica
-
-    def set_durability(self, topic_id: bytes, durability: str) -> None:
-        """That of the topic has changed, and a companion has the same."""
-        for name, replica in self._open.items():
-            if name.kind in FOLLOWING and name.topic_id == topic_id and replica.options.durability != durability:
-                replica.set_options(*self._options_of(_topic(name, durability)))
 
     def retire(self, topic_id: bytes) -> Callable[[], None]:
         """The topic is deleted: take its companions out of service. Returns what removes their files, which any thread

@@ -68,8 +68,8 @@ class Replicas:
         return chain(self._replicas.values(), self._ledgers.values(), self.companions)
 
     def companion(self, kind: str, topic_id: bytes, partition: int, durability: str, now_ms: int) -> Replica:
-        """The log of this kind (`deliveries` or `delays`) that belongs to a partition, made if there is none; it has
-        the durability of its partition. LogPoisoned if it cannot be opened.
+        """The log of this kind (`deliveries` or `delays`) that belongs to a partition, made if there is none. It has
+        the durability that was asked for last, from then on. LogPoisoned if it cannot be opened.
 
         Costs no sync, also when it is made: its files become durable with its first append, before that is
         acknowledged. `companions.on_disk()` names those that a start finds, open or not; `companions.find(name)` makes
@@ -155,7 +155,6 @@ class Replicas:
     def set_options(self, topic: Topic) -> None:
         """What was changed holds from now on, for the segments to come."""
         options, log_options = self._options_of(topic)
-        self.companions.set_durability(topic.id, options.durability)
         for partition in range(topic.partitions):
             replica = self._replicas.get((topic.name, partition))
             if replica is not None:

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import DeleteTopic, SetOptions
+from goqueue.broker.topics.topics import DeleteTopic
 from goqueue.model.codes import Code
 from goqueue.records.decode import decode
 from goqueue.replica.companions import CompanionName
@@ -122,29 +122,13 @@ def test_a_topic_whose_deletion_a_crash_interrupted_loses_its_companions_at_the_
     assert again.replicas.companions.on_disk() == []
 
 
-def test_a_companion_follows_the_durability_of_its_topic() -> None:
-    broker = TestBroker()
-    broker.create("orders", durability="os")
-    broker.create("other", durability="os")
-    ids = {name: broker.broker.topics.image.topics[name].id for name in ("orders", "other")}
-    companions = {name: make(broker, CompanionName("deliveries", ids[name], 0), "os") for name in ids}
-    append(companions["orders"], batch(b"x"))
-    assert companions["orders"].high_watermark == 1
-    broker.ask(broker.broker.topics.submit, SetOptions("orders", {"durability": "disk"}))
-    append(companions["orders"], batch(b"y"))
-    append(companions["other"], batch(b"y"))
-    assert {name: one.high_watermark for name, one in companions.items()} == {"orders": 1, "other": 1}
-    broker.commit()
-    assert companions["orders"].high_watermark == 2
-
-
-def test_delays_are_on_the_disk_whatever_the_durability_of_their_topic() -> None:
-    """A job that were published and then lost would be published twice."""
-    broker = TestBroker()
-    broker.create("orders")
-    delays = make(broker, CompanionName("delays", broker.broker.topics.image.topics["orders"].id, 0), "disk")
-    broker.ask(broker.broker.topics.submit, SetOptions("orders", {"durability": "os"}))
-    append(delays, batch(b"x"))
-    assert delays.high_watermark == 0
-    broker.commit()
-    assert delays.high_watermark == 1
+def test_a_companion_has_the_durability_that_was_asked_for_last() -> None:
+    parts = Parts()
+    replica = make(parts, durability="os")
+    append(replica, batch(b"x"))
+    assert replica.high_watermark == 1
+    assert make(parts, durability="disk") is replica
+    append(replica, batch(b"y"))
+    assert replica.high_watermark == 1
+    parts.commit()
+    assert replica.high_watermark == 2
