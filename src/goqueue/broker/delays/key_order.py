@@ -57,12 +57,6 @@ class HeldKeys:
             if key is not None and held.get(hash_key(key), due_ms + 1) <= due_ms:
                 del held[hash_key(key)]
 
-    def forget(self) -> None:
-        """Times have changed, anywhere."""
-        self._due_ms.clear()
-        self._held.clear()
-        self._changes += 1
-
     def changed(self, place: tuple[str, int]) -> None:
         self._due_ms.pop(place, None)
         self._held.pop(place, None)
