@@ -17,7 +17,8 @@ from tests.unit.doors.http.bare import TOPIC, Answered, Asked, Bare, samples
 from tests.unit.doors.http.test_garbage import sqs
 from tests.unit.testing.loops import turn
 
-FEW, MANY = 5, 60
+FEW, MANY = 30, 90
+"""Few are so many that each of the 16 ledgers of groups has some: a topic that goes is told to those that have."""
 MORE_AT_MOST = 1.2
 SOME_LINES = 200
 OTHER = "other"
