@@ -99,11 +99,11 @@ class Run:
         started = time.process_time()
         done = 0
         while done < self.count:
-            (leased,) = self._receive(pull)
+            (leased,) = self._receive(pull, is_opened=False)
             runs = leased.slices.runs
             settlements = tuple(Settlement(one.first, one.last) for one in runs)
             replies: list[SettleReply] = []
-            self.node.broker.queues.submit(GROUP, Settle(place, settlements, "one"), replies.append)
+            self.node.broker.queues.submit(Settle(place, settlements, "one"), replies.append)
             self.commit()
             assert set(replies[0].verdicts) == {Verdict.DONE}
             done += sum(one.last - one.first + 1 for one in runs)
@@ -127,9 +127,10 @@ class Run:
         assert done == self.count
         return (time.process_time() - started) / self.count * 1e6
 
-    def _receive(self, pull: int) -> Any:
+    def _receive(self, pull: int, *, is_opened: bool = True) -> Any:
         replies: list[Any] = []
-        self.node.broker.receiver.receive(ReceiveRequest(GROUP, "one", [(TOPIC, 0)], pull), replies.append)
+        request = ReceiveRequest(GROUP, "one", [(TOPIC, 0)], pull, is_opened=is_opened)
+        self.node.broker.receiver.receive(request, replies.append)
         self.commit()
         return replies[0]
 

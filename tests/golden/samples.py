@@ -13,6 +13,7 @@ import msgspec
 from goqueue.broker import stored
 from goqueue.broker.tracing.journal import Page
 from goqueue.machines import controller_facts as controller
+from goqueue.machines import group_options
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
 from goqueue.machines.deliveries import facts as deliveries
@@ -69,9 +70,11 @@ def metadata() -> list[Fact]:
         controller.TopicStored("orders", TOPIC_ID, 3, {"retention.ms": "60000", "cleanup.policy": "compact"}, True),
         controller.ClusterNamed("MkU3OEVBNTcwNTJENDM2Qk", b"a secret of this cluster"),
         controller.ProducerIdsTaken(3000),
+        group_options.GroupOptionsStored("workers", {"lease.ms": "5000"}),
         controller.TopicForgotten("orders"),
         controller.SchedulePlaced("yearly", TOPIC_ID, 2),
         controller.ScheduleForgotten("yearly"),
+        group_options.GroupOptionsForgotten("workers"),
     ]
 
 

@@ -72,11 +72,10 @@ def test_a_group_gets_every_record_that_comes_after_a_power_loss_whatever_each_l
 def test_what_a_group_has_settled_stays_settled_when_the_power_fails_again() -> None:
     """A topic that does not wait for the disk lost its end, the groups noted that, and the note may be lost too."""
     life = received_while_unsynced("os")
-    lost_all = [
-        image
-        for _, label, image in life.crashes()
-        if label.endswith("kept logs/orders/0/00000000000000000000.log 0 of 4")
-    ]
+    log = "00000000000000000000.log"
+    companion = f"logs/@deliveries.{b'orders'.ljust(16, b'.').hex()}/0/{log}"
+    kept = f"kept create {companion} 1 of 1, {companion} 9 of 9, logs/orders/0/{log} 0 of 4"
+    lost_all = [image for _, label, image in life.crashes() if label.endswith(kept)]
     image = lost_all[-1]
     node = start_hastily(image, life.node.clock.now_ms())
     for number in range(3):

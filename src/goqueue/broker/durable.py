@@ -32,7 +32,7 @@ class Durable:
 
     def confirm(self, kinds: Iterable[LedgerKind], on_confirmed: OnConfirmed) -> None:
         """Call once all that these ledgers were given so far is durable; mostly at once."""
-        unsure = [each for kind in kinds for each in self._of[kind] if not each.is_durable]
+        unsure = [each for kind in kinds for each in self._of[kind].unsure()]
         if not unsure:
             on_confirmed(None)
             return

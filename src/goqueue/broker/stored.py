@@ -7,7 +7,7 @@ from goqueue.broker.transactions.earlier import EARLIER_FACTS as EARLIER_TRANSAC
 from goqueue.broker.transactions.earlier import EarlierTransactions
 from goqueue.machines.delays.facts import DELAY_FACTS
 from goqueue.machines.delays.machine import Delays
-from goqueue.machines.deliveries.facts import DELIVERY_FACTS
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS, OptionsStored
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.groups.classic.state import ClassicGeneration
 from goqueue.machines.groups.consumer.facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
@@ -37,6 +37,7 @@ __all__ = [
     "EarlierDelays",
     "EarlierTransactions",
     "GroupsMachine",
+    "OptionsStored",
     "SchemaMachine",
     "TransactionMachine",
     "consumer_kind",

@@ -3,6 +3,7 @@ behind the same calls as any store. It holds topics; where their partitions are 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from goqueue.cluster.store import (
@@ -36,7 +37,9 @@ from goqueue.machines.controller_facts import (
     TopicForgotten,
     TopicStored,
 )
+from goqueue.machines.group_options import GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
 from goqueue.machines.machine import Command
+from goqueue.machines.name_table import NameTable
 from goqueue.model.errors import GoQueueError
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.runtime.coordinator import Coordinator
@@ -46,10 +49,12 @@ __all__ = [
     "ClusterNamed",
     "Controller",
     "EmbeddedStore",
+    "GroupOptionsStored",
     "NameCluster",
     "PartitionLimits",
     "ProducerIdsTaken",
     "SchedulePlaced",
+    "SetGroupOptions",
     "TopicStored",
 ]
 
@@ -68,6 +73,8 @@ class EmbeddedStore:
         """Of each topic its id and how many partitions were told of."""
         self.schedules: Mapping[str, tuple[bytes, int]] = {}
         """Topic id and partition of every recurring schedule, by its name: nothing that a crash could take back."""
+        self.group_options: NameTable[Mapping[str, str]] = NameTable()
+        """Of groups that have any; nothing that could still be lost."""
         coordinator.after_apply = self._applied
         coordinator.on_loaded = self._loaded
 
@@ -123,6 +130,9 @@ class EmbeddedStore:
     def _loaded(self) -> None:
         """What was told before may not have been stored."""
         self._show_schedules()
+        self.group_options = NameTable()
+        for group_id, options in self._coordinator.peek().groups.table.items():
+            self.group_options[group_id] = options
         self._on_lost()
 
     def _applied(self, facts: Sequence[object]) -> None:
@@ -135,8 +145,16 @@ class EmbeddedStore:
                 events += self._set(fact, controller.revision_of(fact.name) or controller.revision)
             elif isinstance(fact, TopicForgotten):
                 events += self._forget(fact.name, controller.revision)
+            elif isinstance(fact, GroupOptionsStored | GroupOptionsForgotten):
+                self._coordinator.when_durable(partial(self._show_group, fact))
         if events:
             self._coordinator.when_durable(lambda: self._on_events(events))
+
+    def _show_group(self, fact: GroupOptionsStored | GroupOptionsForgotten) -> None:
+        if isinstance(fact, GroupOptionsStored):
+            self.group_options[fact.group_id] = fact.options
+        else:
+            self.group_options.pop(fact.group_id, None)
 
     def _set(self, stored: TopicStored, revision: int) -> Iterator[Event]:
         """Partitions first: whoever sees a topic sees where all of it is."""

@@ -19,6 +19,7 @@ from goqueue.machines.controller_facts import (
     TopicForgotten,
     TopicStored,
 )
+from goqueue.machines.group_options import GroupOptions, GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
 from goqueue.machines.machine import Command, Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
@@ -167,6 +168,7 @@ class Controller:
         self.producer_ids_end = 0
         """Every producer id that was ever given is below it."""
         self._schedules: dict[str, SchedulePlaced] = {}
+        self.groups = GroupOptions()
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
@@ -200,6 +202,8 @@ class Controller:
             case NameCluster():
                 named = ClusterNamed(self.cluster_id or command.cluster_id, self.secret or command.secret)
                 facts = [] if self.cluster_id and self.secret else [named]
+            case SetGroupOptions():
+                facts, reply = self.groups.decide(command), Code.NONE
             case TakeProducerIds(count):
                 first = self.producer_ids_end
                 facts, reply = [ProducerIdsTaken(first + count)], ProducerIdBlock(first, first + count)
@@ -338,11 +342,13 @@ class Controller:
                 self._schedules[fact.name] = fact
             case ScheduleForgotten():
                 self._schedules.pop(fact.name, None)
+            case GroupOptionsStored() | GroupOptionsForgotten():
+                self.groups.apply(fact)
 
     def forget(self, key: bytes) -> None:
         if key.startswith(SCHEDULE_KEY):
             self._schedules.pop(key.removeprefix(SCHEDULE_KEY).decode(), None)
-        else:
+        elif not self.groups.forget(key):
             self._forget(key.decode())
 
     def _forget(self, name: str) -> None:
@@ -368,6 +374,7 @@ class Controller:
         if self.producer_ids_end:
             yield ProducerIdsTaken(self.producer_ids_end)
         yield from self._schedules.values()
+        yield from self.groups.facts()
         yield from self._topics.values()
 
     def next_deadline_ms(self) -> int | None:

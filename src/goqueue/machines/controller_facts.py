@@ -1,5 +1,6 @@
 """What the controller stores: topics, where recurring schedules live, and what a cluster has given out."""
 
+from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 
 SCHEDULE_KEY = b"\0schedule/"  # no topic can be called that
@@ -58,4 +59,10 @@ class ScheduleForgotten(Fact, frozen=True):
         return SCHEDULE_KEY + self.name.encode()
 
 
-STORED_FACTS: tuple[type[Fact], ...] = (TopicStored, ClusterNamed, ProducerIdsTaken, SchedulePlaced)
+STORED_FACTS: tuple[type[Fact], ...] = (
+    TopicStored,
+    ClusterNamed,
+    ProducerIdsTaken,
+    SchedulePlaced,
+    GroupOptionsStored,
+)

@@ -139,8 +139,8 @@ def stepping(machine: Machine) -> Stepping | None:
 
 
 def ahead(machine: Machine) -> Ahead:
-    assert isinstance(machine, Ahead)
-    return machine
+    """Of a machine that was changed directly, so that it is one; to look at its methods each time costs 20 us."""
+    return cast(Ahead, machine)
 
 
 class Placing(Protocol):

@@ -3,7 +3,7 @@
 A settlement may carry nothing else, so a receipt names its place in full. It is signed, so that nobody can settle by
 guessing what another consumer holds. Layout, big-endian, then base64url without padding:
 
-    version 1 | boot 4 | partition 4 | offset 8 | lease 8 | group size 1 | group | topic size 1 | topic | digest 12
+    version 1 | epoch 4 | partition 4 | offset 8 | lease 8 | group size 1 | group | topic size 1 | topic | digest 12
 
 Who leases much at once gets one receipt for all of it, of version 2: `offset` is then its first, and its last (8) comes
 before the names. With a dot and an offset behind it, it is the receipt of one record.
@@ -32,8 +32,8 @@ _CHARS_MIN = (_FIXED.size + 2 + _DIGEST_BYTES) * 4 // 3
 
 
 class Receipt(NamedTuple):
-    boot: int
-    """Which start of the node gave the lease: leases do not outlive it. 32 bits."""
+    epoch: int
+    """Of the partition's leader that gave the lease: leases do not outlive it. 32 bits."""
     group_id: str
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class Receipt(NamedTuple):
 class LeaseReceipt(NamedTuple):
     """Of all that was leased of a partition at one time."""
 
-    boot: int
+    epoch: int
     group_id: str
     topic: str
     partition: int
@@ -56,9 +56,9 @@ class LeaseReceipt(NamedTuple):
 
 def encode_receipt(receipt: Receipt, key: bytes) -> str:
     """ValueError: a number or name that does not fit, which is the mistake of our own caller."""
-    boot, group_id, topic, partition, offset, lease = receipt
+    epoch, group_id, topic, partition, offset, lease = receipt
     try:
-        fixed = _FIXED.pack(_VERSION, boot, partition, offset, lease)
+        fixed = _FIXED.pack(_VERSION, epoch, partition, offset, lease)
     except StructError as mistake:
         raise ValueError(f"{receipt}: {mistake}") from None
     return _signed_text(fixed, group_id, topic, key)
@@ -66,9 +66,9 @@ def encode_receipt(receipt: Receipt, key: bytes) -> str:
 
 def encode_lease_receipt(receipt: LeaseReceipt, key: bytes) -> str:
     """ValueError: as for `encode_receipt`."""
-    boot, group_id, topic, partition, first, last, lease = receipt
+    epoch, group_id, topic, partition, first, last, lease = receipt
     try:
-        fixed = _FIXED.pack(_LEASE_VERSION, boot, partition, first, lease) + _LAST.pack(last)
+        fixed = _FIXED.pack(_LEASE_VERSION, epoch, partition, first, lease) + _LAST.pack(last)
     except StructError as mistake:
         raise ValueError(f"{receipt}: {mistake}") from None
     return _signed_text(fixed, group_id, topic, key)
@@ -90,9 +90,9 @@ def decode_receipt(text: object, key: bytes) -> Receipt:
     version, body = _checked_body(text, key)
     if version != _VERSION:
         raise MalformedReceipt(f"a receipt of version {version} is not that of one record")
-    _, boot, partition, offset, lease = _FIXED.unpack_from(body)
+    _, epoch, partition, offset, lease = _FIXED.unpack_from(body)
     group_id, topic = _names(body, _FIXED.size)
-    return Receipt(boot, group_id, topic, partition, offset, lease)
+    return Receipt(epoch, group_id, topic, partition, offset, lease)
 
 
 def decode_lease_receipt(text: object, key: bytes) -> LeaseReceipt:
@@ -100,10 +100,10 @@ def decode_lease_receipt(text: object, key: bytes) -> LeaseReceipt:
     version, body = _checked_body(text, key)
     if version != _LEASE_VERSION:
         raise MalformedReceipt(f"a receipt of version {version} is not that of a lease")
-    _, boot, partition, first, lease = _FIXED.unpack_from(body)
+    _, epoch, partition, first, lease = _FIXED.unpack_from(body)
     (last,) = _LAST.unpack_from(body, _FIXED.size)
     group_id, topic = _names(body, _FIXED.size + _LAST.size)
-    return LeaseReceipt(boot, group_id, topic, partition, first, last, lease)
+    return LeaseReceipt(epoch, group_id, topic, partition, first, last, lease)
 
 
 def _of_one(text: str, key: bytes) -> Receipt:
@@ -112,7 +112,7 @@ def _of_one(text: str, key: bytes) -> Receipt:
     is_plain = offset_text.isascii() and offset_text.isdigit() and str(int(offset_text[:20])) == offset_text
     if not is_plain or not found.first <= int(offset_text) <= found.last:
         raise MalformedReceipt("no receipt of this queue: its lease has no such record")
-    return Receipt(found.boot, found.group_id, found.topic, found.partition, int(offset_text), found.lease)
+    return Receipt(found.epoch, found.group_id, found.topic, found.partition, int(offset_text), found.lease)
 
 
 def _checked_body(text: object, key: bytes) -> tuple[int, bytes]:

@@ -34,7 +34,6 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.meters import Meters
 
 PERSISTED = Step.PERSISTED
-BOOT_BITS = 32
 
 
 class Assembly:
@@ -79,7 +78,7 @@ class Assembly:
             transactions=state.transactions,
             queues=queues,
             receiver=receiver,
-            settler=Settler(queues, dice.getrandbits(BOOT_BITS), state.secret),
+            settler=Settler(queues, state.secret),
             schedules=schedules,
             recurring=state.recurring,
             sender=sender,

@@ -9,6 +9,7 @@ from typing import TypeVar
 from goqueue.broker.delays.recurring import RecurringSchedules
 from goqueue.broker.delays.schedules import Companions, Schedules
 from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.stored import (
@@ -38,6 +39,7 @@ from goqueue.model.placements import NodeInfo
 from goqueue.model.topics import Topic
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
 from goqueue.node.upgrade import Upgrade
+from goqueue.node.upgrade_deliveries import DeliveriesUpgrade
 from goqueue.ports.dice import Dice, random_id
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.replica.replica import Replica
@@ -51,7 +53,7 @@ from goqueue.storage.starts import count_start
 from goqueue.telemetry.meters import Meters
 
 DELAYS = "delays"
-GROUP_LEDGERS = 4
+DELIVERIES = "deliveries"
 SECRET_BYTES = 32
 LEASES_PER_MACHINE = 2**40
 M = TypeVar("M", bound=Machine)
@@ -80,7 +82,7 @@ class State:
         refuse_damaged_metadata(replicas.directory.disk)
         replicas.directory.note_formats()
         self.coordinators = AllCoordinators()
-        self._made = 0
+        self._made = count()
         """Machines of deliveries."""
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
@@ -91,16 +93,11 @@ class State:
         self._store = EmbeddedStore(controllers.of(0), me)
         make_groups = partial(GroupsMachine, group_options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
         Upgrade(replicas, self._metadata, make_groups, clock.now_ms()).run()
+        DeliveriesUpgrade(replicas, self._metadata, clock.now_ms()).run()
         self.topics = Topics(Metadata(self._store), replicas, clock, dice)
         self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
         self.groups = self._groups(make_groups)
-        self.queues = Queues(
-            list(self._open("@deliveries", self._deliveries, DELIVERY_FACTS, GROUP_LEDGERS)),
-            self.topics,
-            clock,
-            journeys,
-            meters,
-        )
+        self.queues = self._queues(journeys)
         self.schedules = self._schedules(journeys)
         self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
         self.transactions = self._transactions()
@@ -117,8 +114,8 @@ class State:
 
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
-        # Delays are opened by their topics.
-        for kind in ("groups", "deliveries", "metadata", "transactions", "schemas"):
+        # Deliveries and delays are opened by their topics.
+        for kind in ("groups", "metadata", "transactions", "schemas"):
             for coordinator in self.coordinators.of_kind(kind):
                 coordinator.load_now()
         self._name_cluster()
@@ -178,10 +175,26 @@ class State:
             opened.add(number, make(number))
         return opened
 
-    def _deliveries(self) -> Deliveries:
-        """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next."""
-        self._made += 1
-        return Deliveries(1 + max(0, self._made - GROUP_LEDGERS) * LEASES_PER_MACHINE)
+    def _queues(self, journeys: Journeys) -> Queues:
+        def on_disk() -> list[tuple[bytes, int]]:
+            names = self._replicas.companions.on_disk()
+            return [(name.topic_id, name.partition) for name in names if name.kind == DELIVERIES]
+
+        opening = Opening(on_disk, self._open_deliveries)
+        queues = Queues(opening, self._store, self.topics, self._clock, journeys, self._meters)
+        self.coordinators.add(queues.companions.coordinators)
+        return queues
+
+    def _open_deliveries(self, topic: Topic, partition: int) -> Coordinator[Deliveries]:
+        durability = topic.options(self._replicas.defaults).durability
+        replica = self._replicas.companion(DELIVERIES, topic.id, partition, durability, self._clock.now_ms())
+        ledger = Ledger(replica, DELIVERIES, DELIVERY_FACTS, self._aside)
+        return Coordinator(f"{DELIVERIES}-{topic.name}-{partition}", self._make_deliveries, ledger, self._clock)
+
+    def _make_deliveries(self) -> Deliveries:
+        """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next, nor of a
+        topic that was made again under the same name."""
+        return Deliveries(1 + next(self._made) * LEASES_PER_MACHINE)
 
     def _schedules(self, journeys: Journeys) -> Schedules:
         def on_disk() -> list[tuple[bytes, int]]:

@@ -89,6 +89,10 @@ class Coordinators(Generic[K, M]):
     def items(self) -> list[tuple[K, Coordinator[M]]]:
         return list(self._by_key.items())
 
+    def unsure(self) -> list[Coordinator[M]]:
+        """Those whose state a restart might not find as it is."""
+        return [each for each in self._by_key.values() if not each.is_durable]
+
     def __iter__(self) -> Iterator[Coordinator[M]]:
         return iter(list(self._by_key.values()))
 

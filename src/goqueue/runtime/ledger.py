@@ -205,7 +205,7 @@ class Ledger:
         return self._replica.newest_ms
 
     def make_durable(self) -> None:
-        if self._replica.high_watermark < self._replica.end_offset:
+        if self._replica.log.synced_offset < self._replica.end_offset:
             self._replica.sync()
 
     @property

@@ -4,6 +4,7 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.health import Status
+from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
 from goqueue.broker.transactions.transactions import InitProducer
 from goqueue.records.batch import check_batch
@@ -13,7 +14,7 @@ from tests.brokers import TestBroker
 BAD: list[NewRecord] = [(0, b"\xff", b"\xc1", []), (0, b"\xff\xff", None, []), (0, b"orders", b"not a fact", [])]
 LEDGERS = {
     "@metadata/0": "metadata-0",
-    **{f"@deliveries/{number}": f"deliveries-{number}" for number in range(4)},
+    f"@deliveries.{b'orders'.ljust(16, b'.').hex()}/0": "deliveries",
     f"@groups/{shard_of_group('g')}": f"groups-{shard_of_group('g')}",
     f"@transactions/{shard_of_transaction('tx')}": f"transactions-{shard_of_transaction('tx')}",
     f"@delays.{b'orders'.ljust(16, b'.').hex()}/1": "delays",
@@ -30,6 +31,8 @@ def test_a_node_starts_with_bad_facts_in_every_ledger() -> None:
     node.broker.publisher.publish("orders", 1, memoryview(delayed))
     node.ask(node.broker.groups.submit, commands.CommitOffsets("g", (commands.OffsetToCommit("orders", 0, 0),)))
     node.ask(node.broker.transactions.submit, InitProducer("tx", 60_000))
+    node.commit()
+    node.broker.queues.open(Place("workers", "orders", 0), "earliest", lambda error: None)
     for replica in node.replicas.ledgers:
         replica.append(check_batch(memoryview(build_batch(BAD))), 0)
     node.commit()

@@ -95,7 +95,7 @@ def test_a_replay_keeps_its_pace(step_ms: int) -> None:
     node.ack(*node.receive())
     place = Place("workers", "orders", 0)
     replay = Replay(place, 0, 5, ((0, 4),), records_per_second=1)
-    node.reply(lambda done: node.broker.queues.submit("workers", replay, done))
+    node.reply(lambda done: node.broker.queues.submit(replay, done))
     assert node.received(most=1) == [b"0"]
     node.clock.step(step_ms)
     node.pass_ms(500)

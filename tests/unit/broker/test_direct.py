@@ -63,7 +63,8 @@ def test_nobody_is_told_of_an_ack_before_it_is_durable() -> None:
     answers: list[Any] = []
     confirmed: list[GoQueueError | None] = []
     node.broker.settler.settle([Wanted(held[0].receipt)], answers.append)
-    coordinator = node.broker.queues.of(PLACE.group_id).coordinator
+    coordinator = node.broker.queues.companions.at("orders", 0)
+    assert coordinator is not None
     assert not coordinator.is_durable
     coordinator.confirm(confirmed.append)
     assert (answers, confirmed) == ([], [])
@@ -204,7 +205,7 @@ def test_a_command_sees_what_was_acked_before_it_in_the_same_turn() -> None:
     replies: list[Any] = []
     queues = node.broker.queues
     for first, how in ((0, How.ACK), (0, How.RETRY), (1, How.RETRY)):
-        queues.submit(PLACE.group_id, Settle(PLACE, (Settlement(first, first, how, 0),), "one"), replies.append)
+        queues.submit(Settle(PLACE, (Settlement(first, first, how, 0),), "one"), replies.append)
     node.commit()
     assert [each.verdicts for each in replies] == [(Verdict.DONE,), (Verdict.REPEATED,), (Verdict.DONE,)]
     assert node.received(most=3) == [b"1"]

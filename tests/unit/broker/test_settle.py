@@ -233,7 +233,7 @@ def test_a_range_is_settled_as_a_whole_or_not_at_all() -> None:
 
     def settle(first: int, last: int, consumer: str) -> Verdict:
         command = Settle(place, (Settlement(first, last, lease=ANY_LEASE),), consumer)
-        (found,) = node.reply(lambda done: node.broker.queues.submit("workers", command, done)).verdicts
+        (found,) = node.reply(lambda done: node.broker.queues.submit(command, done)).verdicts
         assert isinstance(found, Verdict)
         return found
 
@@ -257,7 +257,7 @@ def test_thousands_of_acks_in_any_order_leave_nothing_behind() -> None:
     node.ack(*got[0::2])
     measure = node.broker.queues.measure(Place("workers", "orders", 0))
     assert (measure.start_offset, sum(measure.ready), sum(measure.leased)) == (6000, 0, 0)
-    state = node.broker.queues.of("workers").machine.state_of("workers")
+    state = node.broker.queues.state_of("workers")
     assert [(each.start_offset, each.settled) for each in state.places] == [(6000, ())]
 
 

@@ -190,7 +190,7 @@ class _Moving:
             else:
                 then()
 
-        self._moves.queues.submit(self._group_id, command, settled)
+        self._moves.queues.submit(command, settled)
 
     def _pause(self, sent: int) -> None:
         clock, rate = self._moves.clock, self._move.rate

@@ -142,7 +142,7 @@ class DeadLetters:
         return topic
 
     def _settled(self, place: Place) -> list[Range]:
-        state = self._queues.of(GROUP).machine.state_of(GROUP)  # after a restart too, when no place is open
+        state = self._queues.machine(place).state_of(GROUP)  # also where no place is open
         found = [each for each in state.places if (each.topic, each.partition) == place[1:]]
         return merge([(0, each.start_offset - 1) for each in found] + [one for each in found for one in each.settled])
 
@@ -231,12 +231,11 @@ class DeadLetters:
                 return
             self._queues.observe(place)
             self._queues.submit(
-                GROUP,
                 Settle(place, settlements),
                 lambda reply: on_done(reply if isinstance(reply, GoQueueError) else None),
             )
 
-        if self._queues.of(GROUP).machine.is_open(place):
+        if self._queues.is_open(place):
             settle()
         else:
             self._queues.open(place, EARLIEST, settle)

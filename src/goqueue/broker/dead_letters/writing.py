@@ -106,7 +106,7 @@ class DeadLetterWriter:
     def _write(self, place: Place) -> None:
         if place in self._under_way:
             return
-        letters = self._queues.of(place.group_id).machine.dead_due(place)[:RECORDS_PER_BATCH]
+        letters = self._queues.machine(place).dead_due(place)[:RECORDS_PER_BATCH]
         if not letters:
             return
         self._under_way.add(place)
@@ -205,7 +205,7 @@ class DeadLetterWriter:
             else:
                 self._clock.call_soon(lambda: self._again(place))
 
-        self._queues.submit(place.group_id, DeadLettersWritten(place, tuple(each.offset for each in letters)), settled)
+        self._queues.submit(DeadLettersWritten(place, tuple(each.offset for each in letters)), settled)
 
     def _failed(self, place: Place, error: GoQueueError) -> None:
         events.error("dead letters not written yet", topic=place.topic, group=place.group_id, reason=str(error))

@@ -65,7 +65,7 @@ class MemberProgress:
                     self._topics.end_offset(each.topic, each.partition),
                 )
                 # Nobody has done yet what lies beyond the end.
-                self._queues.submit(group_id, SettleBelow(place, min(each.offset, end or 0)), settled)
+                self._queues.submit(SettleBelow(place, min(each.offset, end or 0)), settled)
 
         command = commands.CommitOffsets(group_id, tuple(wanted), generation, member_id, knows_group_not_found=True)
         self._groups.submit(command, committed)
@@ -135,7 +135,7 @@ class MemberProgress:
             if start is None:
                 unopened.append((place, known))
             elif known > start:
-                self._queues.submit(group_id, SettleBelow(place, known))
+                self._queues.submit(SettleBelow(place, known))
             elif start > max(known, replica.start_offset):
                 behind.append(self._to_commit(partition, start))
         if behind:

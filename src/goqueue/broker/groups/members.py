@@ -81,7 +81,7 @@ class Members:
         groups.on_member_gone.append(self._gone)
 
     def _gone(self, group_id: str, member_id: str) -> None:
-        self.queues.submit(group_id, GiveBack(group_id, member_id))
+        self.queues.give_back(GiveBack(group_id, member_id))
 
     # -- requests
 
@@ -160,7 +160,7 @@ class Members:
             kept = {*self.named(member.assigned), *self.named(member.revoking)}.difference(going)
             owned = packed((self._topics.image.topics[each.topic].id, each.partition) for each in kept)
             places = tuple(Place(who.group_id, *each) for each in going)
-            self.queues.submit(who.group_id, GiveBack(who.group_id, who.member_id, places))
+            self.queues.give_back(GiveBack(who.group_id, who.member_id, places))
 
             def even(error: GoQueueError | None) -> None:
                 if error is not None:

@@ -44,7 +44,7 @@ class Holdings:
                 self._note(place, settlements, reply.verdicts)
             on_reply(reply)
 
-        self._queues.submit(self._group_id, Settle(place, tuple(settlements), self._consumer), settled)
+        self._queues.submit(Settle(place, tuple(settlements), self._consumer), settled)
 
     def give_back(self, how: How) -> None:
         """All of it, to be delivered again at once."""
@@ -52,7 +52,7 @@ class Holdings:
         for place, leases in held.items():
             settlements = tuple(Settlement(*each, how, 0) for _, ranges in leases for each in ranges)
             if settlements:
-                self._queues.submit(self._group_id, Settle(place, settlements, self._consumer))
+                self._queues.submit(Settle(place, settlements, self._consumer))
 
     def _note(self, place: Place, settlements: Sequence[Settlement], verdicts: Sequence[Verdict]) -> None:
         gone = [(each.first, each.last) for each in settlements]

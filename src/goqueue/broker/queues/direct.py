@@ -3,7 +3,7 @@ difference but in what it costs.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from goqueue.machines.deliveries.commands import How, Lease, LeasedRun, LeaseReply, Place, Settle, SettleReply, Verdict
 from goqueue.machines.deliveries.direct import are_apart
@@ -19,15 +19,8 @@ _ONE_DONE: Final = SettleReply((_DONE,))
 _FIRST_ATTEMPT: Final = 1
 
 
-class Group(NamedTuple):
-    """A group's part of the world, for this moment: the machine must not be kept."""
-
-    coordinator: Coordinator[Deliveries]
-    machine: Deliveries
-
-
 class DirectWay:
-    def __init__(self, journeys: Journeys, on_changed: Callable[[Deliveries], None]) -> None:
+    def __init__(self, journeys: Journeys, on_changed: Callable[[Coordinator[Deliveries]], None]) -> None:
         self._journeys = journeys
         self._on_changed = on_changed
         """Something was leased or settled there, and no fact tells of it."""
@@ -52,7 +45,7 @@ class DirectWay:
                 coordinator.deadline_set(deadline_ms)
                 group_id, topic, partition = place
                 self._journeys.note(now_ms, _LEASED, topic, partition, first, last, group_id, consumer)
-                self._on_changed(machine)
+                self._on_changed(coordinator)
                 return LeaseReply(number, deadline_ms, (LeasedRun(first, last, _FIRST_ATTEMPT, now_ms),))
         replies: list[LeaseReply | GoQueueError] = []
         coordinator.submit(Lease(place, consumer, records_max, lease_ms), replies.append)
@@ -71,17 +64,17 @@ class DirectWay:
         if not done:
             coordinator.submit(command, on_reply)
             return
-        self._on_changed(coordinator.peek())
+        self._on_changed(coordinator)
         if done == len(settlements):
             reply = _ONE_DONE if done == 1 else SettleReply((_DONE,) * done)
-            coordinator.when_stored(lambda error: _answer(on_reply, reply if error is None else error))
+            coordinator.when_stored(lambda error: answer(on_reply, reply if error is None else error))
             return
         both = _Both(done, on_reply)
         coordinator.when_stored(both.stored)
         coordinator.submit(Settle(place, settlements[done:], consumer), both.decided)
 
 
-def _answer(on_reply: OnReply | None, reply: Any) -> None:
+def answer(on_reply: OnReply | None, reply: Any) -> None:
     if on_reply is not None:
         on_reply(reply)
 
@@ -111,4 +104,4 @@ class _Both:
         if len(self._errors) < len(("stored", "decided")):
             return
         error = self._errors[0] or self._errors[1]
-        _answer(self._on_reply, error or SettleReply((_DONE,) * self._done + self._replies[0].verdicts))
+        answer(self._on_reply, error or SettleReply((_DONE,) * self._done + self._replies[0].verdicts))

@@ -126,7 +126,7 @@ class Receiver:
 
     def settle_runs(self, place: Place, runs: Sequence[LeasedRun], lease: int, how: How, reason: str = "") -> None:
         settlements = tuple(Settlement(run.first, run.last, how, 0, reason, lease) for run in runs)
-        self.queues.submit(place.group_id, Settle(place, settlements))
+        self.queues.submit(Settle(place, settlements))
 
     # -- waiting
 
@@ -171,13 +171,12 @@ class Receiver:
         call_each(self._woken(place))
 
     def _woken(self, place: Place) -> Iterator[Callable[[], None]]:
-        coordinator, machine = self.queues.of(place.group_id)
         for receiving in list(self._parked.get(place, ())):
-            if coordinator.is_busy:  # leases come at once or not at all
+            if self.queues.is_busy(place):  # leases come at once or not at all
                 self.clock.call_soon(lambda: self._wake(place))
                 return
             yield partial(receiving.look_again, place)
-            if not receiving.has_failed and not machine.has_ready(place):
+            if not receiving.has_failed and not self.queues.has_ready(place):
                 return
 
 
@@ -198,8 +197,7 @@ class Receiving:
 
     def start(self) -> None:
         queues = self._receiver.queues
-        machine = queues.of(self._request.group_id).machine
-        unopened = [place for place in self._places if not machine.is_open(place)]
+        unopened = [place for place in self._places if not queues.is_open(place)]
         waiting = len(unopened)
 
         def opened(place: Place, error: GoQueueError | None) -> None:
@@ -224,7 +222,7 @@ class Receiving:
     def _begin(self) -> None:
         if self.is_over:
             return
-        if self._receiver.queues.of(self._request.group_id).coordinator.is_busy:
+        if any(map(self._receiver.queues.is_busy, self._places)):
             self._receiver.clock.call_soon(self._begin)  # asked from within a reply: leases come at once or not at all
             return
         leased = self._take(self._places[self._first :] + self._places[: self._first])
@@ -296,19 +294,25 @@ class Receiving:
             return
         self._stop_waiting()
         self._is_opening = True
-        opening = self._receiver.open(leased) if self._request.is_opened else iter(())
+        if not self._request.is_opened:
+            self._give(leased)
+            return
+        opening = self._receiver.open(leased)
 
         def step(again: Again) -> None:
             if self.is_over:
                 self._receiver.give_back(leased, self._request.group_id)
             elif next(opening, ALL_OPEN) is ALL_OPEN:
-                self.is_over = True
-                self._measure(leased)
-                self._on_leased(leased + self._failed)
+                self._give(leased)
             else:
                 self._receiver.clock.call_soon(again)
 
         Again(step)()
+
+    def _give(self, leased: list[LeasedPlace]) -> None:
+        self.is_over = True
+        self._measure(leased)
+        self._on_leased(leased + self._failed)
 
     def _measure(self, leased: list[LeasedPlace]) -> None:
         meters, group_id = self._receiver.meters, self._request.group_id

@@ -8,7 +8,7 @@ from goqueue.broker.queues.queues import EARLIEST, LATEST, Place, Queues
 from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay, RestoreGroup
+from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
@@ -120,7 +120,7 @@ class Replays:
             moves = []
             for partition in self._partitions(topic, partitions):
                 place = Place(group_id, topic, partition)
-                machine = self._queues.of(group_id).machine
+                machine = self._queues.machine(place)
                 before = machine.measure(place).start_offset if place in machine.places(group_id) else NOWHERE
                 moves.append(Moved(partition, before, self.resolve(topic, partition, where)))
         except GoQueueError as error:
@@ -233,7 +233,7 @@ class Replays:
                 finished(error)
                 return
             command = Replay(place, first, following, tuple(ranges), request.records_per_second)
-            self._open(place, finished, lambda: self._queues.submit(place.group_id, command, replayed))
+            self._open(place, finished, lambda: self._queues.submit(command, replayed))
 
         def replayed(reply: Any) -> None:
             if isinstance(reply, GoQueueError):
@@ -259,14 +259,14 @@ class Replays:
         """What of `ranges` would be delivered again; the rest has still to be delivered anyway. A group that was never
         there begins at the end, so that all lies behind it.
         """
-        machine = self._queues.of(place.group_id).machine
+        machine = self._queues.machine(place)
         if place not in machine.places(place.group_id):
             return ranges
         settled = _settled(machine.state_of(place.group_id))[place.topic, place.partition]
         return subtract(ranges, subtract(ranges, settled))
 
     def _open(self, place: Place, failed: Callable[[Any], None], then: Callable[[], None]) -> None:
-        if self._queues.of(place.group_id).machine.is_open(place):
+        if self._queues.is_open(place):
             then()
         else:
             self._queues.open(place, LATEST, lambda error: failed(error) if error is not None else then())
@@ -311,12 +311,12 @@ class Replays:
         if not self._queues.places(target_id) and self._queues.is_stream(target_id):
             on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
             return
-        state = self._queues.of(source_id).machine.state_of(source_id)
-        self._queues.submit(target_id, RestoreGroup(target_id, state), lambda reply: on_done(_error(reply)))
+        state = self._queues.state_of(source_id)
+        self._queues.restore(target_id, state, self._topic, lambda reply: on_done(_error(reply)))
 
     def compare(self, first_id: str, second_id: str) -> list[Difference]:
         """Partition by partition, what only one of two groups has settled. Only places that differ."""
-        first, second = (_settled(self._queues.of(each).machine.state_of(each)) for each in (first_id, second_id))
+        first, second = (_settled(self._queues.state_of(each)) for each in (first_id, second_id))
         found = []
         for place in sorted(first.keys() | second.keys()):
             left, right = first.get(place, []), second.get(place, [])

@@ -17,6 +17,8 @@ from goqueue.model.receipts import (
 )
 from goqueue.model.refusal import Refused
 
+EPOCH_MAX = 2**32 - 1
+
 __all__ = ["How", "OnSettled", "Settled", "Settler", "Verdict", "Wanted"]
 
 
@@ -59,27 +61,30 @@ One: TypeAlias = tuple[int, Settlement]
 
 
 class Settler:
-    def __init__(self, queues: Queues, boot: int, receipt_key: bytes) -> None:
+    def __init__(self, queues: Queues, receipt_key: bytes) -> None:
         self._queues = queues
-        self._boot = boot
-        """Tells leases of this run from those before the last restart."""
         self._key = receipt_key
 
+    def _epoch(self, place: Place) -> int:
+        """Of the leader: leases that another one gave, or this one before its last restart, are forgotten."""
+        return self._queues.leader_epoch(place) & EPOCH_MAX
+
     def receipt(self, place: Place, offset: int, lease: int) -> str:
-        return encode_receipt(Receipt(self._boot, *place, offset, lease), self._key)
+        return encode_receipt(Receipt(self._epoch(place), *place, offset, lease), self._key)
 
     def lease_receipt(self, place: Place, first: int, last: int, lease: int) -> str:
         """For all that was leased of a place at one time, between `first` and `last`."""
-        return encode_lease_receipt(LeaseReceipt(self._boot, *place, first, last, lease), self._key)
+        return encode_lease_receipt(LeaseReceipt(self._epoch(place), *place, first, last, lease), self._key)
 
     def lease_of(self, receipt: str) -> LeaseReceipt:
         """Its lease is OLD_LEASE if it was given before the last restart. MalformedReceipt: it is none of ours."""
         found = decode_lease_receipt(receipt, self._key)
-        return found if found.boot == self._boot else found._replace(lease=OLD_LEASE)
+        is_current = found.epoch == self._epoch(Place(found.group_id, found.topic, found.partition))
+        return found if is_current else found._replace(lease=OLD_LEASE)
 
     def receipt_held(self, place: Place, offset: int, consumer: str) -> str:
         """The receipt of a record that a consumer holds. Refused: it holds no such record."""
-        lease = self._queues.of(place.group_id).machine.lease_of(place, offset, consumer)
+        lease = self._queues.machine(place).lease_of(place, offset, consumer)
         if lease is None:
             spot = f"{place.topic}/{place.partition}/{offset}"
             raise Refused(Code.INVALID_RECORD_STATE, f"{spot} is not leased to member {consumer!r}")
@@ -93,7 +98,11 @@ class Settler:
             on_settled(error)
             return
         place, offset = Place(receipt.group_id, receipt.topic, receipt.partition), receipt.offset
-        machine = self._queues.of(place.group_id).machine
+        try:
+            machine = self._queues.machine(place)
+        except GoQueueError as error:
+            on_settled(error.kept())
+            return
         before = self._queues.settled_below(place) or 0
         was = machine.look(place, offset)
         answers: list[Verdict | GoQueueError] = []
@@ -145,7 +154,7 @@ class Settler:
                 answers[number] = error.kept()
                 continue
             place = Place(receipt.group_id, receipt.topic, receipt.partition)
-            lease = receipt.lease if receipt.boot == self._boot else OLD_LEASE
+            lease = receipt.lease if receipt.epoch == self._epoch(place) else OLD_LEASE
             settlement = Settlement(receipt.offset, receipt.offset, want.how, want.delay_ms, want.reason, lease)
             by_place.setdefault(place, []).append((number, settlement))
         waiting = len(by_place)
@@ -181,7 +190,7 @@ class Settler:
                 done()
 
         settlements = tuple(run[0][1]._replace(last=run[-1][1].last) for run in runs)
-        self._queues.submit(place.group_id, Settle(place, settlements), settled)
+        self._queues.submit(Settle(place, settlements), settled)
 
 
 def _joined(ones: list[One]) -> list[list[One]]:

@@ -39,10 +39,9 @@ RULES: Mapping[str, Rules] = {
     "lag": Rules(),
     "transactions": _TRANSACTIONS,
     "queues": Rules(
-        free=frozenset({"partitions"}),
         pages={"page": GROUP, "page_with_options": GROUP},
         lists={"groups": names_of(GROUP)},
-        whole={"held": GROUP, "tally": GROUP, "measured": GROUP},
+        whole={"held": GROUP, "tally": GROUP, "measured": GROUP, "readers_by_partition": TOPIC},
     ),
     "receiver": Rules(claims={"receive": (TOPIC, GROUP)}),
     "settler": Rules(

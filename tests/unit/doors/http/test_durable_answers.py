@@ -100,8 +100,8 @@ CHANGES = {
         ("/topics/orders/delayed", "/delay/stats", "/topics/orders/delayed/0/0"),
     ),
     "a queue group": (
-        ("PATCH", "/groups/workers/options", {"options": {"lease.ms": "5000"}}),
-        ("/groups", "/groups/workers", "/groups/workers/options"),
+        ("POST", "/topics/orders/receive", {"group": "workers"}),
+        ("/groups", "/groups/workers", "/groups/workers/lag"),
     ),
     "a transactional producer": (
         ("POST", "/producers/init", {"transactional_id": "pay"}),

@@ -111,7 +111,7 @@ class Play:
         return found
 
     def _settled(self) -> dict[int, list[tuple[int, int]]]:
-        state = self.client.b.broker.queues.of("g").machine.state_of("g")
+        state = self.client.b.broker.queues.state_of("g")
         return {each.partition: [(0, each.start_offset - 1), *each.settled] for each in state.places}
 
 

@@ -99,22 +99,21 @@ async def _compacted(call: Call, topic: str, partition: int, is_dry_run: bool) -
 
 @admin.handles(operations.LIST_COORDINATORS, DESCRIBES_COORDINATORS)
 async def list_coordinators(call: Call) -> Coordinators:
-    groups, queues = call.broker.groups, call.broker.queues
-    counts: dict[str, Counter[int]] = {GROUPS: Counter(), QUEUE_GROUPS: Counter()}
-    for kind, of in ((GROUPS, groups), (QUEUE_GROUPS, queues)):
-        for names in pages(of.page):
-            counts[kind].update(map(of.partition_of, names))
-            await asyncio.sleep(0)  # others want their turn
-    sizes = ((GROUPS, groups.partitions), (QUEUE_GROUPS, queues.partitions))
-    return Coordinators(
-        internal_topic=GROUPS,
-        partition_count=groups.partitions,
-        coordinators=[
-            CoordinatorFacts(internal_topic=name, partition=number, node=_node(call), groups=counts[name][number])
-            for name, size in sizes
-            for number in range(size)
-        ],
-    )
+    groups = call.broker.groups
+    counts: Counter[int] = Counter()
+    for names in pages(groups.page):
+        counts.update(map(groups.partition_of, names))
+        await asyncio.sleep(0)  # others want their turn
+    node = _node(call)
+    found = [
+        CoordinatorFacts(internal_topic=GROUPS, partition=number, node=node, groups=counts[number])
+        for number in range(groups.partitions)
+    ]
+    found += [
+        CoordinatorFacts(internal_topic=f"{QUEUE_GROUPS}/{topic}", partition=number, node=node, groups=size)
+        for topic, number, size in call.broker.queues.readers_by_partition()
+    ]
+    return Coordinators(internal_topic=GROUPS, partition_count=groups.partitions, coordinators=found)
 
 
 def _node(call: Call) -> str:
@@ -123,14 +122,15 @@ def _node(call: Call) -> str:
 
 @admin.handles(operations.FIND_COORDINATOR, DESCRIBES_GROUP)
 async def find_coordinator(call: Call, path: CoordinatorPath) -> GroupCoordinator:
-    groups, queues = call.broker.groups, call.broker.queues
-    is_queue = bool(queues.places(path.group))
+    groups = call.broker.groups
+    places = call.broker.queues.places(path.group)
+    internal_topic, partition, size = GROUPS, groups.partition_of(path.group), groups.partitions
+    if places:
+        internal_topic, partition, size = f"{QUEUE_GROUPS}/{places[0].topic}", places[0].partition, len(places)
     return GroupCoordinator(
         group_id=path.group,
-        internal_topic=QUEUE_GROUPS if is_queue else GROUPS,
-        coordinator_partition=(queues if is_queue else groups).partition_of(path.group),
+        internal_topic=internal_topic,
+        coordinator_partition=partition,
         coordinator_node=_node(call),
-        routing_info=RoutingInfo(
-            hash=group_hash(path.group), partition_count=(queues if is_queue else groups).partitions
-        ),
+        routing_info=RoutingInfo(hash=group_hash(path.group), partition_count=size),
     )

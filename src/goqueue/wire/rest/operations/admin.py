@@ -47,9 +47,10 @@ LIST_COORDINATORS = ADMINISTRATION.add(
     "list_coordinators",
     "GET /admin/coordinators",
     admin.Coordinators,
-    """Who looks after groups: each belongs to one partition of a ledger, by its name.
+    """Who looks after groups.
 
-    `@groups` keeps stream groups and members, `@deliveries` what queue groups have settled.
+    A stream group belongs to one partition of the ledger `@groups`, by its name. What queue groups have settled in a
+    partition of a topic is kept beside it, in `@deliveries/{topic}` with the same number.
     """,
 )
 
@@ -57,6 +58,6 @@ FIND_COORDINATOR = ADMINISTRATION.add(
     "find_coordinator",
     "GET /admin/coordinators/groups/{group}",
     admin.GroupCoordinator,
-    "Who looks after a group, whether it exists already or not.",
+    "Who looks after a group, whether it exists already or not; of a queue group, its first partition.",
     path=admin.CoordinatorPath,
 )

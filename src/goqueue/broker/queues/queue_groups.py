@@ -1,0 +1,203 @@
+"""Queue groups as wholes: their options, which the controller keeps, and what concerns all their places, which lie in
+many partitions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+from goqueue.broker.queues.companions import NOBODY, DeliveryCompanions, Opening, Spot, places_of
+from goqueue.broker.queues.group_options import check_group_options
+from goqueue.machines.deliveries.commands import DropGroup, GiveBack, GroupState, Measure, Place, RestoreGroup, Tally
+from goqueue.machines.deliveries.holders import HeldRun
+from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.group_options import SetGroupOptions
+from goqueue.machines.name_table import NameTable
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import check_group_id
+from goqueue.model.topics import Topic
+from goqueue.runtime.clock import Clock
+from goqueue.runtime.coordinator import Coordinator, OnReply
+
+
+class OptionsStore(Protocol):
+    """What keeps the options of groups."""
+
+    @property
+    def group_options(self) -> NameTable[Mapping[str, str]]:
+        """Of groups that have any; nothing that could still be lost."""
+
+    def submit(self, command: Any, on_reply: OnReply) -> None: ...
+
+
+class QueueGroups:
+    def __init__(self, opening: Opening, store: OptionsStore, clock: Clock) -> None:
+        self.companions = DeliveryCompanions(opening)
+        self._store = store
+        self._clock = clock
+        self.on_options_changed: Callable[[str], None] = lambda group_id: None
+
+    # -- options
+
+    def options(self, group_id: str) -> Mapping[str, str]:
+        """What was set for this group and goes before the options of its topics."""
+        return self._store.group_options.get(group_id, {})
+
+    def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply) -> None:
+        """InvalidOption: one of them does not exist or cannot have that value; then none is set."""
+        check_group_id(group_id)
+        check_group_options(changes)
+        self._set_options(SetGroupOptions(group_id, dict(changes)), on_reply)
+
+    def _set_options(self, command: SetGroupOptions, on_reply: OnReply) -> None:
+        def is_set(reply: Any) -> None:
+            if not isinstance(reply, GoQueueError):
+                self.on_options_changed(command.group_id)
+            on_reply(reply)
+
+        self._store.submit(command, is_set)
+
+    # -- which there are
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether anything was ever delivered to it."""
+        return group_id in self.companions.groups
+
+    def groups(self) -> Iterator[str]:
+        """All of them, in no order: for the start, when nobody waits yet. Else see `page`."""
+        return iter({*self.companions.groups, *self._store.group_options})
+
+    def page(self, after: str | None, count: int) -> list[str]:
+        """The next names of groups, sorted."""
+        found = {*self.companions.groups.page(after, count), *self.page_with_options(after, count)}
+        return sorted(found)[:count]
+
+    def page_with_options(self, after: str | None, count: int) -> list[str]:
+        """Likewise, of those that have options."""
+        return self._store.group_options.page(after, count)
+
+    def places(self, group_id: str) -> list[Place]:
+        return places_of(group_id, self.companions.spots(group_id))
+
+    def readers(self, topic: str, partition: int) -> list[Place]:
+        """The places of all groups in one partition."""
+        return self.companions.readers(topic, partition)
+
+    def readers_by_partition(self) -> list[tuple[str, int, int]]:
+        """Topic, partition, and how many groups read there; where any ever did."""
+        return self.companions.sizes()
+
+    def machine(self, place: Place) -> Deliveries:
+        """For questions about a place, now: it must not be kept. Raises why none can be answered."""
+        return self.companions.machine(place.topic, place.partition)
+
+    def is_busy(self, place: Place) -> bool:
+        """Nothing can be leased there now: this is asked from within a reply. It can be soon."""
+        found = self.companions.at(place.topic, place.partition)
+        return found is not None and found.is_busy
+
+    def is_open(self, place: Place) -> bool:
+        """False also while that cannot be told: whoever opens it is told why."""
+        found = self.companions.at(place.topic, place.partition)
+        return found is not None and found.is_active and found.peek().is_open(place)
+
+    def has_ready(self, place: Place) -> bool:
+        found = self.companions.at(place.topic, place.partition)
+        return found is not None and found.is_active and found.peek().has_ready(place)
+
+    # -- all places of a group
+
+    def held_by(self, group_id: str, consumer: str) -> int:
+        """How many records a consumer holds."""
+        return sum(each.peek().held_by(group_id, consumer) for each in self.companions.of_group(group_id))
+
+    def state_of(self, group_id: str) -> GroupState:
+        parts = [each.peek().state_of(group_id).places for each in self.companions.of_group(group_id)]
+        return GroupState(dict(self.options(group_id)), tuple(chain.from_iterable(parts)))
+
+    def give_back(self, command: GiveBack) -> None:
+        for each in self.companions.of_group(command.group_id):
+            each.submit(command)
+
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+        """Forget a group, in all its places or in these topics."""
+        coordinators = self.companions.of_group(group_id)
+        if not coordinators and not self.options(group_id):
+            on_reply(Code.GROUP_ID_NOT_FOUND)
+            return
+        command = DropGroup(group_id, None if topics is None else tuple(topics))
+
+        def dropped(error: GoQueueError | None) -> None:
+            if error is not None or topics is not None or not self.options(group_id):
+                on_reply(error or Code.NONE)
+            else:
+                self._set_options(SetGroupOptions(group_id, {}, replace_all=True), on_reply)
+
+        ask_all([(each, command) for each in coordinators], dropped)
+
+    def restore(self, group_id: str, state: GroupState, find_topic: Callable[[str], Topic], on_reply: OnReply) -> None:
+        """Let a group be what `state` says, instead of what it was: place by place, and then its options."""
+        by_spot: dict[Spot, list[Any]] = {spot: [] for spot in self.companions.spots(group_id)}
+        for each in state.places:
+            by_spot.setdefault((each.topic, each.partition), []).append(each)
+        try:
+            wanted = [
+                (
+                    self.companions.of_or_made(find_topic(topic), partition),
+                    RestoreGroup(group_id, GroupState({}, tuple(places))),
+                )
+                for (topic, partition), places in by_spot.items()
+            ]
+        except GoQueueError as error:
+            on_reply(error.kept())
+            return
+
+        def restored(error: GoQueueError | None) -> None:
+            if error is not None:
+                on_reply(error)
+            else:
+                self._set_options(SetGroupOptions(group_id, state.options, replace_all=True), on_reply)
+
+        ask_all(wanted, restored)
+
+    # -- all of them
+
+    def tally(self) -> Tally:
+        """What happened since the start, in all groups."""
+        tallies = [each.peek().tally for each in self.companions.active()]
+        return Tally(**{name: sum(getattr(each, name) for each in tallies) for name in Tally.__struct_fields__})
+
+    def measured(self) -> Iterator[tuple[Place, Measure]]:
+        """Every place of every group as it is known now, without another look at any log."""
+        return chain.from_iterable(each.peek().measured() for each in self.companions.active())
+
+    def held(self) -> Iterator[HeldRun]:
+        """All that consumers of all groups hold."""
+        return chain.from_iterable(each.peek().held.all() for each in self.companions.active())
+
+    def nothing(self, command: Any) -> Any:
+        """What is answered to a command about a place in a partition that no group has read."""
+        outcome = NOBODY.decide(command, 0, self._clock.now_ms())
+        assert not outcome.facts, f"{command} was decided for nobody"
+        return outcome.replies[0][1]
+
+
+def ask_all(
+    wanted: Sequence[tuple[Coordinator[Deliveries], Any]], on_done: Callable[[GoQueueError | None], None]
+) -> None:
+    """Submit all, and tell when all are answered: the first error of any."""
+    waiting = len(wanted) + 1
+    first_error: GoQueueError | None = None
+
+    def answered(reply: Any) -> None:
+        nonlocal waiting, first_error
+        waiting -= 1
+        if isinstance(reply, GoQueueError):
+            first_error = first_error or reply
+        if not waiting:
+            on_done(first_error)
+
+    for coordinator, command in wanted:
+        coordinator.submit(command, answered)
+    answered(None)

@@ -1,0 +1,114 @@
+"""A data directory of a version that kept deliveries in ledgers by group: they are read once and written as companions
+of their partitions; options of groups go to the metadata.
+
+Every step can be done again. While the old ledgers count, no companion does; a mark says when they count no more, and
+they go last.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from goqueue.broker.stored import DELIVERY_FACTS, Deliveries, OptionsStored
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, GroupOptionsStored
+from goqueue.model.errors import LogPoisoned
+from goqueue.model.topics import Topic
+from goqueue.replica.companions import LEDGER_OPTIONS, CompanionName
+from goqueue.replica.replica import Replica
+from goqueue.replica.replicas import Replicas
+from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.storage.side_file import replace_durably
+from goqueue.telemetry.logs import get_logger
+
+DELIVERIES = "deliveries"
+OLD_LOG = "@deliveries"
+MOVED_NAME = "deliveries-moved"
+FACTS_AT_ONCE = 1000
+
+events = get_logger("node")
+
+Key = tuple[bytes, int]
+
+
+class DeliveriesUpgrade:
+    """`run` before any ledger but that of the metadata is opened."""
+
+    def __init__(self, replicas: Replicas, metadata: Replica, now_ms: int) -> None:
+        self._replicas = replicas
+        self._directory = replicas.directory
+        self._disk = replicas.directory.disk
+        self._metadata = Ledger(metadata, "metadata", STORED_FACTS)
+        self._now_ms = now_ms
+
+    def run(self) -> None:
+        """LogPoisoned: an old ledger cannot be opened."""
+        numbers = self._directory.partitions_of(OLD_LOG)
+        if not numbers:
+            return
+        if not self._disk.exists(MOVED_NAME):
+            for name in self._replicas.companions.on_disk():
+                if name.kind == DELIVERIES:  # of an attempt that a crash ended
+                    self._remove(name.log)
+            self._move(numbers)
+            replace_durably(self._disk, MOVED_NAME, b"")
+        self._remove(OLD_LOG)
+
+    def _move(self, numbers: Sequence[int]) -> None:
+        controller = Controller()
+        self._metadata.replay(controller, self._now_ms)
+        options: list[Fact] = []
+        by_key: dict[Key, list[Fact]] = {}
+        with self._opened(OLD_LOG, numbers) as replicas:
+            for replica in replicas.values():
+                machine = Deliveries()
+                Ledger(replica, DELIVERIES, DELIVERY_FACTS).replay(machine, self._now_ms)
+                known = _topic_ids(machine)
+                for fact in machine.facts():
+                    if isinstance(fact, OptionsStored):
+                        options.append(GroupOptionsStored(fact.group_id, fact.options))
+                        continue
+                    place: Any = fact.place  # type: ignore[attr-defined]  # all others have one
+                    topic = controller.topics.get(place.topic)
+                    if topic is not None and place.partition < topic.partitions and known.get(place) == topic.topic_id:
+                        by_key.setdefault((topic.topic_id, place.partition), []).append(fact)
+        for (topic_id, partition), facts in by_key.items():
+            self._write(CompanionName(DELIVERIES, topic_id, partition), facts)
+        if options:
+            self._metadata.append(options, self._now_ms)
+            self._metadata.make_durable()
+        events.info("deliveries moved to their partitions", partitions=len(by_key), groups_with_options=len(options))
+
+    def _write(self, name: CompanionName, facts: Sequence[Fact]) -> None:
+        with self._opened(name.log, [name.partition], name.topic_id) as replicas:
+            replica = replicas[name.partition]
+            ledger = Ledger(replica, DELIVERIES, DELIVERY_FACTS)
+            for first in range(0, len(facts), FACTS_AT_ONCE):
+                ledger.append(facts[first : first + FACTS_AT_ONCE], self._now_ms)
+            replica.sync()
+
+    @contextmanager
+    def _opened(self, log: str, numbers: Sequence[int], topic_id: bytes = b"") -> Iterator[dict[int, Replica]]:
+        topic = Topic(log, topic_id, max(numbers) + 1, LEDGER_OPTIONS)
+        opening = self._replicas.opening(topic, numbers, self._now_ms)
+        opening.run()
+        try:
+            for number, error in opening.failed.items():
+                raise LogPoisoned(f"ledger {log}/{number} cannot be opened: {error}")
+            yield opening.opened
+        finally:
+            for replica in opening.opened.values():
+                replica.close()
+
+    def _remove(self, log: str) -> None:
+        numbers = self._directory.partitions_of(log)
+        if numbers:
+            self._directory.retire(log, numbers)()
+
+
+def _topic_ids(machine: Deliveries) -> dict[Any, bytes]:
+    """By place."""
+    return {
+        (group_id, each.topic, each.partition): each.topic_id
+        for group_id in machine.groups()
+        for each in machine.state_of(group_id).places
+    }
