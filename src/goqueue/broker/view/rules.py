@@ -41,7 +41,7 @@ RULES: Mapping[str, Rules] = {
     "queues": Rules(
         pages={"page": GROUP, "page_with_options": GROUP},
         lists={"groups": names_of(GROUP)},
-        whole={"held": GROUP, "tally": GROUP, "measured": GROUP, "readers_by_partition": TOPIC},
+        whole={"held": GROUP, "tally": GROUP, "measured": GROUP, "readers_by_partition": GROUP},
     ),
     "receiver": Rules(claims={"receive": (TOPIC, GROUP)}),
     "settler": Rules(
