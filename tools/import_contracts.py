@@ -1,6 +1,6 @@
-"""Two contracts for import-linter, so that the whole design is written down once, before every room is built.
+"""Contracts for import-linter, so that the whole design is written down once, before every room is built.
 
-The contracts that ship with the tool refuse a name that does not exist yet; these two let it wait. A misspelt room
+The contracts that ship with the tool refuse a name that does not exist yet; these let it wait. A misspelt room
 cannot hide behind that: `tests/unit/test_rooms.py` holds every name against the list of layers.
 """
 
@@ -44,6 +44,31 @@ class RoomsContract(Contract):
                         for detail in graph.get_import_details(importer=importer, imported=imported)
                     ]
                     broken.append(f"{importer}:{lines[0]} enters {imported}, which is not in the row of {room}")
+        return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for line in check.metadata["broken"]:
+            output.print_error(line)
+
+
+class EntrancesContract(Contract):
+    """A room with few entrances: `importers` enter `room` by the modules that are listed, and by no other."""
+
+    type_name = "entrances"
+
+    importers = fields.StringField()
+    room = fields.StringField()
+    entrances = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        importers, room = str(self.importers), str(self.room)
+        open_ones = {f"{room}.{each}" for each in self.entrances}  # type: ignore[attr-defined]  # as above
+        broken = [
+            f"{importer} enters {imported}, which is no entrance of {room}"
+            for importer in sorted({importers, *graph.find_descendants(importers)})
+            for imported in sorted(graph.find_modules_directly_imported_by(importer))
+            if imported.startswith(f"{room}.") and imported not in open_ones
+        ]
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 
     def render_broken_contract(self, check: ContractCheck) -> None:

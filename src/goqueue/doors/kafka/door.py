@@ -9,12 +9,10 @@ from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
 from goqueue.doors.kafka.produce_run import ProduceRun
-from goqueue.doors.kafka.refusing import forbidden
-from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
 from goqueue.doors.kafka.share_sessions import ShareSessions
-from goqueue.model.access import FORBIDDEN
+from goqueue.model.access import OPEN
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.ports.network import Listener, LoopNetwork, Network
@@ -129,7 +127,12 @@ class KafkaDoor:
                 connection.routes.learn(connection, frame, header, message)
                 size = 0  # its records are in the log, whoever waits
             started_s = self._clock.monotonic_s()
-            self._answer(offered, connection, header, message, size)
+            request = self._admit(offered, connection, header, message, size)
+            if request is None:
+                return
+            offered.handle(request)
+            if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
+                self.complain(connection, "as many requests wait for their replies as may: come back later")
             if self._clock.monotonic_s() - started_s > LONG_S:
                 connection.rest()
         except MalformedRequest as error:
@@ -140,29 +143,17 @@ class KafkaDoor:
             else:
                 self._fail(connection, error)
 
-    def _answer(self, api: Api, connection: Connection, header: RequestHeader, message: Any, size: int) -> None:
-        reply: Reply | None = None
+    def _admit(
+        self, api: Api, connection: Connection, header: RequestHeader, message: Any, size: int
+    ) -> Request | None:
+        """None: it was refused."""
         try:
             view = connection.access.view(api.permission)
-            request = Request(view, self._endpoint, self._sessions, connection, header, message, size)
-            reply = request.reply
-            api.handle(request)
         except Refused as error:
-            if error.code not in FORBIDDEN:
-                raise
-            self._forbid(connection, header, message, error, reply or connection.expect_reply())
-            return
-        if self.waiting_bytes > self._limits.waiting_bytes_max and size and reply.buffers is None:
-            self.complain(connection, "as many requests wait for their replies as may: come back later")
-
-    def _forbid(
-        self, connection: Connection, header: RequestHeader, message: Any, error: Refused, reply: Reply
-    ) -> None:
-        response = forbidden(APIS[header.api_key], header.api_version, message, error)
-        if response is None:
-            self.complain(connection, str(error))
-            return
-        reply.send(response_frame(response, header.api_version, header.correlation_id))  # type: ignore[arg-type]
+            view = connection.access.view(OPEN)
+            Request(view, self._endpoint, self._sessions, connection, header, message, size).fail(error)
+            return None
+        return Request(view, self._endpoint, self._sessions, connection, header, message, size)
 
     def read_began(self, data: memoryview) -> None:
         self._run.begin(data)

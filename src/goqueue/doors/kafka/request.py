@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.refusing import forbidden
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.access import FORBIDDEN
@@ -126,12 +127,22 @@ class Request:
         self.reply.send(frame)  # type: ignore[arg-type]
 
     def fail(self, error: Exception) -> None:
-        """A bug of ours must not leave its client waiting, nor a coordinator that is not active."""
+        """A bug of ours must not leave its client waiting, nor a coordinator that is not active, nor a refusal."""
+        if isinstance(error, Refused) and error.code in FORBIDDEN:
+            self._forbid(error)
+            return
         if isinstance(error, NOT_ACTIVE):
             self._refuse_for_now(error)
             return
         events.error("request failed", peer=self.connection.peer, exc_info=error)
         self.connection.close("a fault of the broker")
+
+    def _forbid(self, error: Refused) -> None:
+        response = forbidden(APIS[self.header.api_key], self.version, self.message, error)
+        if response is None:
+            self.connection.close(str(error))
+        else:
+            self._send(response)
 
     def _refuse_for_now(self, error: GoQueueError) -> None:
         """With the error, if an answer as a whole can have one; else the client has to connect, and ask, again."""
