@@ -29,8 +29,8 @@ class Clock(Protocol):
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         """Run `call` in the broker's thread after `delay_ms`, once. Steps of the wall clock do not matter to it."""
 
-    def watch_steps(self, call: Callable[[], None]) -> None:
-        """Run `call` within a second whenever the wall clock was set."""
+    def watch_steps(self, call: Callable[[], None]) -> Timer:
+        """Run `call` within a second whenever the wall clock was set, until this is cancelled."""
 
 
 STEP_MS = 500
@@ -38,12 +38,37 @@ STEP_MS = 500
 LOOK_MS = 1000
 
 
+class StepWatchers:
+    """Who wants to be told when the wall clock was set."""
+
+    def __init__(self) -> None:
+        self._calls: dict[StepWatch, Callable[[], None]] = {}
+
+    def add(self, call: Callable[[], None]) -> "StepWatch":
+        watch = StepWatch(self._calls)
+        self._calls[watch] = call
+        return watch
+
+    def calls(self) -> list[Callable[[], None]]:
+        return list(self._calls.values())
+
+
+class StepWatch:
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: "dict[StepWatch, Callable[[], None]]") -> None:
+        self._calls = calls
+
+    def cancel(self) -> None:
+        self._calls.pop(self, None)
+
+
 class LoopClock:
     """The wall clock, and the timers of the running event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = StepWatchers()
         self._steps = Steps(self)
         self._looking: Timer | None = None
 
@@ -59,10 +84,10 @@ class LoopClock:
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, call)
 
-    def watch_steps(self, call: Callable[[], None]) -> None:
-        if not self._watchers:
+    def watch_steps(self, call: Callable[[], None]) -> Timer:
+        if self._looking is None:
             self._looking = self.call_after(LOOK_MS, self._look)
-        self._watchers.append(call)
+        return self._watchers.add(call)
 
     def stop(self) -> None:
         """Nobody is told of steps any more."""
@@ -72,7 +97,7 @@ class LoopClock:
     def _look(self) -> None:
         self._looking = self.call_after(LOOK_MS, self._look)
         if self._steps.step_ms(self.now_ms()):
-            for call in self._watchers:
+            for call in self._watchers.calls():
                 self.call_soon(call)
 
 
@@ -147,5 +172,6 @@ class SteadyClock:
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         return self._clock.call_after(delay_ms, call)
 
-    def watch_steps(self, call: Callable[[], None]) -> None:
+    def watch_steps(self, call: Callable[[], None]) -> Timer:  # noqa: ARG002  a clock's signature
         """It is never set."""
+        return StepWatch({})

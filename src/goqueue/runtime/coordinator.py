@@ -57,7 +57,8 @@ class Coordinator(DirectChanges[M]):
         and tells it what a restart forgets. It must not walk over the state."""
         self.before_apply: Callable[[list[Fact]], None] | None = None
         """Called with facts that are stored and will be applied next."""
-        clock.watch_steps(self._clock_was_set)
+        self._watch: Timer | None = None
+        """Of steps of the wall clock, while it is active: a clock must not hold on to who is gone."""
 
     # -- its life
 
@@ -98,6 +99,7 @@ class Coordinator(DirectChanges[M]):
 
     def _begin(self) -> M:
         self._stop_retry()
+        self._stop_watching()
         self._life, self._failure = Life.LOADING, None
         self._refuses_waiting = False
         return self._make_machine()
@@ -109,7 +111,9 @@ class Coordinator(DirectChanges[M]):
     def _activate(self, machine: M) -> None:
         self._stop_retry()
         self._machine, self._life, self._loading = machine, _ACTIVE, None
-        self._steps = None if stepping(machine) is None else Steps(self._clock)
+        if stepping(machine) is not None:
+            self._steps = Steps(self._clock)
+            self._watch = self._clock.watch_steps(self._clock_was_set)
         self.loads += 1
         self._faults.became_active(self._now_ms())
         was_busy, self._busy = self._busy, True  # what is submitted meanwhile comes after it
@@ -126,6 +130,7 @@ class Coordinator(DirectChanges[M]):
         if self._loading is not None:
             self._loading.stop()
         self._life, self._machine, self._loading, self._steps = life, None, None, None
+        self._stop_watching()
         self._deadline.stop()
         self._stop_retry()
         error = self._failure or CoordinatorFailed(f"{self.name} has no state")
@@ -348,8 +353,13 @@ class Coordinator(DirectChanges[M]):
         if self._steps is not None:
             self._deadline.stop()
             self.notice_clock()
-            if self.peek().next_deadline_ms() is not None:
+            if self._machine is not None and self._machine.next_deadline_ms() is not None:
                 self.submit(Tick())
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None
 
     def _stop_retry(self) -> None:
         if self._retry is not None:

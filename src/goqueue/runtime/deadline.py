@@ -1,6 +1,7 @@
 """The one timer of a coordinator: set for the machine's next deadline."""
 
 from collections.abc import Callable
+from weakref import WeakMethod
 
 from goqueue.runtime.clock import Clock, Timer
 
@@ -10,7 +11,8 @@ RETRY_MS = 1000
 class Deadline:
     def __init__(self, clock: Clock, on_due: Callable[[], None]) -> None:
         self._clock = clock
-        self._on_due = on_due
+        self._on_due = WeakMethod(on_due)
+        """Of its owner. Not to be held: else files of a ledger that is gone would stay open with both."""
         self._timer: Timer | None = None
         self._due_ms: int | None = None
 
@@ -40,4 +42,6 @@ class Deadline:
 
     def _fire(self) -> None:
         self._timer = self._due_ms = None
-        self._on_due()
+        on_due = self._on_due()
+        if on_due is not None:
+            on_due()

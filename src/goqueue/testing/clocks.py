@@ -59,8 +59,8 @@ class OneLife:
     def call_after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         return self._clock.call_after(delay_ms, lambda: self._run(call))
 
-    def watch_steps(self, call: Callable[[], None]) -> None:
-        self._clock.watch_steps(lambda: self._run(call))
+    def watch_steps(self, call: Callable[[], None]) -> Timer:
+        return self._clock.watch_steps(lambda: self._run(call))
 
     def _run(self, call: Callable[[], None]) -> None:
         if self.is_over:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from goqueue.runtime.clock import StepWatchers, Timer
+
 
 class VirtualTimer:
     def __init__(self, call: Callable[[], None]) -> None:
@@ -20,7 +22,7 @@ class VirtualClock:
         self._now_ms = float(now_ms)
         """Of the monotonic clock; the wall clock is the same until it is set."""
         self._ahead_ms = 0.0
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = StepWatchers()
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, VirtualTimer]] = []
         self._count = 0
@@ -57,11 +59,11 @@ class VirtualClock:
         """Set the wall clock forward, or back, as a person or NTP would: no time passes. The machine that was suspended
         for `ms` sees the same."""
         self._ahead_ms += ms
-        for call in self._watchers:
+        for call in self._watchers.calls():
             self.call_soon(call)
 
-    def watch_steps(self, call: Callable[[], None]) -> None:
-        self._watchers.append(call)
+    def watch_steps(self, call: Callable[[], None]) -> Timer:
+        return self._watchers.add(call)
 
     def run(self) -> None:
         """Everything that is due now, and what that asks for."""

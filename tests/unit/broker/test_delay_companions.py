@@ -1,6 +1,8 @@
 """Delays live with their partition: a ledger of its own, made when it is first needed and gone with its topic."""
 
 import errno
+import gc
+import weakref
 from typing import Any
 
 from structlog.testing import capture_logs
@@ -72,6 +74,23 @@ def test_a_topic_that_is_deleted_takes_its_delays_with_it_and_leaves_no_ledger()
     node.clock.advance(2 * MINUTE_MS)
     node.commit()
     assert (node.values("orders"), node.values("orders", 1), node.values("other")) == ([], [], [b"o"])
+
+
+def test_the_files_of_delays_are_closed_when_their_topic_is_deleted_without_the_collector_of_cycles() -> None:
+    """What was opened at the start is frozen: no collection ever looks at it."""
+    node = QueueNode()
+    node.create("orders")
+    node.put("orders", later(b"a"))
+    node = crashed(node)
+    node.put("orders", later(b"b"))
+    (log,) = [weakref.ref(each.log) for each in node.replicas.ledgers if each.name.startswith("@delays")]
+    gc.collect()
+    gc.disable()
+    try:
+        node.delete("orders")
+        assert log() is None
+    finally:
+        gc.enable()
 
 
 def test_a_crash_before_a_deleted_topic_is_gone_leaves_no_ledger_of_it() -> None:
