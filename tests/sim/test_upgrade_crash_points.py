@@ -7,9 +7,14 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from goqueue.broker.stored import GROUP_FACTS
 from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.groups.offsets import OffsetCommitted
 from goqueue.node.upgrade import NEXT
+from goqueue.replica.companions import LEDGER_OPTIONS
+from goqueue.runtime.ledger import Ledger
 from goqueue.testing import MemoryDisk, VirtualClock
+from tests.brokers import Parts
 from tests.unit.broker.queue_node import QueueNode
 from tests.upgrade.make import DATA
 
@@ -93,3 +98,16 @@ def test_a_crash_anywhere_in_the_upgrade_loses_nothing() -> None:
     for number, upto in enumerate(range(since, last + 3, 2)):
         lost = ends[number % 2](upto)  # nothing of what was not synced, or all of it
         assert contents(start(disk.crashed(upto, lost=lost))) == wanted, f"after {upto}, {len(lost)} operations lost"
+
+
+def test_groups_that_are_too_large_for_one_batch_are_written_in_many() -> None:
+    node = Parts(unpacked("first-stopped"), VirtualClock(NOW_MS))
+    replica = node.replicas.open_ledger("@groups", 0, LEDGER_OPTIONS, node.clock.now_ms())
+    old, at_ms = Ledger(replica, "groups", GROUP_FACTS), node.clock.now_ms()
+    wanted = {number: f"{number}".rjust(25_000, ".") for number in range(700)}
+    for number, text in wanted.items():
+        old.append([OffsetCommitted("large", "orders", number, number, -1, text, None, at_ms, number)], at_ms)
+    old.make_durable()
+    new = start(node.disk.crashed())
+    (offsets,) = [offsets for listed, offsets in new.broker.groups.measured() if listed.group_id == "large"]
+    assert {place.partition: each.metadata for place, each in offsets.items()} == wanted
