@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.shards import shard_of_transaction
 from goqueue.broker.transactions import steps as module
 from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.model.codes import Code
+from goqueue.model.errors import NotCoordinator
 from goqueue.model.refusal import Refused
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
@@ -92,3 +94,18 @@ def test_whoever_is_initialized_anew_waits_until_the_old_transaction_is_aborted(
     assert code(publish(node, old)) is Code.PRODUCER_FENCED
     node.put("orders", b"other")
     assert node.values("orders") == [b"other"]
+
+
+def test_a_shard_that_is_out_of_service_costs_the_transactions_of_others_nothing() -> None:
+    node = queue_node()
+    names = {shard_of_transaction(name): name for name in ("a", "b", "c", "d")}
+    (failed, lost), *others = names.items()
+    assert others
+    producers = {name: init(node, name) for name in names.values()}
+    node.broker.transactions._coordinators.of(failed).unload()
+    for _, name in others:
+        assert begin(node, producers[name]) == f"txn-{producers[name].producer_id}-1"
+        assert isinstance(publish(node, producers[name], name.encode()), Placed)
+        assert end(node, producers[name]) is None
+    assert node.values("orders") == [name.encode() for _, name in others]
+    assert isinstance(begin(node, producers[lost]), NotCoordinator)

@@ -7,6 +7,7 @@ from goqueue.machines.transactions.commands import Partition
 from goqueue.machines.transactions.facts import State, TransactionChanged
 from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import Coordinators
 
@@ -41,11 +42,18 @@ class TransactionShards:
         return -1 if found is None else found.peek().mark(writer)
 
     def of_producer(self, producer_id: int) -> TransactionChanged | None:
-        """None: no producer of transactions has this id (any more)."""
-        for machine in self._machines():
-            known = machine.of_producer(producer_id)
+        """None: no producer of transactions has this id (any more). A refusal: one that is not active may know it."""
+        refusal: GoQueueError | None = None
+        for each in self._coordinators:
+            try:
+                known = each.peek().of_producer(producer_id)
+            except GoQueueError as error:
+                refusal = error
+                continue
             if known is not None:
                 return known
+        if refusal is not None:
+            raise refusal
         return None
 
     def verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
