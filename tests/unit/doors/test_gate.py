@@ -19,12 +19,19 @@ from goqueue.doors.http.routes.table import ROUTES
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.kafka.handlers.table import HANDLERS
 from goqueue.doors.sqs.handlers.table import ACTIONS
-from goqueue.model.access import FORBIDDEN, OPEN, AllRights, NoRights, Permission, Rights
+from goqueue.model.access import FORBIDDEN, OPEN, AllRights, Kind, NoRights, Operation, Permission, Rights
 from goqueue.model.codes import Code
 from goqueue.testing import broker
 from goqueue.wire.kafka.apis import APIS, Api
 from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from goqueue.wire.kafka.notation import Message
+from tests.brokers import data
 from tests.unit.doors.grpc.test_garbage import METHODS, Context, Details
 from tests.unit.doors.grpc.test_garbage import sample as grpc_sample
 from tests.unit.doors.http.bare import TOPIC, Asked, Bare, samples
@@ -265,3 +272,24 @@ def test_a_kafka_api_is_refused_to_who_may_do_nothing(api: Api, version: int) ->
     if api.name not in KAFKA_LISTS:
         assert codes_in(response) & REFUSALS, response
     assert TOPIC not in repr(response) or codes_in(response) & REFUSALS
+
+
+class OnlyOrders:
+    are_all = False
+
+    def allows(self, kind: Kind, operation: Operation, name: str) -> bool:
+        return name == TOPIC
+
+
+def test_a_produce_to_two_topics_is_refused_for_the_forbidden_one_alone() -> None:
+    house = House()
+    house.broker.create("payroll", 1)
+    house.door = KafkaDoor(Gate(house.broker.broker, OnlyOrders()))
+    guest, batch = Guest(house), memoryview(bytes(data(b"x")))
+    topics = [TopicProduceData(name, bytes(16), [PartitionProduceData(0, batch)]) for name in ("payroll", TOPIC)]
+    guest.send(frame(ProduceRequest(None, -1, 1000, topics), 9))
+    house.broker.commit()
+    response = decode_response(ProduceResponse, 9, guest.replies()[0])[1]
+    codes = {each.name: each.partition_responses[0].error_code for each in response.responses}
+    assert codes == {"payroll": Code.TOPIC_AUTHORIZATION_FAILED, TOPIC: Code.NONE}
+    assert house.broker.broker.topics.end_offset("payroll", 0) == 0

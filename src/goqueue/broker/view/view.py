@@ -1,13 +1,15 @@
 """The broker as one operation of one client may use it: the same attributes, each a port that checks what passes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.reading.fetch import Fetcher, Got, Limits, Want
 from goqueue.broker.view.ports import Port
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
 from goqueue.model.access import Kind, Operation
+from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic
 
 
@@ -21,6 +23,8 @@ class View(Broker):
         for name in OF_NODE:
             made[name] = getattr(broker, name)
         made["topics"] = TopicsPort(broker.topics, RULES["topics"], scope)
+        if not scope.is_open_to(Kind.TOPIC):
+            made["fetcher"] = FetcherPort(broker.fetcher, scope)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in RULES:
@@ -63,6 +67,31 @@ class TopicsPort(Port):
         if self._seen is None or self._seen[0] is not image:
             self._seen = (image, ScopedImage(image, self._scope))
         return self._seen[1]
+
+
+class FetcherPort:
+    """What may not be read is refused by itself: a consumer reads many topics with one request."""
+
+    def __init__(self, fetcher: Fetcher, scope: Scope) -> None:
+        self._fetcher = fetcher
+        self._scope = scope
+
+    def fetch(self, wants: Sequence[Want], limits: Limits, on_got: Callable[[list[Got]], None]) -> Any:
+        refused: dict[int, Got] = {}
+        for number, want in enumerate(wants):
+            try:
+                self._scope.admit(Kind.TOPIC, want.topic)
+            except Refused as error:
+                refused[number] = Got(error.code)
+        admitted = [want for number, want in enumerate(wants) if number not in refused]
+        if refused:  # told at once, whatever there is to wait for
+            limits = limits._replace(max_wait_ms=0)
+
+        def answer(got: list[Got]) -> None:
+            rest = iter(got)
+            on_got([refused.get(number) or next(rest) for number in range(len(wants))])
+
+        return self._fetcher.fetch(admitted, limits, answer)
 
 
 class ScopedImage(Image):

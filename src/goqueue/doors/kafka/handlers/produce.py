@@ -144,15 +144,19 @@ def _append(
 ) -> bool:
     """False: it takes turns, and goes on with those that follow when it is done."""
     publisher, (topic, index, records) = request.broker.publisher, batch
-    if publisher.may_take_turns(topic, index, records):
-        records = memoryview(bytearray(records))  # other requests will be read into its memory
-    steps = publisher.told_steps(
-        topic,
-        index,
-        records,
-        needs_all_copies=request.message.acks == ACKS_ALL,
-        begins_at_zero=request.version >= BEGINS_AT_ZERO_FROM,
-    )
+    try:
+        if publisher.may_take_turns(topic, index, records):
+            records = memoryview(bytearray(records))  # other requests will be read into its memory
+        steps = publisher.told_steps(
+            topic,
+            index,
+            records,
+            needs_all_copies=request.message.acks == ACKS_ALL,
+            begins_at_zero=request.version >= BEGINS_AT_ZERO_FROM,
+        )
+    except Refused as error:  # its client may not write there; perhaps it may elsewhere
+        _refuse(request, result, error)
+        return True
     is_held = False
     is_done = False
 
