@@ -72,7 +72,7 @@ class Port:
 
     def _free(self, name: str) -> Any:
         found = getattr(self._service, name)
-        if is_method(self._service.__class__, name):
+        if is_kept(self._service.__class__, name) and not isinstance(found, int | float):  # counts go on
             self.__dict__[name] = found
         return found
 
@@ -121,11 +121,9 @@ def named_parameters(function: Callable[..., Any], words: tuple[tuple[str, str],
 
 
 @lru_cache(maxsize=1000)
-def is_method(service: Hashable, name: str) -> bool:
-    try:
-        return callable(getattr_static(service, name))
-    except AttributeError:  # set by its constructor
-        return False
+def is_kept(service: Hashable, name: str) -> bool:
+    """A property may give something else every time. A method, or a part that a constructor sets, stays the same."""
+    return not isinstance(getattr_static(service, name, None), property)
 
 
 def _checked(scope: Scope, method: Callable[..., Any], named: Named) -> Callable[..., Any]:
