@@ -180,16 +180,23 @@ class State:
             names = self._replicas.companions.on_disk()
             return [(name.topic_id, name.partition) for name in names if name.kind == DELIVERIES]
 
-        opening = Opening(on_disk, self._open_deliveries)
+        def options_changed(topic: Topic, partition: int) -> None:
+            self._delivery_replica(topic, partition)
+
+        opening = Opening(on_disk, self._open_deliveries, options_changed)
         queues = Queues(opening, self._store, self.topics, self._clock, journeys, self._meters)
         self.coordinators.add(queues.companions.coordinators)
         return queues
 
     def _open_deliveries(self, topic: Topic, partition: int) -> Coordinator[Deliveries]:
-        durability = topic.options(self._replicas.defaults).durability
-        replica = self._replicas.companion(DELIVERIES, topic.id, partition, durability, self._clock.now_ms())
+        replica = self._delivery_replica(topic, partition)
         ledger = Ledger(replica, DELIVERIES, DELIVERY_FACTS, self._aside)
         return Coordinator(f"{DELIVERIES}-{topic.name}-{partition}", self._make_deliveries, ledger, self._clock)
+
+    def _delivery_replica(self, topic: Topic, partition: int) -> Replica:
+        """It has the durability of its topic."""
+        durability = topic.options(self._replicas.defaults).durability
+        return self._replicas.companion(DELIVERIES, topic.id, partition, durability, self._clock.now_ms())
 
     def _make_deliveries(self) -> Deliveries:
         """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next, nor of a

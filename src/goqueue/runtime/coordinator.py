@@ -87,6 +87,13 @@ class Coordinator(DirectChanges[M]):
         calls += [partial(on_reply, error) for replies in decided for on_reply, _ in replies]
         call_each([*calls, *self._refused()])
 
+    def let_go(self) -> None:
+        """It is not loaded again: hold on to nobody who may hold on to it. What was opened at the start is frozen, and
+        no collector of cycles would ever close the files of its ledger."""
+        self.after_apply = lambda facts: None
+        self.before_apply = None
+        self.on_loaded = lambda: None
+
     def stop(self) -> None:
         """The node stops: no timer fires and nothing is written after this. Stopping twice is fine."""
         if self._unstored:

@@ -81,6 +81,7 @@ class Coordinators(Generic[K, M]):
         found = self._by_key.pop(key, None)
         if found is not None:
             found.unload()
+            found.let_go()
 
     def active(self) -> Iterator[tuple[K, Coordinator[M]]]:
         """Those that may be asked now."""

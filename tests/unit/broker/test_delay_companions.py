@@ -76,19 +76,22 @@ def test_a_topic_that_is_deleted_takes_its_delays_with_it_and_leaves_no_ledger()
     assert (node.values("orders"), node.values("orders", 1), node.values("other")) == ([], [], [b"o"])
 
 
-def test_the_files_of_delays_are_closed_when_their_topic_is_deleted_without_the_collector_of_cycles() -> None:
+def test_the_files_of_companions_are_closed_when_their_topic_is_deleted_without_the_collector_of_cycles() -> None:
     """What was opened at the start is frozen: no collection ever looks at it."""
     node = QueueNode()
     node.create("orders")
-    node.put("orders", later(b"a"))
+    node.put("orders", b"now", later(b"a"))
+    assert node.received() == [b"now"]
     node = crashed(node)
-    node.put("orders", later(b"b"))
-    (log,) = [weakref.ref(each.log) for each in node.replicas.ledgers if each.name.startswith("@delays")]
+    node.put("orders", b"then", later(b"b"))
+    assert node.received() == [b"now", b"then"]
+    logs = {each.name.partition(".")[0]: weakref.ref(each.log) for each in node.replicas.companions}
+    assert logs.keys() == {"@delays", "@deliveries"}
     gc.collect()
     gc.disable()
     try:
         node.delete("orders")
-        assert log() is None
+        assert {kind: log() for kind, log in logs.items()} == {"@delays": None, "@deliveries": None}
     finally:
         gc.enable()
 

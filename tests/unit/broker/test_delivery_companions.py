@@ -7,6 +7,7 @@ import errno
 from structlog.testing import capture_logs
 
 from goqueue.broker.queues.settle import How
+from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.replica.companions import CompanionName
@@ -146,3 +147,12 @@ def test_a_ledger_that_cannot_be_opened_costs_other_partitions_nothing() -> None
         after = QueueNode(node.disk, node.clock)
         assert after.park(partitions=[0]).errors
     assert after.received(partitions=[1]) == [b"1-1"]
+
+
+def test_acks_wait_for_the_disk_from_when_their_topic_does() -> None:
+    node = queue_node(durability="os")
+    node.put("orders", b"a")
+    got = node.receive()
+    node.ask(node.broker.topics.submit, SetOptions("orders", {"durability": "disk"}))
+    node.ack(*got)
+    assert node.restarted("power").received() == []

@@ -82,11 +82,6 @@ class PartitionDelays:
         else:
             on_reply(self.coordinator.refusal())
 
-    def let_go(self) -> None:
-        """Its topic is gone. The coordinator would hold on to this, and this to it and to the files of its ledger."""
-        self.coordinator.after_apply = lambda facts: None
-        self.coordinator.on_loaded = lambda: None
-
     def _is_gone(self) -> bool:
         """Its topic was deleted, and perhaps made again under that name."""
         return self._around.topics.image.by_id(self.topic.id) is None

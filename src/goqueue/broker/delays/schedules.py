@@ -159,7 +159,6 @@ class Schedules:
                 measure = each.peek().measure()
                 self._fired, self._cancelled = self._fired + measure.fired, self._cancelled + measure.cancelled
             self.coordinators.unload((topic.id, number))
-            each.let_go()
         for partition in range(topic.partitions):
             self._failed.pop((topic.name, partition), None)
             self.coordinators.unopened.pop((topic.id, partition), None)

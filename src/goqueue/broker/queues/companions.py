@@ -36,6 +36,8 @@ class Opening(NamedTuple):
     on_disk: Callable[[], Sequence[Key]]
     open: Callable[[Topic, int], Coordinator[Deliveries]]
     """It is not loaded by this. LogPoisoned: it cannot be opened."""
+    options_changed: Callable[[Topic, int], None]
+    """Those of the topic are others now: one that is open follows its durability."""
 
 
 class TouchedCoordinators(Coordinators[Key, Deliveries]):
@@ -49,6 +51,11 @@ class TouchedCoordinators(Coordinators[Key, Deliveries]):
 
     def touch(self, coordinator: Coordinator[Deliveries]) -> None:
         self._touched[coordinator] = None
+
+    def unload(self, key: Key) -> None:
+        if (found := self.find(key)) is not None:
+            self._touched.pop(found, None)
+        super().unload(key)
 
     def unsure(self) -> list[Coordinator[Deliveries]]:
         found = [each for each in self._touched if not each.is_durable and each.life is not Life.UNLOADED]
@@ -129,6 +136,12 @@ class DeliveryCompanions:
                     if (topic.id, number) in self._unopened:
                         self._unopened.discard((topic.id, number))
                         self._try_to_open(topic, number)
+        for topic in change.present:
+            before = change.before.topics.get(topic.name)
+            if before is not None and before.overrides != topic.overrides:
+                for number in range(topic.partitions):
+                    if (topic.name, number) in self._at:
+                        self._opening.options_changed(topic, number)
 
     def _try_to_open(self, topic: Topic, partition: int) -> None:
         try:
