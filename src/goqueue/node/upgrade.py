@@ -22,7 +22,7 @@ from goqueue.broker.stored import (
     shard_of_transaction_fact,
 )
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, ProducerIdsTaken, SchedulePlaced
-from goqueue.model.errors import BatchTooLarge, LogPoisoned
+from goqueue.model.errors import LogPoisoned
 from goqueue.model.topics import Topic
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.replica.companions import LEDGER_OPTIONS, CompanionName
@@ -38,7 +38,6 @@ LAYOUT_NAME = "layout"
 NEXT = ".next"
 """Behind the name of ledgers that are written anew."""
 DELAYS, GROUPS, TRANSACTIONS = "delays", "groups", "transactions"
-FACTS_AT_ONCE = 1000
 
 events = get_logger("node")
 
@@ -136,7 +135,7 @@ class Upgrade:
         with self._opened(sharded.log + NEXT, sorted(by_shard)) as replicas:
             for number, replica in replicas.items():
                 ledger = Ledger(replica, sharded.kind, sharded.facts)
-                _append(ledger, by_shard[number], now_ms)
+                ledger.append_in_batches(by_shard[number], now_ms)
                 ledger.make_durable()
 
     def _swap_shards(self) -> None:
@@ -184,7 +183,7 @@ class Upgrade:
 
     def _store(self, facts: Sequence[Fact]) -> None:
         ledger = self._metadata_ledger()
-        _append(ledger, facts, self._now_ms)
+        ledger.append_in_batches(facts, self._now_ms)
         ledger.make_durable()
 
     @contextmanager
@@ -205,17 +204,3 @@ class Upgrade:
         """Gone when this returns, whatever crashes then."""
         if self._directory.has(log):
             self._directory.retire(log, self._directory.partitions_of(log))()
-
-
-def _append(ledger: Ledger, facts: Sequence[Fact], now_ms: int) -> None:
-    """In as many batches as it takes: each of them was in one before, so that it fits into one."""
-    for first in range(0, len(facts), FACTS_AT_ONCE):
-        some = facts[first : first + FACTS_AT_ONCE]
-        try:
-            ledger.append(some, now_ms)
-        except BatchTooLarge:
-            if len(some) == 1:
-                raise
-            half = len(some) // 2
-            _append(ledger, some[:half], now_ms)
-            _append(ledger, some[half:], now_ms)

@@ -23,7 +23,6 @@ from goqueue.telemetry.logs import get_logger
 DELIVERIES = "deliveries"
 OLD_LOG = "@deliveries"
 MOVED_NAME = "deliveries-moved"
-FACTS_AT_ONCE = 1000
 
 events = get_logger("node")
 
@@ -74,16 +73,14 @@ class DeliveriesUpgrade:
         for (topic_id, partition), facts in by_key.items():
             self._write(CompanionName(DELIVERIES, topic_id, partition), facts)
         if options:
-            self._metadata.append(options, self._now_ms)
+            self._metadata.append_in_batches(options, self._now_ms)
             self._metadata.make_durable()
         events.info("deliveries moved to their partitions", partitions=len(by_key), groups_with_options=len(options))
 
     def _write(self, name: CompanionName, facts: Sequence[Fact]) -> None:
         with self._opened(name.log, [name.partition], name.topic_id) as replicas:
             replica = replicas[name.partition]
-            ledger = Ledger(replica, DELIVERIES, DELIVERY_FACTS)
-            for first in range(0, len(facts), FACTS_AT_ONCE):
-                ledger.append(facts[first : first + FACTS_AT_ONCE], self._now_ms)
+            Ledger(replica, DELIVERIES, DELIVERY_FACTS).append_in_batches(facts, self._now_ms)
             replica.sync()
 
     @contextmanager

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from goqueue.machines.machine import Fact, Machine, apply_at, frozen_facts
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord, decode
 from goqueue.records.plain import plain_batch
@@ -36,6 +36,7 @@ WEIGHT_PER_COST = 8
 """A fact that packs so many costs as much as one more."""
 BYTES_PER_COST = 8 * 1024
 READ_BYTES = 64 * 1024
+BATCH_FACTS = 1000
 SKIPS_TOLD_MAX = 10
 """One by one, in the log; the others are only counted."""
 SKIP_CHARS_MAX = 200
@@ -166,6 +167,19 @@ class Ledger:
         appended = self._replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
         self._since_snapshot += len(records)
         return appended.base_offset
+
+    def append_in_batches(self, facts: Sequence[Fact], now_ms: int) -> None:
+        """As many as it takes: for facts that need not be stored together."""
+        for first in range(0, len(facts), BATCH_FACTS):
+            some = facts[first : first + BATCH_FACTS]
+            try:
+                self.append(some, now_ms)
+            except BatchTooLarge:
+                if len(some) == 1:
+                    raise
+                half = len(some) // 2
+                self.append_in_batches(some[:half], now_ms)
+                self.append_in_batches(some[half:], now_ms)
 
     def read_fact(self, offset: int) -> Fact | None:
         """What lies at `offset`; None: nothing any more, or a tombstone."""
