@@ -81,6 +81,12 @@ class ClassicClient:
             if code is not Code.NONE:
                 self._refused(code)
 
+    def lose_connection(self) -> None:
+        """The node was restarted: what it asked for is not answered, and it asks again."""
+        if self._ticket is not None:
+            self._ticket = None
+            self.generation = -1
+
     def leave(self) -> Code:
         (code,) = self.driver.ask(LeaveGroup("g", (LeavingMember(self.member_id),))).codes
         self.owned = set()

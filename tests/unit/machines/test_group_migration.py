@@ -213,16 +213,24 @@ actions = st.lists(
 )
 
 
+def restart(driver: Driver, clients: list[Client]) -> None:
+    driver.restart()
+    announce(driver)
+    for client in clients:
+        if isinstance(client, ClassicClient):
+            client.lose_connection()
+
+
 @settings(max_examples=60, deadline=None)
 @example([("classic", 0), ("cooperative", 9), ("classic", 27), ("leave", 0)])  # who had not heard yet what to give up
+@example([("cooperative", 2), ("classic", 15), ("restart", 0)])  # who waited for an answer when the node was restarted
 @given(actions)
 def test_no_partition_has_two_owners_and_none_is_left_over(actions: list[tuple[str, int]]) -> None:
     driver = new_driver()
     clients: list[Client] = []
     for number, (action, steps) in enumerate(actions):
         if action == "restart":
-            driver.restart()
-            announce(driver)
+            restart(driver, clients)
         elif action == "new":
             clients.append(NewClient(driver, f"m{number}"))
         elif action in ("classic", "cooperative"):
