@@ -11,6 +11,7 @@ from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.replica.companions import CompanionName
+from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 
@@ -156,3 +157,22 @@ def test_acks_wait_for_the_disk_from_when_their_topic_does() -> None:
     node.ask(node.broker.topics.submit, SetOptions("orders", {"durability": "disk"}))
     node.ack(*got)
     assert node.restarted("power").received() == []
+
+
+def test_what_was_known_of_records_that_a_log_has_lost_is_dropped_though_the_disk_is_full_at_the_start() -> None:
+    node = queue_node(durability="os")
+    node.put("orders", b"a")
+    node.replicas.sync()
+    node.put("orders", b"b", b"c")
+    node.ack(*node.receive()[1:])
+    path = "logs/orders/0/00000000000000000000.log"
+    disk = node.disk.crashed(lost=node.disk.unsynced_by_file()[path])
+    disk.capacity_bytes = 1
+    with capture_logs():
+        after = QueueNode(disk, VirtualClock(node.clock.now_ms()))
+    disk.capacity_bytes = None
+    after.clock.advance(60_000)
+    after.replicas.maintain(after.clock.now_ms(), after.clock.monotonic_s())
+    after.put("orders", b"B", b"C")
+    assert after.values("orders") == [b"a", b"B", b"C"]
+    assert after.received() == [b"a", b"B", b"C"]

@@ -49,7 +49,7 @@ class DirectWay:
                 return LeaseReply(number, deadline_ms, (LeasedRun(first, last, _FIRST_ATTEMPT, now_ms),))
         replies: list[LeaseReply | GoQueueError] = []
         coordinator.submit(Lease(place, consumer, records_max, lease_ms), replies.append)
-        return replies.pop()
+        return replies.pop() if replies else coordinator.refusal()  # it met a fault, and reads its ledger again
 
     def settle(self, coordinator: Coordinator[Deliveries], command: Settle, on_reply: OnReply | None) -> None:
         """One settlement after the other, in their order; from the first that is not plain on, with a command."""

@@ -44,6 +44,7 @@ from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
+RETRY_MS = 1000
 READS_PER_TURN = 4
 """Of the log, of a mebibyte each, before others get their turn."""
 
@@ -75,6 +76,9 @@ class Queues(QueueGroups):
         """Called when something may be ready in a place, never from within a command."""
         self.on_dying: list[Callable[[Place], None]] = []
         """Called when a place has dead letters to be written."""
+        self._log_ends: dict[Place, int] = {}
+        """Of places that were not opened yet since their load: where their log ended then. What is known of records
+        behind that is dropped when they are, for others stand there by now."""
         self._to_tell: dict[Deliveries, None] = {}
         """Machines in which something may have become ready, or has died."""
         self._watchers = Watchers(clock)
@@ -122,9 +126,27 @@ class Queues(QueueGroups):
         for group_id in machine.groups():
             for stored in machine.state_of(group_id).places:
                 place = Place(group_id, stored.topic, stored.partition)
-                policy = self._policy(group_id, topic)
-                coordinator.submit(OpenDelivery(place, topic.id, stored.start_offset, policy, log_end))
+                if log_end is not None:
+                    self._log_ends[place] = min(log_end, self._log_ends.get(place, log_end))
+                self._open_again(coordinator, place, topic, stored.start_offset)
         self._changed(machine)
+
+    def _open_again(self, coordinator: Coordinator[Deliveries], place: Place, topic: Topic, start_offset: int) -> None:
+        def opened(reply: Any) -> None:
+            if not isinstance(reply, GoQueueError):
+                self._log_ends.pop(place, None)
+            elif reply.retriable:  # no room on the disk for what has to be dropped
+                self._clock.call_after(RETRY_MS, again)
+
+        def again() -> None:
+            if self.companions.at(place.topic, place.partition) is not coordinator:
+                self._log_ends.pop(place, None)
+            elif coordinator.is_active and not self.is_open(place):  # else it was loaded anew, or a consumer came
+                self._open_again(coordinator, place, self._image.topics.get(topic.name, topic), start_offset)
+
+        policy = self._policy(place.group_id, topic)
+        log_end = self._log_ends.get(place)
+        coordinator.submit(OpenDelivery(place, topic.id, start_offset, policy, log_end), opened)
 
     def _applied(self, coordinator: Coordinator[Deliveries], facts: Iterable[Fact]) -> None:
         machine = coordinator.peek()
@@ -201,8 +223,14 @@ class Queues(QueueGroups):
         offset = start_offset(replica, self.options(place.group_id).get(START, start), self._clock.now_ms())
         if at is not None:
             offset = max(replica.start_offset, min(at, replica.high_watermark))
-        command = OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic))
-        coordinator.submit(command, lambda reply: on_open(reply if isinstance(reply, GoQueueError) else None))
+        log_end = None if self.is_open(place) else self._log_ends.get(place)
+
+        def opened(reply: Any) -> None:
+            if not isinstance(reply, GoQueueError):
+                self._log_ends.pop(place, None)
+            on_open(reply if isinstance(reply, GoQueueError) else None)
+
+        coordinator.submit(OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic), log_end), opened)
 
     def _end(self, place: Place, replica: Replica) -> int:
         """As far as the group may see: mostly to the first record whose transaction is open."""
