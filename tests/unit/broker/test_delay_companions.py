@@ -252,3 +252,23 @@ def test_one_that_is_dropped_is_gone_and_one_that_never_was_is_refused() -> None
     refused = node.reply(lambda done: node.broker.recurring.drop("r", done))
     assert refused.code is Code.INVALID_REQUEST
     assert crashed(node).broker.recurring.all() == []
+
+
+def test_records_are_delayed_at_places_that_a_log_has_lost_though_the_disk_was_full_at_the_start() -> None:
+    node = QueueNode()
+    node.create("orders", durability="os")
+    node.put("orders", b"a")
+    node.replicas.sync()
+    node.put("orders", later(b"b"), later(b"c"))
+    path = "logs/orders/0/00000000000000000000.log"
+    disk = node.disk.crashed(lost=node.disk.unsynced_by_file()[path])
+    disk.capacity_bytes = 1
+    with capture_logs():
+        after = QueueNode(disk, VirtualClock(node.clock.now_ms()))
+    disk.capacity_bytes = None
+    after.clock.advance(1000)
+    after.replicas.maintain(after.clock.now_ms(), after.clock.monotonic_s())
+    after.put("orders", later(b"B"), later(b"C"))
+    after.clock.advance(2 * MINUTE_MS)
+    after.commit()
+    assert after.values("orders") == [b"a", b"B", b"C"]
