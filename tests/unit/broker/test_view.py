@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.dead_letters.moves import Move, MoveStatus
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.reading.fetch import Got, Limits, Want
@@ -126,3 +127,11 @@ def test_a_method_that_no_rule_names_cannot_be_reached() -> None:
         view.topics.work_aside(lambda work, done: None)
     with pytest.raises(AttributeError, match="not for those outside"):
         view._nothing  # noqa: B018
+
+
+def test_who_may_not_touch_a_queue_does_not_stop_its_moves() -> None:
+    _, view = made(Only("ord"), {TOPIC: READ, GROUP: READ})
+    moves = [Move(number, source, None, 0, 0, 0) for number, source in enumerate(("orders", "payroll"))]
+    view.moves.cancel(moves[0])
+    assert refused(lambda: view.moves.cancel(moves[1])) is Code.TOPIC_AUTHORIZATION_FAILED
+    assert [each.status for each in moves] == [MoveStatus.CANCELLING, MoveStatus.RUNNING]

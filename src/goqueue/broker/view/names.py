@@ -2,7 +2,7 @@
 services. So a new command is checked like those before it, and one that says it otherwise is refused.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -104,7 +104,7 @@ def _names(scope: Scope, kind: Kind, value: Any) -> Any:
 
 def _all(scope: Scope, value: Any, visit: Visit) -> Any:
     """One, or each of several."""
-    is_one = value is None or isinstance(value, str | bytes | int) or _fields(value) or _is_pair(value)
+    is_one = isinstance(value, str | bytes) or not isinstance(value, Iterable) or _fields(value) or _is_pair(value)
     return visit(scope, value) if is_one else _each(value, lambda each: visit(scope, each))
 
 
