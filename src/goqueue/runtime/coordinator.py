@@ -300,6 +300,8 @@ class Coordinator(DirectChanges[M]):
                 if on_reply is not None:
                     on_reply(error)
             return
+        if isinstance(self.command, ClockSet) and error.retriable:
+            self._clock.call_after(RETRY_MS, partial(self._set_clock_again, self._machine, self.command))
         try:
             if on_reply is not None:
                 on_reply(error)
@@ -353,6 +355,11 @@ class Coordinator(DirectChanges[M]):
         """For who compares what the machine says with the time: it has heard of every step by now."""
         if self._steps is not None and (by_ms := self._steps.step_ms(self._clock.now_ms())):
             self.submit(ClockSet(by_ms))
+
+    def _set_clock_again(self, machine: M | None, command: ClockSet) -> None:
+        """It could not be stored, and nobody else will hear of this step. Who was loaded since knows no more of it."""
+        if machine is not None and machine is self._machine:
+            self.submit(command)
 
     def _clock_was_set(self) -> None:
         """What is due by the wall clock may be due now, and the timer knows nothing of it. Stored times are put right

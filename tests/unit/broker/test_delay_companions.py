@@ -272,3 +272,19 @@ def test_records_are_delayed_at_places_that_a_log_has_lost_though_the_disk_was_f
     after.clock.advance(2 * MINUTE_MS)
     after.commit()
     assert after.values("orders") == [b"a", b"B", b"C"]
+
+
+def test_a_delay_lasts_as_long_as_it_was_asked_for_though_the_clock_is_set_while_the_disk_is_full() -> None:
+    node = QueueNode()
+    node.create("orders")
+    node.put("orders", later(b"a"))
+    node = crashed(node)  # nothing is reserved for what comes
+    node.disk.capacity_bytes = 1
+    with capture_logs():
+        node.clock.step(-60 * MINUTE_MS)
+        node.clock.advance(5000)
+        node.disk.capacity_bytes = None
+        node.replicas.maintain(node.clock.now_ms(), node.clock.monotonic_s())
+        node.clock.advance(MINUTE_MS)
+    node.commit()
+    assert node.values("orders") == [b"a"]
