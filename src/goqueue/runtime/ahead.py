@@ -93,7 +93,11 @@ class DirectChanges(Questions[M], Generic[M]):
             return
         self._unstored = []
         now_ms, changed = self._clock.now_ms(), ahead(machine)
-        facts = changed.facts_ahead(now_ms)
+        try:
+            facts = changed.facts_ahead(now_ms)
+        except Exception as fault:  # noqa: BLE001  whoever waits must hear of it
+            self._unknown(fault, calls)
+            return
         try:
             self._ledger.append(facts, now_ms)
         except GoQueueError as error:
@@ -104,11 +108,14 @@ class DirectChanges(Questions[M], Generic[M]):
                 machine.apply(fact)
             self.after_apply(facts)
         except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
-            unknown = CoordinatorFailed(f"{self.name} met a fault of the node: what it was asked may be done")
-            call_each([partial(self._begin_anew, fault, "settling"), *(partial(call, unknown) for call in calls)])
+            self._unknown(fault, calls)
             return
         self._leave_durable([(call, None) for call in calls])
         self._ledger.maybe_snapshot(machine, now_ms)
+
+    def _unknown(self, fault: Exception, calls: list[OnStored]) -> None:
+        unknown = CoordinatorFailed(f"{self.name} met a fault of the node: what it was asked may be done")
+        call_each([partial(self._begin_anew, fault, "settling"), *(partial(call, unknown) for call in calls)])
 
     def _not_kept(self, changed: Ahead, error: GoQueueError, calls: list[OnStored]) -> None:
         changed.take_back(self._clock.now_ms())

@@ -4,12 +4,15 @@ many partitions is one group all the same.
 
 import errno
 
+import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.queues.settle import How
+from goqueue.broker.queues.settle import How, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.model.codes import Code
+from goqueue.model.errors import CoordinatorFailed
 from goqueue.replica.companions import CompanionName
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -176,3 +179,20 @@ def test_what_was_known_of_records_that_a_log_has_lost_is_dropped_though_the_dis
     after.put("orders", b"B", b"C")
     assert after.values("orders") == [b"a", b"B", b"C"]
     assert after.received() == [b"a", b"B", b"C"]
+
+
+def test_whoever_settles_is_told_of_a_fault_of_ours_and_the_record_is_delivered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = queue_node()
+    node.put("orders", b"a")
+    (got,) = node.receive()
+
+    def fail(machine: object, now_ms: int) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patch, capture_logs():
+        patch.setattr(Deliveries, "facts_ahead", fail)
+        (verdict,) = node.verdicts(Wanted(got.receipt, How.ACK))
+        assert isinstance(verdict, CoordinatorFailed)
+    assert node.received() == [b"a"]
