@@ -7,12 +7,14 @@ import errno
 import pytest
 from structlog.testing import capture_logs
 
+from goqueue.broker.groups.groups import consumer_commands
 from goqueue.broker.queues.settle import How, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.codes import Code
-from goqueue.model.errors import CoordinatorFailed
+from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, LogPoisoned
 from goqueue.replica.companions import CompanionName
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -196,3 +198,24 @@ def test_whoever_settles_is_told_of_a_fault_of_ours_and_the_record_is_delivered_
         (verdict,) = node.verdicts(Wanted(got.receipt, How.ACK))
         assert isinstance(verdict, CoordinatorFailed)
     assert node.received() == [b"a"]
+
+
+def test_a_member_is_answered_though_a_ledger_of_its_partitions_cannot_be_asked() -> None:
+    node = queue_node(partitions=2)
+    spread(node, 2, 0, 1)
+    node.ack(*node.receive(most=1, partitions=[0]), *node.receive(most=1, partitions=[1]))
+    log = CompanionName("deliveries", b"orders".ljust(16, b"."), 0).log
+    node.disk.survive_as_kill()
+    node.disk.faults.add("open", errno.EIO, prefix=f"logs/{log}/0", forever=True)
+    with capture_logs():
+        after = QueueNode(node.disk, node.clock)
+    progress, both = after.broker.members.progress, [TopicPartition("orders", number) for number in range(2)]
+    member = consumer_commands.ConsumerMember("one")
+    assert after.reply(lambda done: progress.even_out("workers", member, both, done)) is None
+    unread = after.reply(lambda done: progress.start_at("workers", dict.fromkeys(both, 0), done))
+    assert isinstance(unread, LogPoisoned)
+    (loading,) = after.broker.queues.companions.coordinators
+    loading.unload()
+    loading.load()
+    waiting = after.reply(lambda done: progress.even_out("workers", member, both, done))
+    assert isinstance(waiting, CoordinatorLoading), "it is to ask again, and not to begin elsewhere"

@@ -106,7 +106,10 @@ class DeadLetterWriter:
     def _write(self, place: Place) -> None:
         if place in self._under_way:
             return
-        letters = self._queues.machine(place).dead_due(place)[:RECORDS_PER_BATCH]
+        try:
+            letters = self._queues.machine(place).dead_due(place)[:RECORDS_PER_BATCH]
+        except GoQueueError:
+            return  # it tells of them again when it is loaded
         if not letters:
             return
         self._under_way.add(place)

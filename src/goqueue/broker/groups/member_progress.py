@@ -82,7 +82,12 @@ class MemberProgress:
                 return
             known = {TopicPartition(each.topic, each.partition) for each in reply.offsets if each.offset >= 0}
             new = ((Place(group_id, *each), offset) for each, offset in starts.items() if each not in known)
-            self._open([one for one in new if self._queues.settled_below(one[0]) is None], on_done)
+            try:
+                unread = [one for one in new if self._queues.settled_below(one[0]) is None]
+            except GoQueueError as error:
+                on_done(error.kept())
+            else:
+                self._open(unread, on_done)
 
         self._groups.submit(commands.FetchOffsets(group_id, tuple(starts)), fetched)
 
@@ -127,9 +132,12 @@ class MemberProgress:
             place = Place(group_id, *partition)
             try:
                 replica = self._topics.replica(*partition)
-            except Refused:
+                start = self._queues.settled_below(place)
+            except GoQueueError as error:
+                if not isinstance(error, Refused) and error.retriable:  # it would begin elsewhere than where it is
+                    on_even(error.kept())
+                    return
                 continue  # whoever receives there is told
-            start = self._queues.settled_below(place)
             # An offset beyond the end counts like none: to settle up to there would lose what is still to come.
             known = offset if offset <= replica.high_watermark else commands.NO_OFFSET
             if start is None:
