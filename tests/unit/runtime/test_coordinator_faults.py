@@ -122,6 +122,21 @@ def test_after_a_fault_those_who_wait_are_told_and_the_state_is_read_from_the_le
     assert library.again().shelf.plain == library.shelf.plain
 
 
+def test_a_fact_that_cannot_be_applied_after_a_fault_either_is_counted_and_the_next_load_has_it() -> None:
+    library, _ = prepared()
+    library.fail_in("apply", times=2)  # at once, and for the first fact that is read again
+    with capture_logs() as told:
+        library.submit(Put("b", 2))
+        library.commit()
+    assert [event["event"] for event in told] == ["coordinator failed", "fact skipped"]
+    assert (library.shelf.plain, library.coordinator.skipped_facts) == ({"salt": 3, "b": 2}, 1)
+    library.coordinator.unload()
+    library.coordinator.load()
+    library.commit()
+    assert (library.shelf.plain, library.coordinator.skipped_facts) == ({"milk": 1, "salt": 3, "b": 2}, 0)
+    assert library.again().shelf.plain == library.shelf.plain
+
+
 def test_faults_again_and_again_take_it_out_of_service_for_longer_and_longer() -> None:
     library = Faulty()
     library.fail_in("after_apply", times=5)
