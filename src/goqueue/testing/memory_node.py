@@ -80,6 +80,9 @@ class MemoryNode:
 
     group_options = commands.GroupOptions()
 
+    creates_topics = True
+    """Of the broker that is assembled: it stays so while that runs."""
+
     def __init__(self, disk: MemoryDisk, clock: Clock, committer: Committer, dice: Dice | None = None) -> None:
         self.disk = disk
         self.clock = clock
@@ -104,7 +107,7 @@ class MemoryNode:
             self.dice,
             NODE_ID,
             PartitionLimits(default=DEFAULT_PARTITIONS),
-            creates_topics=True,
+            creates_topics=self.creates_topics,
             compact=compactions.now,
             tracing=self.tracing,
             group_options=self.group_options,

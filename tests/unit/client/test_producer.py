@@ -18,6 +18,7 @@ from goqueue.client import (
 from goqueue.model.errors import InvalidMoment, InvalidName
 from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.testing import MemoryBroker, broker
+from goqueue.testing.memory_node import MemoryNode
 from tests.unit.testing.loops import in_loop
 
 
@@ -226,9 +227,9 @@ def test_an_option_that_cannot_be_is_refused(option: dict[str, object]) -> None:
 
 
 @in_loop
-async def test_a_topic_that_nobody_makes_is_unknown() -> None:
+async def test_a_topic_that_nobody_makes_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryNode, "creates_topics", False)
     async with broker(kafka=True) as b, Producer(b.kafka) as producer:
-        object.__setattr__(b.broker, "creates_topics", False)
         with pytest.raises(UnknownTopic, match="there is no topic 'orders'"):
             await producer.send("orders", b"")
         await b.create_topic("orders")
