@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 CALM = Weather(slow=0)
 ROUGH = Weather(delay_ms=(0.5, 30.0), slow=0.05, slow_ms=(50.0, 1500.0), split=0.5)
+SEEDS = range(1, 31)
+"""Each is another course of events."""
 MESSAGES = 25
 """Of each kind."""
 TROUBLE_S = 12.0

@@ -1,4 +1,6 @@
-"""A storm that finds nothing says little unless it finds what is put there: each mutant falls within a few seeds."""
+"""A storm that finds nothing says little unless it finds what is put there: each mutant falls at one of the seeds
+that the code as it is survives.
+"""
 
 from collections.abc import Callable
 
@@ -7,18 +9,18 @@ import pytest
 from goqueue.replica.replica import Replica
 from goqueue.storage.pending_sync import PendingSync
 from goqueue.testing.simulation import Simulation
-from tests.sim.storm import storm
-
-SEEDS = range(1, 6)
+from tests.sim.storm import SEEDS, storm
 
 
-def is_found() -> bool:
+def find() -> int | None:
+    """The first seed at which something is found. Not every course of events loses an answer, or the power, at the
+    moment that matters."""
     for seed in SEEDS:
         try:
             Simulation(seed).run(storm)
         except Exception:  # noqa: BLE001  whatever it is: a node that does not start again is a finding, too
-            return True
-    return False
+            return seed
+    return None
 
 
 def acknowledge_before_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,5 +33,8 @@ def take_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mutate", [acknowledge_before_the_sync, take_batches_twice])
 def test_a_mutant_is_found(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    mutate(monkeypatch)
-    assert is_found()
+    with monkeypatch.context() as mutated:
+        mutate(mutated)
+        seed = find()
+    assert seed is not None
+    Simulation(seed).run(storm)  # it was the mutant that was found, not the storm

@@ -3,9 +3,7 @@
 import pytest
 
 from goqueue.testing.simulation import Simulation
-from tests.sim.storm import storm
-
-SEEDS = range(1, 31)
+from tests.sim.storm import SEEDS, storm
 
 
 @pytest.mark.parametrize("seed", SEEDS)
