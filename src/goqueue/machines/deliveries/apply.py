@@ -1,7 +1,7 @@
 """What facts do to deliveries, now or at replay. Nothing else changes them."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from goqueue.machines.deliveries.blocks import blocks_of
 from goqueue.machines.deliveries.commands import OWN_WINDOW, Place, Tally
@@ -59,32 +59,9 @@ class DeliveryState:
         self.tally = Tally()
         self.unstored: dict[Place, list[Any]] = {}
         """What was settled directly in this turn: see `Direct`."""
-        self._appliers: dict[type, Callable[[Any], None]] = {
-            Leased: self._leased,
-            Changed: self._changed,
-            Progress: self._progress,
-            BlockStored: self._block,
-            BlockForgotten: self._block_forgotten,
-            SettledStored: self._settled_stored,
-            Observed: self._observed,
-            Extended: self._extended,
-            TimePassed: self._time_passed,
-            ClockShifted: self._shifted,
-            DeadStored: self._dead,
-            DeadForgotten: self._dead_forgotten,
-            Opened: self._opened,
-            WindowReset: self._reset,
-            ReplayStored: self._replay,
-            ReplayBegun: self._replay_begun,
-            ReplayForgotten: self._replay_forgotten,
-            ProgressForgotten: self._progress_forgotten,
-            Woken: lambda fact: self.woken.add(fact.place),
-            OptionsStored: self._options_stored,
-            OptionsForgotten: self._options_forgotten,
-        }
 
     def apply(self, fact: Any) -> None:
-        self._appliers[type(fact)](fact)
+        self._APPLIERS[type(fact)](self, fact)
 
     def forget(self, key: bytes) -> None:
         """Also of what is not there: a ledger may keep a tombstone longer than what it covers."""
@@ -111,6 +88,9 @@ class DeliveryState:
                 yield Progress(place, window.number, delivery.topic_id, window.stored_start)
                 yield from window.stored.values()
             yield from delivery.dead.values()
+
+    def _woken(self, fact: Woken) -> None:
+        self.woken.add(fact.place)
 
     # What is stored
 
@@ -345,3 +325,28 @@ class DeliveryState:
     def _wake_if_ready(self, delivery: Delivery) -> None:
         if any(window.has_ready() for window in delivery.windows()):
             self.woken.add(delivery.place)
+
+    # Of the class, not of each one: whoever holds its own methods is left to the collector of cycles.
+    _APPLIERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        Leased: _leased,
+        Changed: _changed,
+        Progress: _progress,
+        BlockStored: _block,
+        BlockForgotten: _block_forgotten,
+        SettledStored: _settled_stored,
+        Observed: _observed,
+        Extended: _extended,
+        TimePassed: _time_passed,
+        ClockShifted: _shifted,
+        DeadStored: _dead,
+        DeadForgotten: _dead_forgotten,
+        Opened: _opened,
+        WindowReset: _reset,
+        ReplayStored: _replay,
+        ReplayBegun: _replay_begun,
+        ReplayForgotten: _replay_forgotten,
+        ProgressForgotten: _progress_forgotten,
+        OptionsStored: _options_stored,
+        OptionsForgotten: _options_forgotten,
+        Woken: _woken,
+    }

@@ -6,7 +6,7 @@ those from which the same arrays are made again when the log is observed anew.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from goqueue.machines.deliveries.apply import DeliveryState
 from goqueue.machines.deliveries.commands import (
@@ -83,28 +83,11 @@ class Deliveries:
         """Places where something may have become ready. Whoever has seen to them clears it."""
         self.dying = self._state.dying
         """Places with dead letters to be written, likewise."""
-        self._deciders: dict[type, Callable[[Any, int], Decided]] = {
-            Settle: self._settle,
-            Lease: self._lease,
-            Observe: self._observe,
-            Tick: self._tick,
-            OpenDelivery: self._open,
-            SetPolicy: self._set_policy,
-            DeadLettersWritten: self._written,
-            Seek: self._seek,
-            SettleBelow: self._settle_below,
-            GiveBack: self._give_back,
-            Replay: self._replay,
-            DropGroup: self._drop,
-            RestoreGroup: self._restore,
-            SetGroupOptions: self._set_options,
-            ForgetTopic: self._forget_topic,
-        }
 
     # The machine
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        facts, reply = self._deciders[type(command)](command, now_ms)
+        facts, reply = self._DECIDERS[type(command)](self, command, now_ms)
         # A lease is not stored, so it rests on nothing that could still be lost: it need not wait for others' acks.
         return Outcome(facts, [(ticket, reply)], is_immediate=type(command) is Lease)
 
@@ -395,3 +378,22 @@ class Deliveries:
         if options == self.group_options(group_id):
             return []
         return [OptionsStored(group_id, options) if options else OptionsForgotten(group_id)]
+
+    # Of the class, not of each one: whoever holds its own methods is left to the collector of cycles.
+    _DECIDERS: ClassVar[dict[type, Callable[[Any, Any, int], Decided]]] = {
+        Settle: _settle,
+        Lease: _lease,
+        Observe: _observe,
+        Tick: _tick,
+        OpenDelivery: _open,
+        SetPolicy: _set_policy,
+        DeadLettersWritten: _written,
+        Seek: _seek,
+        SettleBelow: _settle_below,
+        GiveBack: _give_back,
+        Replay: _replay,
+        DropGroup: _drop,
+        RestoreGroup: _restore,
+        SetGroupOptions: _set_options,
+        ForgetTopic: _forget_topic,
+    }
