@@ -142,7 +142,7 @@ class DeadLetters:
         return topic
 
     def _settled(self, place: Place) -> list[Range]:
-        state = self._queues.machine(place).state_of(GROUP)  # also where no place is open
+        state = self._queues.peek_at(place).state_of(GROUP)  # also where no place is open
         found = [each for each in state.places if (each.topic, each.partition) == place[1:]]
         return merge([(0, each.start_offset - 1) for each in found] + [one for each in found for one in each.settled])
 

@@ -107,7 +107,7 @@ class DeadLetterWriter:
         if place in self._under_way:
             return
         try:
-            letters = self._queues.machine(place).dead_due(place)[:RECORDS_PER_BATCH]
+            letters = self._queues.peek_at(place).dead_due(place)[:RECORDS_PER_BATCH]
         except GoQueueError:
             return  # it tells of them again when it is loaded
         if not letters:

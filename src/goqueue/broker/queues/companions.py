@@ -95,7 +95,7 @@ class DeliveryCompanions:
             raise self._failed[spot].kept()
         return found
 
-    def machine(self, topic: str, partition: int) -> Deliveries:
+    def peek_at(self, topic: str, partition: int) -> Deliveries:
         """For questions, now: it must not be kept. Raises why none can be answered."""
         found = self._at.get((topic, partition))
         if found is None:

@@ -88,9 +88,9 @@ class QueueGroups:
         """Topic, partition, and how many groups read there; where any ever did."""
         return self.companions.sizes()
 
-    def machine(self, place: Place) -> Deliveries:
+    def peek_at(self, place: Place) -> Deliveries:
         """For questions about a place, now: it must not be kept. Raises why none can be answered."""
-        return self.companions.machine(place.topic, place.partition)
+        return self.companions.peek_at(place.topic, place.partition)
 
     def is_busy(self, place: Place) -> bool:
         """Nothing can be leased there now: this is asked from within a reply. It can be soon."""

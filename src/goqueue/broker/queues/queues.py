@@ -254,7 +254,7 @@ class Queues(QueueGroups):
     def observe(self, place: Place) -> Replica:
         """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
         replica = self._topics.replica(place.topic, place.partition)
-        machine = self.machine(place)
+        machine = self.peek_at(place)
         limit_offset = self._end(place, replica)
         if not machine.wants_to_observe(place, replica.start_offset, limit_offset):
             return replica
@@ -276,11 +276,11 @@ class Queues(QueueGroups):
 
     def _knows_less(self, place: Place, replica: Replica) -> bool:
         """The log may have lost its beginning to retention since anybody looked."""
-        machine = self.machine(place)
+        machine = self.peek_at(place)
         return machine.measure(place).start_offset < replica.start_offset or bool(machine.replays(place))
 
     def _observe_replays(self, place: Place, replica: Replica, look: Look, turn: Turn) -> None:
-        for window, offset, end in self.machine(place).replays(place):
+        for window, offset, end in self.peek_at(place).replays(place):
             if offset < end:
                 first = max(offset, replica.start_offset)
                 found = observe(replica, (first, end), look, self._batches, turn) if first < end else ((), end)
@@ -289,7 +289,7 @@ class Queues(QueueGroups):
 
     def is_behind(self, place: Place, replica: Replica) -> bool:
         """There is more to observe, and room for it; of a replay only if nothing is ready before that."""
-        machine = self.machine(place)
+        machine = self.peek_at(place)
         if machine.observed_end(place) < self._end(place, replica) and machine.observe_room(place) > 0:
             return True
         return not machine.has_ready(place) and any(offset < end for _, offset, end in machine.replays(place))
@@ -304,21 +304,21 @@ class Queues(QueueGroups):
 
     def settled_below(self, place: Place) -> int | None:
         """The first offset that is not settled; None: this group has never been there."""
-        machine = self.machine(place)
+        machine = self.peek_at(place)
         return machine.measure(place).start_offset if machine.is_open(place) else None
 
     def reach(self, place: Place, consumer: str) -> int:
         """The first offset that is neither settled nor held by this consumer."""
-        return self.machine(place).held.reach(place, consumer)
+        return self.peek_at(place).held.reach(place, consumer)
 
     def record_state(self, place: Place, offset: int) -> RecordState:
         """What is the matter with one record. Refused: this group has never been there."""
         self.measure(place)
-        return self.machine(place).record_state(place, offset)
+        return self.peek_at(place).record_state(place, offset)
 
     def measure(self, place: Place) -> Measure:
         """Refused: this group has never been there."""
-        machine = self.machine(place)
+        machine = self.peek_at(place)
         if not machine.is_open(place):
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {place.group_id!r} does not read {place.topic!r}")
         self.observe(place)
@@ -348,7 +348,7 @@ class Queues(QueueGroups):
         `measure`.
         """
         replica = self._topics.replica(place.topic, place.partition)
-        offsets = self.machine(place).oldest_ready(place)
+        offsets = self.peek_at(place).oldest_ready(place)
         times = [None if offset is None else time_of(replica, offset) for offset in offsets]
         now_ms = self._clock.now_ms()
         return [None if each is None else max(0, now_ms - each) for each in times]

@@ -120,7 +120,7 @@ class Replays:
             moves = []
             for partition in self._partitions(topic, partitions):
                 place = Place(group_id, topic, partition)
-                machine = self._queues.machine(place)
+                machine = self._queues.peek_at(place)
                 before = machine.measure(place).start_offset if place in machine.places(group_id) else NOWHERE
                 moves.append(Moved(partition, before, self.resolve(topic, partition, where)))
         except GoQueueError as error:
@@ -259,7 +259,7 @@ class Replays:
         """What of `ranges` would be delivered again; the rest has still to be delivered anyway. A group that was never
         there begins at the end, so that all lies behind it.
         """
-        machine = self._queues.machine(place)
+        machine = self._queues.peek_at(place)
         if place not in machine.places(place.group_id):
             return ranges
         settled = _settled(machine.state_of(place.group_id))[place.topic, place.partition]

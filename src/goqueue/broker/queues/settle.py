@@ -84,7 +84,7 @@ class Settler:
 
     def receipt_held(self, place: Place, offset: int, consumer: str) -> str:
         """The receipt of a record that a consumer holds. Refused: it holds no such record."""
-        lease = self._queues.machine(place).lease_of(place, offset, consumer)
+        lease = self._queues.peek_at(place).lease_of(place, offset, consumer)
         if lease is None:
             spot = f"{place.topic}/{place.partition}/{offset}"
             raise Refused(Code.INVALID_RECORD_STATE, f"{spot} is not leased to member {consumer!r}")
@@ -99,7 +99,7 @@ class Settler:
             return
         place, offset = Place(receipt.group_id, receipt.topic, receipt.partition), receipt.offset
         try:
-            machine = self._queues.machine(place)
+            machine = self._queues.peek_at(place)
         except GoQueueError as error:
             on_settled(error.kept())
             return

@@ -30,7 +30,7 @@ def extend_lease(queues: Queues, settler: Settler, receipt: str, hold_ms: int, o
     """What of it is still leased stays so until `hold_ms` from now. A lease of before the last restart is over."""
     found = settler.lease_of(receipt)
     place = Place(found.group_id, found.topic, found.partition)
-    runs = queues.machine(place).held.runs_of(place, found.lease)
+    runs = queues.peek_at(place).held.runs_of(place, found.lease)
     settlements = [Settlement(*run, How.EXTEND, hold_ms, lease=found.lease) for run in runs]
     _settle(queues, place, settlements, 0, on_done)
 
@@ -41,7 +41,7 @@ def finish_lease(queues: Queues, settler: Settler, receipt: str, runs: Sequence[
     """
     found = settler.lease_of(receipt)
     place = Place(found.group_id, found.topic, found.partition)
-    held = queues.machine(place).held
+    held = queues.peek_at(place).held
     if found.lease == OLD_LEASE:
         within = [run for run in runs if found.first <= run.first <= run.last <= found.last]
         ranges = [
