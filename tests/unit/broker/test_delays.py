@@ -162,6 +162,17 @@ def test_what_becomes_visible_is_what_was_sent_and_says_when_that_was() -> None:
     ]
 
 
+def test_a_delay_counts_from_when_the_record_says_that_it_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = queue_node()
+    real, looks = node.clock.now_ms, iter(range(10**6))
+    monkeypatch.setattr(node.clock, "now_ms", lambda: real() + next(looks))  # publishing takes its time
+    node.put("orders", later(b"late", 1000))
+    monkeypatch.undo()
+    node.pass_ms(1000 + TICK_MS + next(looks))
+    (record,) = node.records("orders")
+    assert dict(record.headers)[PUBLISHED_AT] == b"%d" % (record.timestamp - 1000)
+
+
 def test_a_delayed_record_keeps_its_priority() -> None:
     node = queue_node()
     node.put("orders", b"n", NewMessage(b"C", lane=Lane.CRITICAL, delay_ms=1000), NewMessage(b"h", lane=Lane.HIGH))

@@ -59,6 +59,8 @@ class Delayed(NamedTuple):
     record: DecodedRecord
     due_ms: int
     is_delay: bool
+    sent_ms: int
+    """What a delay counts from."""
 
 
 class Companions(NamedTuple):
@@ -187,9 +189,9 @@ class Schedules:
             if holds and record.key is not None:
                 due_ms = self._held_keys.due_ms(place, record.key, due_ms, now_ms)
                 if due_ms >= now_ms:
-                    found.append(Delayed(record, due_ms, is_delay or wishes.deliver_at_ms == NOW))
+                    found.append(Delayed(record, due_ms, is_delay or wishes.deliver_at_ms == NOW, now_ms))
             elif due_ms > now_ms:
-                found.append(Delayed(record, due_ms, is_delay))
+                found.append(Delayed(record, due_ms, is_delay, now_ms))
         return found
 
     def not_held(self, place: Place) -> None:
@@ -214,7 +216,7 @@ class Schedules:
         ttl_ms = replica.options.message_ttl_ms
         schedules = tuple(
             NewSchedule(
-                one.record.offset + shift, one.due_ms, body_of(one.record, ttl_ms, now_ms).encode(), one.is_delay
+                one.record.offset + shift, one.due_ms, body_of(one.record, ttl_ms, one.sent_ms).encode(), one.is_delay
             )
             for one in delayed
         )

@@ -225,7 +225,7 @@ def missing(
         for record in records:
             if record.offset not in there and record.offset not in left_out:
                 wish = read_wishes(record.headers, now_ms)
-                delayed.append(Delayed(record, max(now_ms, wish.deliver_at_ms), wish.is_delay))
+                delayed.append(Delayed(record, max(now_ms, wish.deliver_at_ms), wish.is_delay, now_ms))
     return delayed
 
 
