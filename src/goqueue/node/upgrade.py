@@ -5,7 +5,6 @@ a crash anywhere leaves a directory with which the next start begins again, or g
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from goqueue.broker.stored import (
@@ -22,10 +21,9 @@ from goqueue.broker.stored import (
     shard_of_transaction_fact,
 )
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, ProducerIdsTaken, SchedulePlaced
-from goqueue.model.errors import LogPoisoned
-from goqueue.model.topics import Topic
+from goqueue.node.upgrade_logs import opened, remove
 from goqueue.records.log_files import LOGS_NAME
-from goqueue.replica.companions import LEDGER_OPTIONS, CompanionName
+from goqueue.replica.companions import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.ledger import Fact, Ledger
@@ -76,7 +74,7 @@ class Upgrade:
     def run(self) -> None:
         if self._directory.partitions_of(f"@{DELAYS}"):
             self._move_delays()
-        self._remove(f"@{DELAYS}")  # where a crash left the directory alone
+        remove(self._replicas, f"@{DELAYS}")  # where a crash left the directory alone
         if not self._disk.exists(LAYOUT_NAME):
             self._write_shards()
             replace_durably(self._disk, LAYOUT_NAME, LAYOUT)
@@ -86,7 +84,7 @@ class Upgrade:
 
     def _write_shards(self) -> None:
         for sharded in SHARDED:
-            self._remove(sharded.log + NEXT)  # of an attempt that a crash ended
+            remove(self._replicas, sharded.log + NEXT)  # of an attempt that a crash ended
         ends = [self._write_transactions(), self._write_groups()]
         end = max(ends)
         if end:
@@ -122,7 +120,7 @@ class Upgrade:
         """All ledgers of a name, open while the caller looks at them; nothing, if there are none."""
         numbers = self._directory.partitions_of(log)
         if numbers:
-            with self._opened(log, numbers) as replicas:
+            with opened(self._replicas, log, numbers, self._now_ms) as replicas:
                 yield numbers, [Ledger(each, kind, facts) for each in replicas.values()]
 
     def _write(self, sharded: Sharded, facts: Iterable[Fact], newest_ms: int) -> None:
@@ -132,7 +130,7 @@ class Upgrade:
             by_shard.setdefault(sharded.shard_of(fact), []).append(fact)
         by_shard = by_shard or {0: []}  # an empty one, to take the place of the others
         now_ms = max(self._now_ms, newest_ms)
-        with self._opened(sharded.log + NEXT, sorted(by_shard)) as replicas:
+        with opened(self._replicas, sharded.log + NEXT, sorted(by_shard), self._now_ms) as replicas:
             for number, replica in replicas.items():
                 ledger = Ledger(replica, sharded.kind, sharded.facts)
                 ledger.append_in_batches(by_shard[number], now_ms)
@@ -144,7 +142,7 @@ class Upgrade:
             new = f"{LOGS_NAME}/{sharded.log}{NEXT}"
             if not self._directory.partitions_of(sharded.log + NEXT):
                 continue
-            self._remove(sharded.log)
+            remove(self._replicas, sharded.log)
             self._disk.rename(new, f"{LOGS_NAME}/{sharded.log}")
             self._disk.sync_directory(LOGS_NAME)
 
@@ -154,7 +152,7 @@ class Upgrade:
         """To the companions of their partitions. While the old ledger is there, no companion counts."""
         for name in self._replicas.companions.on_disk():
             if name.kind == DELAYS:
-                self._remove(name.log)
+                remove(self._replicas, name.log)
         controller = Controller()
         self._metadata_ledger().replay(controller, self._now_ms)
         partitions = {each.topic_id: each.partitions for each in controller.topics.values() if not each.is_deleting}
@@ -166,7 +164,7 @@ class Upgrade:
                 if partition >= partitions.get(topic_id, 0):
                     continue
                 name = CompanionName(DELAYS, topic_id, partition)
-                with self._opened(name.log, [partition], topic_id) as replicas:
+                with opened(self._replicas, name.log, [partition], self._now_ms, topic_id) as replicas:
                     new = Ledger(replicas[partition], DELAYS, DELAY_FACTS)
                     copy_delays(machine, old, new, self._now_ms)
                     replicas[partition].sync()
@@ -174,7 +172,7 @@ class Upgrade:
             events.info("delays moved to their partitions", partitions=len(earlier.partitions))
         if placed:
             self._store(placed)
-        self._remove(f"@{DELAYS}")
+        remove(self._replicas, f"@{DELAYS}")
 
     # -- files
 
@@ -185,22 +183,3 @@ class Upgrade:
         ledger = self._metadata_ledger()
         ledger.append_in_batches(facts, self._now_ms)
         ledger.make_durable()
-
-    @contextmanager
-    def _opened(self, log: str, numbers: Sequence[int], topic_id: bytes = b"") -> Iterator[dict[int, Replica]]:
-        """LogPoisoned: one cannot be opened."""
-        topic = Topic(log, topic_id, max(numbers) + 1, LEDGER_OPTIONS)
-        opening = self._replicas.opening(topic, numbers, self._now_ms)
-        opening.run()
-        try:
-            for number, error in opening.failed.items():
-                raise LogPoisoned(f"ledger {log}/{number} cannot be opened: {error}")
-            yield opening.opened
-        finally:
-            for replica in opening.opened.values():
-                replica.close()
-
-    def _remove(self, log: str) -> None:
-        """Gone when this returns, whatever crashes then."""
-        if self._directory.has(log):
-            self._directory.retire(log, self._directory.partitions_of(log))()

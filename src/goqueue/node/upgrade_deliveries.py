@@ -5,15 +5,13 @@ Every step can be done again. While the old ledgers count, no companion does; a 
 they go last.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from goqueue.broker.stored import DELIVERY_FACTS, Deliveries, OptionsStored
 from goqueue.cluster.embedded_store import STORED_FACTS, Controller, GroupOptionsStored
-from goqueue.model.errors import LogPoisoned
-from goqueue.model.topics import Topic
-from goqueue.replica.companions import LEDGER_OPTIONS, CompanionName
+from goqueue.node.upgrade_logs import opened, remove
+from goqueue.replica.companions import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.ledger import Fact, Ledger
@@ -47,17 +45,17 @@ class DeliveriesUpgrade:
         if not self._disk.exists(MOVED_NAME):
             for name in self._replicas.companions.on_disk():
                 if name.kind == DELIVERIES:  # of an attempt that a crash ended
-                    self._remove(name.log)
+                    remove(self._replicas, name.log)
             self._move(numbers)
             replace_durably(self._disk, MOVED_NAME, b"")
-        self._remove(OLD_LOG)
+        remove(self._replicas, OLD_LOG)
 
     def _move(self, numbers: Sequence[int]) -> None:
         controller = Controller()
         self._metadata.replay(controller, self._now_ms)
         options: list[Fact] = []
         by_key: dict[Key, list[Fact]] = {}
-        with self._opened(OLD_LOG, numbers) as replicas:
+        with opened(self._replicas, OLD_LOG, numbers, self._now_ms) as replicas:
             for replica in replicas.values():
                 machine = Deliveries()
                 Ledger(replica, DELIVERIES, DELIVERY_FACTS).replay(machine, self._now_ms)
@@ -78,28 +76,10 @@ class DeliveriesUpgrade:
         events.info("deliveries moved to their partitions", partitions=len(by_key), groups_with_options=len(options))
 
     def _write(self, name: CompanionName, facts: Sequence[Fact]) -> None:
-        with self._opened(name.log, [name.partition], name.topic_id) as replicas:
+        with opened(self._replicas, name.log, [name.partition], self._now_ms, name.topic_id) as replicas:
             replica = replicas[name.partition]
             Ledger(replica, DELIVERIES, DELIVERY_FACTS).append_in_batches(facts, self._now_ms)
             replica.sync()
-
-    @contextmanager
-    def _opened(self, log: str, numbers: Sequence[int], topic_id: bytes = b"") -> Iterator[dict[int, Replica]]:
-        topic = Topic(log, topic_id, max(numbers) + 1, LEDGER_OPTIONS)
-        opening = self._replicas.opening(topic, numbers, self._now_ms)
-        opening.run()
-        try:
-            for number, error in opening.failed.items():
-                raise LogPoisoned(f"ledger {log}/{number} cannot be opened: {error}")
-            yield opening.opened
-        finally:
-            for replica in opening.opened.values():
-                replica.close()
-
-    def _remove(self, log: str) -> None:
-        numbers = self._directory.partitions_of(log)
-        if numbers:
-            self._directory.retire(log, numbers)()
 
 
 def _topic_ids(machine: Deliveries) -> dict[Any, bytes]:
