@@ -1,10 +1,17 @@
 # Every target sets up what it needs in .venv first, and does that again only when the pins change.
 PYTHON ?= python3
 DATA_DIR ?= data
+# The nodes of make cluster
+NODES ?= 3
 # The tests of one run: make test ARGS="tests/unit -k names"
 ARGS ?=
 # The storms of one run: make sim SEEDS=17, or SEEDS=1-1000
 SEEDS ?= 1-100
+# What they are storms of: make sim KIND=cluster SEEDS=1-1000, or KIND=rules
+KIND ?= storms
+# How long nodes are troubled, and by which dice: make nemesis MINUTES=10 NODES=3 SEED=8
+MINUTES ?= 10
+SEED ?=
 # The benchmarks of one run: make bench ONLY=records
 ONLY ?=
 
@@ -12,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark sim check format bench demo protos api golden release
+.PHONY: help install run test test-rest test-all test-spark sim nemesis check format bench demo etcd cluster protos api golden release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,8 +45,11 @@ test-all: .venv/.ready-dev  ## run all tests
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@$(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
 
-sim: .venv/.ready-dev  ## run a node and its users through storms; choose with SEEDS=1-1000
-	@$(BIN)/python -m tools.simulate --seeds $(SEEDS)
+sim: .venv/.ready-dev  ## run a node and its users through storms, with KIND=cluster three nodes, with KIND=rules copies of a partition; SEEDS=1-1000
+	@$(BIN)/python -m tools.simulate --kind $(KIND) --seeds $(SEEDS)
+
+nemesis: .venv/.ready-dev  ## kill, pause and cut real nodes under load, and check what clients were told; MINUTES=, SEED=, NODES=1 or 3
+	@$(BIN)/python -m tools.nemesis --minutes $(MINUTES) --nodes $(NODES) $(if $(SEED),--seed $(SEED))
 
 check: .venv/.ready-dev  ## lint, format, types and room rules
 	$(BIN)/ruff check
@@ -56,6 +66,14 @@ bench: .venv/.ready-dev  ## measure; writes benchmarks/results/ and RESULTS.md; 
 
 demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic and a lake, with a report page; ends by itself
 	@$(BIN)/python examples/orders/demo.py
+
+etcd: .venv/.ready-run  ## build etcd from its sources, once, and say where it is
+	@$(BIN)/python -m tools.etcd
+
+# The data is below DATA_DIR; NODES=5 for more of them.
+cluster: .venv/.ready-run  ## start three nodes and an etcd on this machine, with data in ./data/cluster
+	@$(BIN)/python -m tools.etcd >/dev/null
+	@exec $(BIN)/goqueue cluster dev --nodes $(NODES) --data-dir $(DATA_DIR)/cluster
 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos

@@ -118,7 +118,8 @@ class Run:
         while done < self.count:
             (leased,) = self._receive(pull)
             records = broker.receiver.read(leased, GROUP)
-            receipts = [broker.settler.receipt(place, record.offset, leased.lease) for record, _ in records]
+            lease = leased.lease, leased.epoch
+            receipts = [broker.settler.receipt(place, record.offset, *lease) for record, _ in records]
             answers: list[Any] = []
             broker.settler.settle([Wanted(receipt) for receipt in receipts], answers.append)
             self.commit()

@@ -117,6 +117,7 @@ def groups() -> list[Fact]:
         offsets.OffsetForgotten("billing", "orders", 2),
         offsets.OffsetPending(2001, 3, committed),
         offsets.PendingForgotten("billing", "orders", 2, 2001),
+        offsets.CoordinatorNoted(11, 4),
         share.ShareGroupGone("workers"),
     ]
 

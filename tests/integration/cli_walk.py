@@ -10,7 +10,7 @@ class Step(NamedTuple):
     words: str
     """As typed, but for values with spaces, which have + there."""
     shown: str
-    """Part of what a person sees."""
+    """Part of what a person sees; with a code, part of the reason on standard error."""
     told: Check | None
     """Whether JSON says what it should; None: this command has only one shape."""
     code: int = 0
@@ -25,6 +25,11 @@ def _named(name: str, field: str = "name") -> Check:
 
 def _has(**facts: Any) -> Check:
     return lambda found: facts.items() <= found.items()
+
+
+def _never(found: Any) -> bool:
+    """For a command that is refused here, and would have a shape if it were not."""
+    raise AssertionError(f"refused, and yet it tells {found}")
 
 
 def _bench(kind: str) -> Step:
@@ -94,7 +99,14 @@ STEPS = (
     # -- the cluster
     Step("cluster info", "Cluster id:", lambda found: found["topics"] > 0),
     Step("cluster health", "pass", _has(status="pass")),
-    Step("cluster nodes", "up", lambda found: found[0]["state"] == "up"),
+    Step("cluster nodes", "yes", lambda found: found[0]["is_alive"]),
+    Step("cluster status", "", lambda found: found["nodes"] == 1),
+    Step("cluster partitions", "", lambda found: len(found) > 0),
+    Step("cluster events", "", lambda found: found is not None),
+    Step("cluster ready", "all replicas are in sync", _has(ready=True)),
+    Step("cluster elect {t} 0 --unclean", "there is no other copy", _never, code=4),
+    Step("cluster recover", "it has no etcd", _never, code=4),
+    Step("cluster dev --etcd-binary {data}", "", None, code=2),
     # -- configuration
     Step("config set-context here --server {url} --timeout 5s", "made context here", _has(server="{url}")),
     Step("config set-context there --server {url}", "made context there", _has(name="there")),

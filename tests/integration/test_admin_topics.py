@@ -109,6 +109,9 @@ def test_what_cannot_be_is_refused_with_its_reason(admin: AdminClient, group: st
     wide = NewTopic(f"{group}-x", 1, 3)
     result = admin.create_topics([wide])[f"{group}-x"]
     assert code_of(lambda: result.result(DEADLINE_S)) is Code.INVALID_REPLICATION_FACTOR
+    elsewhere = NewTopic(f"{group}-x", 2, replica_assignment=[[7], [1]])
+    result = admin.create_topics([elsewhere])[f"{group}-x"]
+    assert code_of(lambda: result.result(DEADLINE_S)) is Code.INVALID_REPLICA_ASSIGNMENT
     assert set(admin.list_topics(timeout=DEADLINE_S).topics) == before
 
 

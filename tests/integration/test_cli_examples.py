@@ -26,6 +26,10 @@ trace stats
 cluster info
 cluster health
 cluster nodes
+cluster status
+cluster partitions
+cluster events
+cluster ready
 topic list -o table
 topic list -o json
 topic list -o yaml

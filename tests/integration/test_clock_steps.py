@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.integration.process import DEADLINE_S, Node, wait_until
+from tools.nemesis import stepped_clock
 
 HOUR_MS = 3_600_000
 
@@ -17,14 +18,11 @@ class SteppedNode(Node):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self._ahead = directory / "ahead"
-        self.program = [sys.executable, str(Path(__file__).with_name("stepped_clock.py")), str(self._ahead)]
+        self.program = [sys.executable, "-P", stepped_clock.__file__, str(self._ahead)]
         self.set_clock(0)
 
     def set_clock(self, ahead_ms: int) -> None:
-        """From one write to the next: a read never finds half of it."""
-        new = self._ahead.with_suffix(".new")
-        new.write_text(str(ahead_ms), "ascii")
-        new.replace(self._ahead)
+        stepped_clock.set_ahead(self._ahead, ahead_ms)
 
     def post(self, path: str, **body: Any) -> dict[str, Any]:
         reply = httpx.post(f"{self.url}{path}", json=body, timeout=DEADLINE_S)

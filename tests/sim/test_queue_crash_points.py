@@ -31,8 +31,9 @@ def receive(node: TestBroker) -> list[tuple[bytes | None, str]]:
     replies: list[Any] = []
     node.broker.receiver.receive(ReceiveRequest("workers", "one", [("orders", 0)], 10), replies.append)
     node.commit()
+    place, settler = Place("workers", "orders", 0), node.broker.settler
     return [
-        (record.value, node.broker.settler.receipt(Place("workers", "orders", 0), record.offset, leased.lease))
+        (record.value, settler.receipt(place, record.offset, leased.lease, leased.epoch))
         for leased in replies[0]
         for record, _ in node.broker.receiver.read(leased, "workers")
     ]

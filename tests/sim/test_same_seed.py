@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def digests(seeds: str, hash_seed: int) -> str:
+def digests(kind: str, seeds: str, hash_seed: int) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "tools.simulate", "--seeds", seeds, "--digests"],
+        [sys.executable, "-m", "tools.simulate", "--kind", kind, "--seeds", seeds, "--digests"],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         cwd=ROOT,
         capture_output=True,
@@ -23,7 +25,10 @@ def digests(seeds: str, hash_seed: int) -> str:
     return ended.stdout
 
 
-def test_the_same_seed_gives_the_same_bytes_at_the_same_times_under_any_hash_seed() -> None:
-    first = digests("101-103", 1)
-    assert len(set(first.splitlines())) == 3
-    assert digests("101-103", 2) == first
+@pytest.mark.parametrize(("kind", "seeds", "count"), [("storms", "101-103", 3), ("cluster", "102-103", 2)])
+def test_the_same_seed_gives_the_same_bytes_at_the_same_times_under_any_hash_seed(
+    kind: str, seeds: str, count: int
+) -> None:
+    first = digests(kind, seeds, 1)
+    assert len(set(first.splitlines())) == count
+    assert digests(kind, seeds, 2) == first

@@ -143,7 +143,8 @@ class World:
             assert leased.error is None, leased.error
             for record, run in self.node.broker.receiver.read(leased, GROUP):
                 count += 1
-                receipt = self.node.broker.settler.receipt(Place(GROUP, TOPIC, 0), record.offset, leased.lease)
+                place, lease = Place(GROUP, TOPIC, 0), (leased.lease, leased.epoch)
+                receipt = self.node.broker.settler.receipt(place, record.offset, *lease)
                 self._got(record, run.attempt, receipt, leased.deadline_ms)
                 how = hows[count % len(hows)]
                 if how is not How.UNDO:  # here: do nothing, let the lease end

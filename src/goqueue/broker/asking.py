@@ -5,9 +5,10 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from goqueue.broker.durable import Durable, LedgerKind
+from goqueue.broker.durable import Durable
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 
 T = TypeVar("T")
@@ -59,8 +60,15 @@ class Asking:
         await self.ask(partial(durable.confirm, kinds))
 
     async def order(self, submit: Submit) -> Any:
-        """As `ask`, for calls whose reply has a code: raises if that says no."""
+        """As `ask`, for calls whose reply has a code and says why: raises if that says no."""
         reply = await self.ask(submit)
         if reply.code is not Code.NONE:
-            raise Refused(reply.code, getattr(reply, "message", "") or "")
+            raise Refused(reply.code, reply.message)
+        return reply
+
+    async def order_by_code(self, submit: Submit) -> Any:
+        """As `order`, for replies that have a code alone."""
+        reply = await self.ask(submit)
+        if reply.code is not Code.NONE:
+            raise Refused(reply.code)
         return reply

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
 from goqueue.broker.delays.recurring import RecurringSchedules
@@ -79,6 +80,10 @@ class Broker:
     """A topic that a client asks for and nobody made is made, if the client wants that too."""
     settings: tuple[ShownSetting, ...] = ()
     """Of this node, for those who ask."""
+
+    @property
+    def cluster(self) -> ClusterWatch:
+        return self.health.cluster
 
     @property
     def journeys(self) -> Journeys:

@@ -5,25 +5,15 @@ a schema for instance, would find it gone, or given to somebody else, after a lo
 """
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from typing import TypeAlias
 
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.replica.replica import Replica
 from goqueue.runtime.coordinators import AllCoordinators
 
 OnConfirmed: TypeAlias = Callable[[GoQueueError | None], None]
 """None: it is durable. An error: it never will be, so that nobody must be told of it."""
-
-
-class LedgerKind(StrEnum):
-    """Whose state an answer is read from. Topics are not among them: nobody sees a topic before it is durable."""
-
-    DELAYS = "delays"
-    DELIVERIES = "deliveries"
-    GROUPS = "groups"
-    SCHEMAS = "schemas"
-    TRANSACTIONS = "transactions"
 
 
 class Durable:

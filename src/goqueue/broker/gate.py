@@ -8,7 +8,9 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
 from goqueue.model.access import AllRights, Permission, Rights
+from goqueue.model.placements import HostPort
 from goqueue.ports.dice import Dice
+from goqueue.ports.forwarding import Forwarding
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.meters import Meters
 
@@ -41,11 +43,24 @@ class Access:
 
 
 class Gate:
-    def __init__(self, broker: Broker, rights: Rights | None = None) -> None:
+    def __init__(self, broker: Broker, rights: Rights | None = None, forwarding: Forwarding | None = None) -> None:
+        self.forwarding = forwarding
+        """The way to other nodes, in a cluster."""
+        self._topics = broker.topics
         self._trusted = Access(broker, rights or AllRights())
         self.clock: Clock = broker.clock
         self.dice: Dice = broker.dice
         self.meters: Meters = broker.metrics.meters
+
+    def grpc_address(self, node_id: int) -> HostPort | None:
+        """Where a node offers gRPC; None: it is not there, or does not."""
+        node = self._topics.image.nodes.get(node_id)
+        return None if node is None else node.grpc
+
+    def partitions(self, topic: str) -> int:
+        """0: there is no such topic."""
+        found = self._topics.image.topics.get(topic)
+        return 0 if found is None else found.partitions
 
     def admit(self, credentials: Credentials) -> Access:  # noqa: ARG002  nobody is asked for any yet
         return self._trusted

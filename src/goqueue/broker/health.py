@@ -5,6 +5,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
+from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics.topics import Topics
 from goqueue.replica.replicas import Replicas
@@ -35,12 +36,18 @@ def _check(name: str, is_passed: bool, message: str) -> Check:
 
 class Health:
     def __init__(
-        self, topics: Topics, replicas: Replicas, coordinators: AllCoordinators, loop_watch: LoopWatch
+        self,
+        topics: Topics,
+        replicas: Replicas,
+        coordinators: AllCoordinators,
+        loop_watch: LoopWatch,
+        cluster: ClusterWatch,
     ) -> None:
         self._topics = topics
         self._replicas = replicas
         self._coordinators = coordinators
         self._loop_watch = loop_watch
+        self.cluster = cluster
         self.is_stopping = False
 
     def failed_partitions(self) -> list[str]:
@@ -49,7 +56,7 @@ class Health:
             f"{topic.name}/{number}"
             for topic in topics.image.topics.values()
             for number in range(topic.partitions)
-            if topics.leader_epoch(topic.name, number) < 0
+            if topics.has_failed(topic.name, number)
         ]
 
     def failed_coordinators(self) -> list[str]:

@@ -2,6 +2,7 @@
 together is in one shard: all that is known of a group, and all transactions of a writer, which may end together.
 """
 
+from functools import lru_cache
 from zlib import crc32
 
 from goqueue.machines.groups.commands import key_parts
@@ -16,6 +17,7 @@ def group_hash(group_id: str) -> int:
     return crc32(group_id.encode())
 
 
+@lru_cache(maxsize=1024)
 def shard_of_group(group_id: str) -> int:
     return group_hash(group_id) % SHARDS
 

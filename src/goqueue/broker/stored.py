@@ -10,10 +10,10 @@ from goqueue.machines.delays.machine import Delays
 from goqueue.machines.deliveries.facts import DELIVERY_FACTS, OptionsStored
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.groups.classic.state import ClassicGeneration
-from goqueue.machines.groups.consumer.facts import ConsumerGroupKept, ConsumerGroupOptions, ConsumerMemberKept
+from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS, ConsumerGroupKept, ConsumerMemberKept
 from goqueue.machines.groups.consumer.kind import consumer_kind
 from goqueue.machines.groups.machine import Groups as GroupsMachine
-from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
+from goqueue.machines.groups.offsets import CoordinatorNoted, OffsetCommitted, OffsetPending
 from goqueue.machines.groups.share.kind import share_kind
 from goqueue.machines.machine import Fact
 from goqueue.machines.retired import RETIRED
@@ -47,13 +47,11 @@ __all__ = [
     "share_kind",
 ]
 
-CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=400)
-"""Members hear of a revocation with their next heartbeat, and who waits for the partition with its own: a rebalance
-takes at most this and `settling_heartbeat_ms` together."""
 GROUP_FACTS: tuple[type[Fact], ...] = (
     ClassicGeneration,
     ConsumerGroupKept,
     ConsumerMemberKept,
+    CoordinatorNoted,
     OffsetCommitted,
     OffsetPending,
 )

@@ -94,6 +94,11 @@ def new_topic(text: str) -> str:
 
 
 def server_url(text: str) -> str:
+    """Or several, with commas between them."""
+    return ",".join(_server_url(each.strip()) for each in text.split(",") if each.strip()) or _server_url(text)
+
+
+def _server_url(text: str) -> str:
     address = text if "://" in text else f"http://{text}"
     scheme, _, rest = address.partition("://")
     if scheme not in ("http", "https") or not rest or any(each.isspace() for each in rest):

@@ -18,11 +18,13 @@ class Assigned:
         "fetch_offset",
         "held",
         "high_watermark",
+        "is_away",
         "is_paused",
         "is_resetting",
         "partition",
         "place",
         "position",
+        "refusals",
         "topic",
         "unread",
         "version",
@@ -40,6 +42,10 @@ class Assigned:
         self.is_paused = False
         self.is_resetting = False
         """The offset is gone, and another is being looked for."""
+        self.is_away = False
+        """Its leader has refused it, and another is being looked for."""
+        self.refusals = 0
+        """One after another."""
         self.version = 0
         """Changes with every jump: what was fetched before belongs to an older one."""
         self.held: deque[Batch] = deque()

@@ -30,6 +30,7 @@ from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import LoopNetwork, Network
 from goqueue.records.partitioners import DEFAULT, Partitioner, named
 from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
+from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
 from goqueue.wire.kafka.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -92,6 +93,7 @@ class Cluster:
         self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
         self._contact: Connection | None = None
         """For what any broker can answer."""
+        self._contact_address = ""
         self._contact_lock = asyncio.Lock()
         self._refresh_lock = asyncio.Lock()
         self._lookup_lock = asyncio.Lock()
@@ -197,6 +199,34 @@ class Cluster:
             call()
         return codes
 
+    def follow(
+        self,
+        place: tuple[str, int],
+        asked: int,
+        leader: LeaderIdAndEpoch | None,
+        endpoints: Iterable[NodeEndpoint] = (),
+    ) -> bool:
+        """The node that was asked for a partition has named its leader. True: it can be asked at once. A leader of an
+        older epoch than is known is not believed, or nodes that are behind would send us to and fro; nor is one that
+        names itself: it does not lead yet.
+        """
+        topic, partition = place
+        known = self._topics.get(topic)
+        if leader is None or leader.leader_id in (asked, NO_LEADER):
+            return False
+        if known is None or not 0 <= partition < len(known.epochs) or leader.leader_epoch < known.epochs[partition]:
+            return False
+        if leader.leader_epoch == known.epochs[partition]:
+            return leader.leader_id == known.leaders[partition]
+        for each in endpoints:
+            self._brokers[each.node_id] = join_address(each.host, each.port)
+        if leader.leader_id not in self._brokers:
+            return False
+        leaders, epochs = list(known.leaders), list(known.epochs)
+        leaders[partition], epochs[partition] = leader.leader_id, leader.leader_epoch
+        self._topics[topic] = known._replace(leaders=tuple(leaders), epochs=tuple(epochs))
+        return True
+
     # -- connections
 
     def ready(self, node_id: int, channel: str = DATA) -> Connection | None:
@@ -235,6 +265,7 @@ class Cluster:
                 return self._contact
             addresses = list(dict.fromkeys([*self._brokers.values(), *self._servers]))
             self.dice.shuffle(addresses)
+            addresses.sort(key=lambda address: address == self._contact_address)  # another one than last time
             problem: ClientError = ConnectionLost("no server is known")
             for address in addresses:
                 try:
@@ -242,8 +273,22 @@ class Cluster:
                 except (ConnectionLost, TimedOut) as error:
                     problem = error
                 else:
+                    self._contact_address = address
                     return self._contact
             raise problem
+
+    def doubt_contact(self) -> None:
+        """What it told has led to a refusal: it may be cut off from those who know better. Ask another one next."""
+        contact, self._contact = self._contact, None
+        if contact is not None and len(self._brokers) > 1:
+            contact.abort(ConnectionLost("another broker is asked"))
+        else:
+            self._contact = contact
+
+    def doubt(self, node_id: int) -> None:
+        """It does not answer: if it is the one that metadata is asked of, another one is asked next."""
+        if self._brokers.get(node_id) == self._contact_address:
+            self.doubt_contact()
 
     # -- questions
 
@@ -291,10 +336,12 @@ class Cluster:
                 check(answer)
             except (ConnectionLost, TimedOut):
                 self.forget_coordinator(kind, key)
+                self.doubt_contact()
                 raise
             except BrokerRefused as error:
                 if error.code in COORDINATOR_MOVED:
                     self.forget_coordinator(kind, key)
+                    self.doubt_contact()
                 raise
             return answer
 

@@ -8,10 +8,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from goqueue.client.clock import Clock, Timer
 from goqueue.client.errors import ConnectionLost, TimedOut, Unsupported, refusal
+from goqueue.client.frames_in import FramesIn
 from goqueue.model.codes import Code
 from goqueue.ports.network import Network
 from goqueue.wire.kafka.apis import APIS, Api
@@ -25,8 +26,6 @@ from goqueue.wire.kafka.messages.produce import ProduceRequest
 from goqueue.wire.kafka.messages.transactions import AddPartitionsToTxnRequest, EndTxnRequest, TxnOffsetCommitRequest
 from goqueue.wire.kafka.notation import Message
 
-RECEIVE_BYTES = 64 * 1024
-LENGTH_BYTES: Final = 4
 HELLO_VERSION = 3
 ERROR_AT = 4
 """Where the answer to ApiVersions says that it has an older form."""
@@ -78,10 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._next_id = 0
         self._versions: dict[type[Message], int] = {}
         self._offered: dict[int, tuple[int, int]] = {}
-        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
-        self._filled = 0
-        self._frame: bytearray | None = None
-        """A frame that is larger than the buffer, and how much of it is there (`_filled`)."""
+        self._frames = FramesIn(limits.frame_bytes_max)
         self._watchdog: Timer | None = None
         self._is_full = False
         self._room: deque[Callable[[], object]] = deque()
@@ -199,18 +195,12 @@ class Connection(asyncio.BufferedProtocol):
         self._tell_room()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
-        if self._frame is not None:
-            return memoryview(self._frame)[self._filled :]
-        return self._buffer[self._filled :]
+        return self._frames.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
         try:
-            if self._frame is None:
-                self._take_frames()
-            elif self._filled == len(self._frame):
-                frame, self._frame, self._filled = self._frame, None, 0
-                self._take(memoryview(frame))
+            for frame in self._frames.take(nbytes):
+                self._take(frame)
         except (MalformedRequest, ConnectionLost) as error:
             self.abort(ConnectionLost(f"{self.address} does not answer as a Kafka broker would: {error}"))
         if self._room and self.has_room:
@@ -218,29 +208,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         return False
-
-    def _take_frames(self) -> None:
-        """All whole frames in the buffer. Each is copied out: what it holds may be kept."""
-        buffer, at, end = self._buffer, 0, self._filled
-        while end - at >= LENGTH_BYTES:
-            (size,) = _LENGTH.unpack_from(buffer, at)
-            if not LENGTH_BYTES <= size <= self._limits.frame_bytes_max:
-                raise ConnectionLost(f"a frame of {size} bytes")
-            start = at + LENGTH_BYTES
-            if size <= end - start:
-                at = start + size
-                self._take(memoryview(bytes(buffer[start:at])))
-            elif size > RECEIVE_BYTES - LENGTH_BYTES:
-                self._frame = bytearray(size)
-                self._frame[: end - start] = buffer[start:end]
-                self._filled = end - start
-                return
-            else:
-                break
-        if at:
-            rest = bytes(buffer[at:end])
-            buffer[: len(rest)] = rest
-            self._filled = len(rest)
 
     def _take(self, frame: memoryview) -> None:
         (number,) = _LENGTH.unpack_from(frame)
@@ -296,12 +263,14 @@ async def connect(
     """ConnectionLost or TimedOut: there is nobody, or nobody who speaks Kafka."""
     host, port = split_address(address)
     connection = Connection(address, client_id, clock, limits)
+    # A machine that has vanished refuses nobody: who wants answers soon does not wait longer for a connection.
+    within_s = min(limits.connect_s_max, limits.request_s_max)
     try:
-        async with asyncio.timeout(limits.connect_s_max):
+        async with asyncio.timeout(within_s):
             await network.connect(lambda: connection, host, port)
             await connection.shake_hands(version)
     except TimeoutError:
-        late = TimedOut(f"{address} could not be reached within {limits.connect_s_max} s")
+        late = TimedOut(f"{address} could not be reached within {within_s} s")
         connection.abort(late)
         raise late from None
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name server could be asked for

@@ -10,7 +10,7 @@ import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import httptools
 
@@ -28,6 +28,13 @@ SAFE = frozenset(("GET", "PUT", "DELETE"))
 
 class ExchangeFailed(Exception):
     """No answer came, or not all of it."""
+
+    is_unsent = False
+    """There was no connection: nothing was asked."""
+
+    def unsent(self) -> Self:
+        self.is_unsent = True
+        return self
 
 
 class ExchangeTimedOut(ExchangeFailed):
@@ -123,9 +130,9 @@ class PlainExchange:
         try:
             return _Connection(*await asyncio.wait_for(self._open(), self._connect_s))
         except TimeoutError as error:
-            raise ExchangeTimedOut("no connection in time") from error
+            raise ExchangeTimedOut("no connection in time").unsent() from error
         except OSError as error:
-            raise ExchangeFailed(_words(error)) from error
+            raise ExchangeFailed(_words(error)).unsent() from error
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()

@@ -41,6 +41,10 @@ class HttpxExchange:
 def _failures_told() -> Iterator[None]:
     try:
         yield
+    except httpx.ConnectTimeout as error:
+        raise ExchangeTimedOut("no connection in time").unsent() from error
+    except httpx.ConnectError as error:
+        raise ExchangeFailed(str(error) or type(error).__name__).unsent() from error
     except httpx.TimeoutException as error:
         raise ExchangeTimedOut("no answer in time") from error
     except httpx.HTTPError as error:

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from goqueue.client.assigned import Assigned, Place
 from goqueue.client.cluster import FETCH, NO_LEADER, Cluster
 from goqueue.client.connection import Connection
-from goqueue.client.errors import MOVED, ClientError, ConnectionLost, code_of, refusal
+from goqueue.client.errors import ClientError, ConnectionLost, code_of, refusal
 from goqueue.client.reading import visible_batches
 from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
@@ -181,14 +181,14 @@ class Fetcher:
             self._parked.pop(node_id, None)
         if answer.error_code != Code.NONE:
             raise refusal(answer.error_code)
-        self._learn(answer, versions)
+        self._learn(answer, versions, node_id)
 
     def _wanted(self, node_id: int) -> list[Assigned]:
         leader = self._cluster.leader
         return [
             state
             for state in self.states.values()
-            if not state.is_paused and not state.is_resetting and state.error is None
+            if not state.is_paused and not state.is_resetting and not state.is_away and state.error is None
             and leader(state.topic, state.partition) == node_id
         ]  # fmt: skip
 
@@ -210,7 +210,7 @@ class Fetcher:
             topics=list(topics.values()),
         )
 
-    def _learn(self, answer: FetchResponse, versions: dict[Assigned, int]) -> None:
+    def _learn(self, answer: FetchResponse, versions: dict[Assigned, int], node_id: int) -> None:
         for topic in answer.responses:
             for one in topic.partitions:
                 state = self.states.get((topic.topic, one.partition_index))
@@ -219,9 +219,10 @@ class Fetcher:
                 if one.error_code == Code.NONE:
                     self._keep(state, one)
                 else:
-                    self._refused(state, one)
+                    self._refused(state, one, node_id)
 
     def _keep(self, state: Assigned, one: FetchedPartition) -> None:
+        state.refusals = 0
         state.high_watermark = one.last_stable_offset if self._options.is_committed else one.high_watermark
         records = cast(memoryview, one.records)
         if not records:
@@ -241,17 +242,22 @@ class Fetcher:
         state.read_all()
         self.tell()
 
-    def _refused(self, state: Assigned, one: FetchedPartition) -> None:
+    def _refused(self, state: Assigned, one: FetchedPartition, node_id: int) -> None:
         code = code_of(one.error_code)
         if code is Code.OFFSET_OUT_OF_RANGE:
             state.is_resetting = True
             self._on_gone(state, one)
-        elif code in MOVED:
-            self._refresh_soon()
-        else:
-            error = refusal(code)
-            if not error.retriable:
-                self._blame([state], error)
+            return
+        error = refusal(code)
+        if not error.retriable:
+            self._blame([state], error)
+            return
+        if self._cluster.follow((state.topic, state.partition), node_id, one.current_leader):
+            self.changed()
+            return
+        state.refusals += 1
+        state.is_away = True
+        self._refresh_soon()
 
     def _blame(self, states: Iterable[Assigned], error: GoQueueError) -> None:
         for state in states:
@@ -264,9 +270,14 @@ class Fetcher:
             self._tasks.start(self._refresh(), "goqueue consumer: metadata")
 
     async def _refresh(self) -> None:
-        """Until all of our partitions have a leader."""
+        """Until all of our partitions have a leader. One that was refused again and again waits longer each time, and
+        another broker is asked who leads it: the last one may be behind."""
         cluster, attempt = self._cluster, 0
         try:
+            refusals = max((state.refusals for state in self.states.values() if state.is_away), default=0)
+            if refusals > 1:
+                await cluster.clock.sleep(cluster.backoff.pause_s(refusals - 2, cluster.dice))
+                cluster.doubt_contact()
             while True:
                 try:
                     await cluster.refresh({topic for topic, _ in self.states})
@@ -279,4 +290,6 @@ class Fetcher:
                 attempt += 1
         finally:
             self._is_refreshing = False
+            for state in self.states.values():
+                state.is_away = False
             self.changed()

@@ -11,6 +11,7 @@ from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.exchanges import Exchanges
 from goqueue.client.times import duration_s
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import Network
@@ -56,9 +57,14 @@ class Http:
         network: Network | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
-        address = server if "://" in server else f"http://{server}"
-        self._server = address.rstrip("/")
-        self._base_path, self._exchange = _exchange(self._server, server, timeout_s, network, transport)
+        """`server`: an address, or those of several nodes of one cluster, with commas between them."""
+        addresses = [_address(each) for each in server.split(",") if each.strip()] or [server]
+        self._server = ",".join(addresses)
+        found = [_exchange(each, server, timeout_s, network, transport) for each in addresses]
+        self._base_path = found[0][0]
+        if any(path != self._base_path for path, _ in found):
+            raise InvalidArgument(f"{server!r}: the addresses of one cluster have the same path")
+        self._exchange = found[0][1] if len(found) == 1 else Exchanges([each for _, each in found])
         self._timeout_s = timeout_s
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise InvalidArgument("the API key has characters that a header cannot carry, such as the end of a line")
@@ -151,6 +157,11 @@ class Http:
             except msgspec.MsgspecError as error:
                 raise ClientError(f"{self._server} does not answer as GoQueue would: {error}") from None
         raise _refusal(answer)
+
+
+def _address(text: str) -> str:
+    given = text.strip()
+    return (given if "://" in given else f"http://{given}").rstrip("/")
 
 
 def _exchange(

@@ -1,7 +1,7 @@
 """Where a worker's jobs come from: it fetches as many as there is room for, and keeps their leases alive."""
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ from goqueue.wire.kafka.messages.share_groups import AcquiredRecords, ShareFetch
 
 WAIT_S = 5.0
 """How long the broker lets a fetch wait for messages."""
+TURN_S = 0.2
+"""The same, while other brokers wait for their turn to be asked."""
 RENEW_PAUSES = 4
 """In the time of a lease: how often to look which leases need to be renewed."""
 SHORTEST_PAUSE_S = 0.05
@@ -51,12 +53,17 @@ class Jobs:
         self._waiting: deque[Job] = deque()
         self._held: dict[Job, float] = {}
         """All that is leased and not settled, and since when."""
-        self._asked = 0
-        """How many messages fetches that are under way may bring."""
+        self._asked: dict[LeaseSession, int] = {}
+        """How many messages each fetch that is under way may bring."""
+        self._turn = 0
+        self._turns: defaultdict[LeaseSession, int] = defaultdict(int)
+        """When each was asked last."""
         self._news = asyncio.Event()
         """There is room again, or a job, or nothing more will come."""
         self._timer: Timer | None = None
         self._is_open = False
+        self._is_seeking = False
+        """Some of ours have no leader, and are asked for until they have."""
         self.failure: ClientError | None = None
 
     async def start(self) -> None:
@@ -141,12 +148,27 @@ class Jobs:
                 await self._cluster.refresh_ids(unknown)
         except ClientError as error:
             log.warning("cannot ask for topics", reason=str(error))
-        for node_id in set(map(self._leader, self._member.assigned)) - {NO_LEADER} - self._sessions.keys():
+        leaders = set(map(self._leader, self._member.assigned))
+        for node_id in leaders - {NO_LEADER} - self._sessions.keys():
             member, options = self._member, self._options
             session = LeaseSession(self._cluster, node_id, member.group, member.id, options.start, options.lease_ms)
             self._sessions[node_id] = session
             self._tasks.start(self._fetch(session), f"fetching from node {node_id}")
         self._wake()
+        if NO_LEADER in leaders and not self._is_seeking and self._is_open:
+            self._is_seeking = True
+            self._tasks.start(self._seek_leaders(), "looking for leaders")
+
+    async def _seek_leaders(self) -> None:
+        """Where nobody leads, nobody is asked who would say that this has changed."""
+        attempt = 0
+        try:
+            while self._is_open and NO_LEADER in map(self._leader, self._member.assigned):
+                await self._cluster.clock.sleep(self._cluster.backoff.pause_s(attempt, self._cluster.dice))
+                attempt += 1
+                await self._look_round(None)
+        finally:
+            self._is_seeking = False
 
     def _leader(self, key: TopicIdPartition) -> int:
         name = self._cluster.name_of(key[0])
@@ -156,27 +178,57 @@ class Jobs:
         failures = 0
         while self._is_open:
             ours = frozenset(key for key in self._member.assigned if self._leader(key) == session.node_id)
-            room = self._options.jobs_max - len(self._held) - self._asked
-            if not ours or room <= 0:
+            room, wait_s = self._room(session) if ours else (0, 0.0)
+            if room <= 0:
                 await self._changed()
                 continue
-            self._asked += room
+            self._asked[session] = room
             try:
-                answer = await session.fetch(ours, room, WAIT_S)
-                failures = 0
+                has_moved = await self._fetch_once(session, ours, room, wait_s)
+                if has_moved:
+                    await self._rest(session, failures)
+                    await self._look_round(None)
+                failures = failures + 1 if has_moved else 0
             except Closed:
                 return
             except ClientError as error:
                 log.info("a fetch failed", node=session.node_id, reason=str(error))
-                await self._cluster.clock.sleep(self._cluster.backoff.pause_s(failures, self._cluster.dice))
                 failures += 1
+                await self._rest(session, failures)
                 await self._look_round(error)
-                continue
             finally:
-                self._asked -= room
-            self._take(session, answer)
-            if any(code_of(part.error_code) in MOVED for topic in answer.responses for part in topic.partitions):
-                await self._look_round(None)
+                del self._asked[session]
+                self._wake()
+
+    async def _fetch_once(
+        self, session: LeaseSession, ours: frozenset[TopicIdPartition], room: int, wait_s: float
+    ) -> bool:
+        """Whether it was told that somebody else leads some of them."""
+        answer = await session.fetch(ours, room, wait_s)
+        self._take(session, answer)
+        return any(code_of(part.error_code) in MOVED for topic in answer.responses for part in topic.partitions)
+
+    async def _rest(self, session: LeaseSession, failures: int) -> None:
+        """Before it is asked again. Others have the room meanwhile; and whoever told of this leader may be behind."""
+        self._asked[session] = 0
+        self._wake()
+        if failures:
+            await self._cluster.clock.sleep(self._cluster.backoff.pause_s(failures - 1, self._cluster.dice))
+            self._cluster.doubt_contact()
+
+    def _room(self, session: LeaseSession) -> tuple[int, float]:
+        """How many messages a broker may be asked for now, and how long it may wait. Brokers share the room, and take
+        turns where that is not one for each: else the first would hold all of it while others have messages.
+        """
+        leaders = {self._leader(key) for key in self._member.assigned}
+        idle = [each for each in self._sessions.values() if each.node_id in leaders and each not in self._asked]
+        free = self._options.jobs_max - len(self._held) - sum(self._asked.values())
+        if free <= sum(self._turns[each] < self._turns[session] for each in idle):
+            return 0, 0.0
+        self._turn += 1
+        self._turns[session] = self._turn
+        room = max(1, free // len(idle))
+        return room, WAIT_S if free - room >= len(idle) - 1 else TURN_S
 
     async def _look_round(self, error: ClientError | None) -> None:
         """Perhaps somebody else leads these partitions now."""

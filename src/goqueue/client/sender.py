@@ -146,9 +146,9 @@ class Sender:
             if not connection.has_room:
                 connection.when_room(self._pump_soon)
                 return
-            self._send_one(connection, queue)
+            self._send_one(connection, queue, node_id)
 
-    def _send_one(self, connection: Connection, queue: PartitionQueue) -> None:
+    def _send_one(self, connection: Connection, queue: PartitionQueue, node_id: int) -> None:
         batch = queue.take()
         name = self._identity.transactional_id
         data = batch.encode(self._options.codec, queue.producer_id, queue.epoch, name is not None)
@@ -156,7 +156,7 @@ class Sender:
         request = ProduceRequest(
             name, ACKS_ALL, self._timeout_ms, [TopicProduceData(queue.topic, partition_data=[partition])]
         )
-        connection.send(request).add_done_callback(partial(self._answered, queue, batch))
+        connection.send(request).add_done_callback(partial(self._answered, queue, batch, node_id))
 
     def _has_identity(self, queue: PartitionQueue) -> bool:
         """Who sends: known, and the right one for this partition."""
@@ -188,13 +188,16 @@ class Sender:
 
     # -- answers
 
-    def _answered(self, queue: PartitionQueue, batch: Batch, future: "asyncio.Future[ProduceResponse]") -> None:
+    def _answered(
+        self, queue: PartitionQueue, batch: Batch, node_id: int, future: "asyncio.Future[ProduceResponse]"
+    ) -> None:
         queue.unanswered -= 1
         error = future.exception()
         if self._is_stopped:
             return
         if error is None:
-            (topic,) = future.result().responses
+            response = future.result()
+            (topic,) = response.responses
             (answer,) = topic.partition_responses
             if answer.error_code == 0:
                 queue.finish(batch)
@@ -202,7 +205,7 @@ class Sender:
                 durability = DURABILITY_NAMES.get(answer.gq_durability)
                 batch.succeed(answer.base_offset, answer.log_append_time_ms, durability)
                 self._on_end(batch, None)
-            else:
+            elif not self._cluster.follow(queue.place, node_id, answer.current_leader, response.node_endpoints):
                 self._refused(queue, batch, answer)
         else:
             batch.has_doubt = True
@@ -210,6 +213,8 @@ class Sender:
             if not isinstance(error, ConnectionLost | TimedOut):
                 batch.has_doubt = False
                 self._end_for_good(queue, batch, _as_ours(error))
+            else:
+                self._cluster.doubt(node_id)
         if not queue.unanswered and (queue.in_flight or queue.gap >= 0):
             queue.settle()
             self._pause(queue)
@@ -229,6 +234,8 @@ class Sender:
         if code in MAY_BE_STORED:
             batch.has_doubt = True
         if code in MOVED:
+            if queue.failures > 1:  # whoever told of this leader may be behind
+                self._cluster.doubt_contact()
             self._prepare("metadata", self._refresh)
         if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind:
             return  # the broker waits for the one before it
@@ -292,6 +299,7 @@ class Sender:
         try:
             await self._cluster.connection(node_id)
         except (ConnectionLost, TimedOut):
+            self._cluster.doubt(node_id)
             self._prepare("metadata", self._refresh)  # it may lead no more
             raise
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.cluster import Cluster
+from goqueue.client.connection import Limits
 from goqueue.client.errors import ClientError, InvalidArgument, Reject, RetryLater
 from goqueue.client.job import Job
 from goqueue.client.jobs import JobOptions, Jobs
@@ -64,6 +65,7 @@ class Worker:
         hold: Duration = "1h",
         retry: Callable[[int], Duration] | None = None,
         stop_timeout: Duration = "30s",
+        request_timeout: Duration = "30s",
         client_id: str = "goqueue",
         backoff: Backoff | None = None,
         clock: Clock | None = None,
@@ -82,7 +84,15 @@ class Worker:
         self._retry = retry
         self._stop_s_max = duration_s("stop_timeout", stop_timeout)
         lease_ms = 0 if lease is None else round(duration_s("lease", lease) * 1000)
-        self._cluster = Cluster(servers, client_id=client_id, backoff=backoff, clock=clock, dice=dice, network=network)
+        self._cluster = Cluster(
+            servers,
+            client_id=client_id,
+            backoff=backoff,
+            limits=Limits(request_s_max=duration_s("request_timeout", request_timeout)),
+            clock=clock,
+            dice=dice,
+            network=network,
+        )
         self._jobs = Jobs(
             self._cluster,
             group,

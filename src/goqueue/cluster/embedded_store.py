@@ -6,25 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from goqueue.cluster.store import (
-    Committed,
-    Compare,
-    Conflict,
-    Event,
-    Listing,
-    NodeKey,
-    OnDone,
-    OnEvents,
-    OnListed,
-    PartitionKey,
-    Put,
-    TopicKey,
-    TopicValue,
-)
+from goqueue.cluster.store import OnDone, OnEvents, OnListed
 from goqueue.machines.controller import (
     Controller,
     NameCluster,
-    PartitionLimits,
     Transact,
     Transacted,
 )
@@ -41,6 +26,19 @@ from goqueue.machines.group_options import GroupOptionsForgotten, GroupOptionsSt
 from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
 from goqueue.model.errors import GoQueueError
+from goqueue.model.metadata import (
+    Committed,
+    Compare,
+    Conflict,
+    Event,
+    Listing,
+    LiveKey,
+    PartitionKey,
+    Put,
+    Step,
+    TopicKey,
+    TopicValue,
+)
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.runtime.coordinator import Coordinator
 
@@ -51,7 +49,6 @@ __all__ = [
     "EmbeddedStore",
     "GroupOptionsStored",
     "NameCluster",
-    "PartitionLimits",
     "ProducerIdsTaken",
     "SchedulePlaced",
     "SetGroupOptions",
@@ -98,7 +95,7 @@ class EmbeddedStore:
     def list(self, on_listed: OnListed) -> None:
         controller = self._coordinator.peek()
         self._placed.clear()
-        entries = [Event(NodeKey(self._me.node_id), self._me, controller.revision)]
+        entries = [Event(LiveKey(self._me.node_id), self._me, controller.revision)]
         for name, stored in controller.topics.items():
             entries += self._set(stored, controller.revision_of(name))
         listing = Listing(controller.revision, entries)
@@ -107,15 +104,20 @@ class EmbeddedStore:
     def watch(self, on_events: OnEvents, on_lost: Callable[[], None]) -> None:
         self._on_events, self._on_lost = on_events, on_lost
 
-    def txn(self, compares: Sequence[Compare], puts: Sequence[Put], on_done: OnDone) -> None:
+    def txn(self, step: Step, on_done: OnDone) -> None:
         def replied(reply: Transacted | GoQueueError) -> None:
             if isinstance(reply, GoQueueError):
                 on_done(reply)
             else:
                 on_done(Committed(reply.revision) if reply.is_done else Conflict(reply.revision))
 
-        expected = {_topic_name(compare.key): compare.revision for compare in compares}
-        self._coordinator.submit(Transact(expected, {_topic_name(put.key): _stored(put) for put in puts}), replied)
+        expected = {_topic_name(compare.key): compare.revision for compare in map(_plain, step.compares)}
+        self._coordinator.submit(Transact(expected, {_topic_name(put.key): _stored(put) for put in step.puts}), replied)
+
+    def removed(self, name: str, revision: int) -> None:
+        """There is nobody else to wait for: forget it, if it is still the same."""
+        key = TopicKey(name)
+        self.txn(Step((Compare(key, revision),), (Put(key, None),)), lambda outcome: None)
 
     # -- what has changed
 
@@ -176,6 +178,12 @@ class EmbeddedStore:
         topic_id, told = self._placed.pop(name, (b"", 0))
         for number in range(told):
             yield Event(PartitionKey(topic_id, number), None, revision)
+
+
+def _plain(compare: object) -> Compare:
+    """Lives of nodes are not compared here: there is one."""
+    assert isinstance(compare, Compare), compare
+    return compare
 
 
 def _topic_name(key: object) -> str:

@@ -6,8 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from goqueue.cluster.store import Compare, Event, Key, Listing, NodeKey, PartitionKey, Put, Store, TopicKey, TopicValue
-from goqueue.model.placements import NOWHERE, NodeInfo, Placement
+from goqueue.cluster.store import Store
+from goqueue.model.metadata import (
+    ClusterKey,
+    ClusterValue,
+    Event,
+    Key,
+    Listing,
+    LiveKey,
+    PartitionKey,
+    TopicKey,
+    TopicValue,
+)
+from goqueue.model.placements import NO_EPOCH, NOBODY, NOWHERE, NodeInfo, Placement
 from goqueue.model.topics import Image, Topic
 
 
@@ -15,6 +26,9 @@ class CommandStore(Store, Protocol):
     """A store that also decides the commands of the controller machine."""
 
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
+
+    def removed(self, name: str, revision: int) -> None:
+        """The logs of a topic that is being deleted are gone here. `revision`: of the topic."""
 
 
 class Metadata:
@@ -34,18 +48,20 @@ class Metadata:
         """Of topics, by their ids."""
         self._placements: dict[bytes, dict[int, Placement]] = {}
         self._nodes: dict[int, NodeInfo] = {}
+        self._is_halted = False
+        """What the metadata says of leaders may be wrong: the image has none."""
         store.watch(self._fold, lambda: store.list(self._listed))
 
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
         self._store.submit(command, on_reply)
 
     def removed(self, name: str) -> None:
-        """The logs of a topic that is being deleted are gone: forget it, if it is still the same."""
+        """The logs of a topic that is being deleted are gone here: say so, if it is still the same."""
         key = TopicKey(name)
         known = self._known.get(key)
         if known is None or not isinstance(known.value, TopicValue) or not known.value.is_deleting:
             return
-        self._store.txn([Compare(key, known.revision)], [Put(key, None)], lambda outcome: None)
+        self._store.removed(name, known.revision)
 
     def _listed(self, listing: Listing) -> None:
         """What is not in the listing is gone: absence is told by nothing else."""
@@ -61,12 +77,19 @@ class Metadata:
             name = self._take_in(event)
             if name is not None:
                 touched[name] = None
+        if self._is_halted != self._halts():
+            self._is_halted = not self._is_halted
+            touched.update(dict.fromkeys(key.name for key in self._known if isinstance(key, TopicKey)))
         revision = max((event.revision for event in changed), default=self.image.revision)
         built = {name: self._build(name) for name in touched}
-        changes = {name: topic for name, topic in built.items() if topic != self.image.topics.get(name)}
+        changes = {name: topic for name, topic in built.items() if topic != self.image.find(name)}
         nodes = MappingProxyType(dict(self._nodes)) if self._nodes != self.image.nodes else None
         self.image = self.image.replaced(revision, changes, nodes)
         self.on_change(list(touched))
+
+    def _halts(self) -> bool:
+        known = self._known.get(ClusterKey())
+        return known is not None and isinstance(known.value, ClusterValue) and bool(known.value.halted)
 
     def _take_in(self, event: Event) -> str | None:
         """The name of the topic that it is about, if it is about one that is known."""
@@ -77,7 +100,7 @@ class Metadata:
             before = self._known.get(key)
             self._known[key] = event
         match key:
-            case NodeKey():
+            case LiveKey():
                 self._nodes.pop(key.node_id, None)
                 if isinstance(value, NodeInfo):
                     self._nodes[key.node_id] = value
@@ -99,12 +122,20 @@ class Metadata:
                     if value.is_deleting:
                         self.deleting[key.name] = value
                 return key.name
+            case _:
+                return None
 
     def _build(self, name: str) -> Topic | None:
         known = self._known.get(TopicKey(name))
-        if known is None or not isinstance(known.value, TopicValue) or known.value.is_deleting:
+        if known is None or not isinstance(known.value, TopicValue):
             return None
         value = known.value
+        if value.is_deleting or value.is_making:
+            return None
         placed = self._placements.get(value.topic_id, {})
         placements = tuple(placed.get(number, NOWHERE) for number in range(value.partitions))
-        return Topic(name, value.topic_id, value.partitions, MappingProxyType(dict(value.overrides)), placements)
+        if self._is_halted:
+            nobody = {"leader": NOBODY, "incarnation": 0, "epoch": NO_EPOCH}
+            placements = tuple(one._replace(**nobody) for one in placements)  # type: ignore[arg-type]  # numbers all
+        overrides = MappingProxyType(dict(value.overrides))
+        return Topic(name, value.topic_id, value.partitions, overrides, placements, value.replication_factor)

@@ -6,10 +6,27 @@ stays taken.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
+from goqueue.machines.controller_commands import (
+    TOPIC_COMMANDS,
+    AddPartitions,
+    Copies,
+    CreateTopic,
+    DeleteTopic,
+    ForgetSchedule,
+    ListChange,
+    NameCluster,
+    PlaceSchedule,
+    ProducerIdBlock,
+    Reassign,
+    Result,
+    SetOptions,
+    TakeProducerIds,
+    Transact,
+    Transacted,
+)
 from goqueue.machines.controller_facts import (
     SCHEDULE_KEY,
     ClusterNamed,
@@ -20,137 +37,39 @@ from goqueue.machines.controller_facts import (
     TopicStored,
 )
 from goqueue.machines.group_options import GroupOptions, GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
-from goqueue.machines.machine import Command, Fact, Outcome
+from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name, collision_key
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.topics import LABELS, Topic, check_together, parse_option
 
+__all__ = [
+    "MIN_INSYNC_REPLICAS",
+    "TOPIC_COMMANDS",
+    "AddPartitions",
+    "Controller",
+    "Copies",
+    "CreateTopic",
+    "DeleteTopic",
+    "ForgetSchedule",
+    "ListChange",
+    "NameCluster",
+    "PlaceSchedule",
+    "ProducerIdBlock",
+    "Reassign",
+    "Result",
+    "SetOptions",
+    "TakeProducerIds",
+    "Transact",
+    "Transacted",
+    "topic_of",
+]
+
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
-COPIES_MAX = 1
-"""Of one partition: one node keeps everything."""
 
 
-class PartitionLimits(NamedTuple):
-    """How many partitions there may be. What was made under other limits stays."""
-
-    per_topic: int = 1_000
-    in_all: int = 100_000
-    default: int = 3
-    """Of a topic that does not say how many."""
-
-    def refusal(self, wanted: int, others: int) -> str:
-        """Why a topic cannot have `wanted` partitions beside the `others` of all other topics; empty: it can."""
-        if not 1 <= wanted <= self.per_topic:
-            return f"{wanted} partitions; a topic may have 1 to {self.per_topic} (partitions_max)"
-        if wanted + others > self.in_all:
-            return (
-                f"{wanted} partitions beside the {others} of other topics; this node may have {self.in_all}, "
-                "by its limit on open files"
-            )
-        return ""
-
-
-class NameCluster(Command["Result"], frozen=True):
-    """Give a new cluster its id and the secret that its receipts are signed with; one that has them keeps them."""
-
-    cluster_id: str
-    secret: bytes
-
-
-class CreateTopic(Command["Result"], frozen=True):
-    name: str
-    topic_id: bytes
-    partitions: int
-    overrides: dict[str, str] = msgspec.field(default_factory=dict)
-    check_only: bool = False
-    may_collide: bool = False
-    """The broker's own: a dead letter must not be stuck because `a_dlq` stands where `a.dlq` has to be made."""
-
-
-class DeleteTopic(Command["Result"], frozen=True):
-    name: str
-
-
-class AddPartitions(Command["Result"], frozen=True):
-    name: str
-    partitions: int
-    check_only: bool = False
-
-
-class ListChange(msgspec.Struct, frozen=True):
-    """Items added to an option that is a list, or taken from it."""
-
-    items: str
-    is_added: bool
-    default: str
-    """The list, if the topic has none of its own."""
-
-    def of(self, text: str | None) -> str:
-        before = _items(self.default if text is None else text)
-        changed = _items(self.items)
-        if self.is_added:
-            return ",".join([*before, *(item for item in changed if item not in before)])
-        return ",".join(item for item in before if item not in changed)
-
-
-class SetOptions(Command["Result"], frozen=True):
-    name: str
-    changes: Mapping[str, str | ListChange | None]
-    """None: back to the default."""
-    replace_all: bool = False
-    check_only: bool = False
-
-
-class TakeProducerIds(Command["ProducerIdBlock"], frozen=True):
-    """A block of producer ids for whoever gives them out: nobody else is given any of them, ever."""
-
-    count: int
-
-
-class PlaceSchedule(Command["Result"], frozen=True):
-    """The recurring schedule of this name lives with this partition from now on."""
-
-    name: str
-    topic_id: bytes
-    partition: int
-
-
-class ForgetSchedule(Command["Result"], frozen=True):
-    name: str
-
-
-class ProducerIdBlock(NamedTuple):
-    """To TakeProducerIds: the ids from `first` on, below `end`."""
-
-    first: int
-    end: int
-
-
-TOPIC_COMMANDS = (CreateTopic, AddPartitions, SetOptions)
-"""Those that may only be checked."""
-
-
-class Result(msgspec.Struct, frozen=True):
-    code: Code = Code.NONE
-    message: str = ""
-    topic: Topic | None = None
-
-
-class Transact(Command["Transacted"], frozen=True):
-    """These topics as they are given here, if all that were expected are as they were; else nothing."""
-
-    expected: Mapping[str, int]
-    """The revision of each; 0: there is none of the name."""
-    topics: Mapping[str, TopicStored | None]
-    """None: it is forgotten."""
-
-
-class Transacted(NamedTuple):
-    """To Transact."""
-
-    is_done: bool
-    revision: int
+DEDUP = frozenset({"dedup.ms", "dedup.scope"})
 
 
 class Controller:
@@ -158,10 +77,12 @@ class Controller:
         self,
         limits: PartitionLimits = PartitionLimits(),  # noqa: B008  a tuple
         revisions: Iterator[int] | None = None,
+        copies: Copies | None = None,
     ) -> None:
         """`revisions`: where the next one comes from. They rise for as long as anybody compares them, also when the
         machine is made anew meanwhile."""
         self._limits = limits
+        self.copies = copies or Copies()
         self._next_revisions = count(1) if revisions is None else revisions
         self.cluster_id = ""
         self.secret = b""
@@ -213,6 +134,8 @@ class Controller:
                 facts = [ScheduleForgotten(name)] if name in self._schedules else []
             case DeleteTopic():
                 facts, reply = self._delete(command)
+            case Reassign():
+                reply = Result(Code.INVALID_REPLICA_ASSIGNMENT, "this cluster has one node")
             case Transact():
                 facts, reply = self._transact(command)
             case _:
@@ -230,7 +153,7 @@ class Controller:
                 result = self._set_options(command)
         if isinstance(result, Result):
             return [], result
-        return [] if command.check_only else [result], Result(topic=_topic(result))
+        return [] if command.check_only else [result], Result(topic=topic_of(result))
 
     def _transact(self, command: Transact) -> tuple[list[Fact], Transacted]:
         if any(self.revision_of(name) != revision for name, revision in command.expected.items()):
@@ -243,13 +166,16 @@ class Controller:
         return facts, Transacted(True, self.revision)
 
     def _create(self, command: CreateTopic) -> TopicStored | Result:
+        copies = self.copies.planned(command)
+        if isinstance(copies, Result):
+            return copies
         try:
             check_topic_name(command.name)
-            self._check_options(command.overrides, command.overrides)
-        except InvalidName as error:
-            return Result(Code.INVALID_TOPIC_EXCEPTION, str(error))
-        except InvalidOption as error:
-            return Result(Code.INVALID_CONFIG, str(error))
+            self._check_options(command.overrides, command.overrides, copies)
+            self._check_scope(command.overrides, command.partitions)
+        except (InvalidName, InvalidOption) as error:
+            is_name = isinstance(error, InvalidName)
+            return Result(Code.INVALID_TOPIC_EXCEPTION if is_name else Code.INVALID_CONFIG, str(error))
         if command.name in self._topics:
             return Result(Code.TOPIC_ALREADY_EXISTS, f"topic {command.name!r} already exists")
         others = self._by_collision_key.get(collision_key(command.name))
@@ -266,14 +192,14 @@ class Controller:
         if isinstance(found, Result):
             return [], found
         gone = [ScheduleForgotten(each.name) for each in self._schedules.values() if each.topic_id == found.topic_id]
-        return [*gone, msgspec.structs.replace(found, is_deleting=True)], Result(topic=_topic(found))
+        return [*gone, msgspec.structs.replace(found, is_deleting=True)], Result(topic=topic_of(found))
 
     def _place(self, command: PlaceSchedule) -> tuple[list[Fact], Result]:
         topics = (each for each in self._topics.values() if each.topic_id == command.topic_id and not each.is_deleting)
         topic = next(topics, None)
         if topic is None or not 0 <= command.partition < topic.partitions:
             return [], Result(Code.UNKNOWN_TOPIC_OR_PARTITION, f"the topic of {command.name!r} is gone")
-        return [SchedulePlaced(command.name, command.topic_id, command.partition)], Result(topic=_topic(topic))
+        return [SchedulePlaced(command.name, command.topic_id, command.partition)], Result(topic=topic_of(topic))
 
     def _add_partitions(self, command: AddPartitions) -> TopicStored | Result:
         found = self._find(command.name)
@@ -286,6 +212,10 @@ class Controller:
                 f"{command.name} has {found.partitions} partitions and cannot have {command.partitions}: only more"
             )
             return Result(Code.INVALID_PARTITIONS, message)
+        try:
+            self._check_scope(found.overrides, command.partitions)
+        except InvalidOption as error:
+            return Result(Code.INVALID_CONFIG, str(error))
         return msgspec.structs.replace(found, partitions=command.partitions)
 
     def _set_options(self, command: SetOptions) -> TopicStored | Result:
@@ -301,22 +231,31 @@ class Controller:
             else:
                 overrides[name] = text.of(overrides.get(name)) if isinstance(text, ListChange) else text
         try:
-            self._check_options(overrides, command.changes)
+            self._check_options(overrides, command.changes, self.copies.of(command.name))
+            if not DEDUP.isdisjoint(command.changes):
+                self._check_scope(overrides, found.partitions)
         except InvalidOption as error:
             return Result(Code.INVALID_CONFIG, str(error))
         return msgspec.structs.replace(found, overrides=overrides)
 
-    def _check_options(self, overrides: Mapping[str, str], changed: Iterable[str]) -> None:
+    def _check_options(self, overrides: Mapping[str, str], changed: Iterable[str], copies: int) -> None:
         """Only what is `changed` is refused: a topic must not be stuck with what an older node let it have."""
         for name in changed:
             if name not in overrides:
                 continue
             value = parse_option(name, overrides[name])
-            if name == MIN_INSYNC_REPLICAS and isinstance(value, int) and value > COPIES_MAX:
-                raise InvalidOption(
-                    f"{name} is {value}, but there can be {COPIES_MAX} copy of a partition: nothing could be published"
-                )
+            if name == MIN_INSYNC_REPLICAS and isinstance(value, int) and value > copies:
+                words = "can be 1 copy" if copies == 1 else f"are {copies} copies"
+                raise InvalidOption(f"{name} is {value}, but there {words} of a partition: nothing could be published")
         check_together(overrides)
+
+    def _check_scope(self, overrides: Mapping[str, str], partitions: int) -> None:
+        """Ids that are unique in a topic need one place that knows all of them."""
+        has_ids = parse_option("dedup.ms", overrides.get("dedup.ms", "0")) != 0
+        is_of_topic = overrides.get("dedup.scope", "topic") == "topic"
+        if self.copies.is_spread and partitions > 1 and has_ids and is_of_topic:
+            text = f"dedup.scope is topic, but {partitions} partitions may have {partitions} leaders"
+            raise InvalidOption(f"{text}: in a cluster set dedup.scope to key, or have one partition")
 
     def _find(self, name: str) -> TopicStored | Result:
         topic = self._topics.get(name)
@@ -381,9 +320,5 @@ class Controller:
         return None
 
 
-def _topic(stored: TopicStored) -> Topic:
+def topic_of(stored: TopicStored) -> Topic:
     return Topic(stored.name, stored.topic_id, stored.partitions, MappingProxyType(dict(stored.overrides)))
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, 
 
 import msgspec
 
+from goqueue.records.plain import NumberRecord
+
 
 class FactMeta(msgspec.StructMeta):
     """Refuses a fact that would be stored under the name of its class: a class may be renamed, what is stored stays."""
@@ -116,10 +118,9 @@ class Stepping(Protocol):
         """What follows from it; reads only."""
 
 
-@runtime_checkable
 class Ahead(Protocol):
-    """What a machine has on top that makes some changes at once, outside `decide`, and stores all those of one turn of
-    the loop together. Nobody is told of them before that; and no command is decided in between.
+    """Changes that are made at once, outside `decide`; those of one turn of the loop are stored together. Nobody is
+    told of them before that; and no command is decided in between.
     """
 
     @property
@@ -129,8 +130,27 @@ class Ahead(Protocol):
     def facts_ahead(self, now_ms: int) -> list[Fact]:
         """What has to be stored and applied, and then it is not ahead any more; reads only."""
 
+    def number_ahead(self) -> tuple[NumberRecord, int] | None:
+        """The same as one number in a record that is known, if that is all that has to be stored; reads only."""
+
+    def number_stored(self, now_ms: int) -> Fact:
+        """It is in the ledger: do what applying `facts_ahead` would. What it was, to be told."""
+
     def take_back(self, now_ms: int) -> None:
         """It could not be stored: let the state be what the ledger says."""
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """What a machine has on top that notes what its services have to look at. A follower has no services: there nobody
+    takes it away."""
+
+    def clear_gathered(self) -> None: ...
+
+
+def clear_gathered(machine: Machine) -> None:
+    if isinstance(machine, Gathering):
+        machine.clear_gathered()
 
 
 def stepping(machine: Machine) -> Stepping | None:
@@ -138,9 +158,16 @@ def stepping(machine: Machine) -> Stepping | None:
     return machine if isinstance(machine, Stepping) else None
 
 
+class Direct(Protocol):
+    """What a machine has on top that is changed directly."""
+
+    @property
+    def direct(self) -> Ahead: ...
+
+
 def ahead(machine: Machine) -> Ahead:
     """Of a machine that was changed directly, so that it is one; to look at its methods each time costs 20 us."""
-    return cast(Ahead, machine)
+    return cast(Direct, machine).direct
 
 
 class Placing(Protocol):

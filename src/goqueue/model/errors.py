@@ -67,6 +67,26 @@ class NotCoordinator(GoQueueError):
     retriable = True
 
 
+class NotTaken(NotCoordinator):
+    """The same, of what the coordinator has not begun to decide: it was not done."""
+
+
+class NotReached(GoQueueError):
+    """What was asked of another node was never sent, or that node would not look at it: it was not done."""
+
+    retriable = True
+
+
+class Indeterminate(GoQueueError):
+    """What was asked of another node was sent, and its answer was lost: it may have been done or not."""
+
+    retriable = True
+
+
+class CannotJoin(GoQueueError):
+    """This node may not be one of the cluster that it was told of; the message says why, and the way out."""
+
+
 class DataDirectoryLocked(GoQueueError):
     """Another process owns this data directory."""
 

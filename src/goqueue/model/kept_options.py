@@ -76,6 +76,8 @@ def _check_throttled(name: str, text: str) -> str:
 _SWITCH = KeptOption(OptionType.BOOLEAN, "false", _check_switch)
 _THROTTLED = KeptOption(OptionType.LIST, "", _check_throttled)
 
+UNCLEAN_ELECTIONS = "unclean.leader.election.enable"
+
 KEPT_OPTIONS: Mapping[str, KeptOption] = {
     "compression.gzip.level": KeptOption(OptionType.INT, "-1", _check_gzip_level),
     "compression.lz4.level": _integer(9, 1, 17),
@@ -94,5 +96,10 @@ KEPT_OPTIONS: Mapping[str, KeptOption] = {
     "remote.storage.enable": _SWITCH,
     "segment.index.bytes": _integer(10 * 1024 * 1024, 4),
     "segment.jitter.ms": _long(0, 0),
-    "unclean.leader.election.enable": _SWITCH,
+    UNCLEAN_ELECTIONS: _SWITCH,
 }
+
+
+def allows_unclean(overrides: Mapping[str, str]) -> bool:
+    """A topic prefers a leader that lacks records to none."""
+    return overrides.get(UNCLEAN_ELECTIONS) == "true"

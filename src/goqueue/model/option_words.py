@@ -57,5 +57,8 @@ OPTION_WORDS: Mapping[str, str] = {
     "remote.storage.enable": f"{_KEPT}: there is no remote storage, all records stay on this node.",
     "segment.index.bytes": f"{_KEPT}: an index is as large as it has to be.",
     "segment.jitter.ms": f"{_KEPT}: segments are begun when segment.ms says so.",
-    "unclean.leader.election.enable": f"{_KEPT}: a partition has one copy.",
+    "unclean.leader.election.enable": (
+        "Whether a replica that is not in sync may lead when none that is was alive for 30 s: acknowledged records are"
+        " lost then. Writes need the leader's session in etcd. One node has one copy."
+    ),
 }

@@ -3,6 +3,19 @@
 from typing import NamedTuple
 
 NOBODY = -1
+NO_EPOCH = -1
+
+HostPort = tuple[str, int]
+
+
+class Lost(NamedTuple):
+    """An unclean election: records from `offset` on may be gone."""
+
+    at_ms: int
+    leader: int
+    """Who was chosen."""
+    offset: int
+    why: str
 
 
 class Placement(NamedTuple):
@@ -20,16 +33,31 @@ class Placement(NamedTuple):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     revision: int = 0
+    """At which it was written last: what the next change compares."""
+    lost: tuple[Lost, ...] = ()
 
 
 NOWHERE = Placement(NOBODY, 0, 0, (), ())
 
 
 class NodeInfo(NamedTuple):
-    """A node that is alive."""
+    """A node that is alive, in one of its lives. Addresses are where others reach it."""
 
     node_id: int
     incarnation: int
-    kafka: tuple[str, int] | None = None
-    """Where others reach its Kafka listener: host and port. None: the node itself knows best, by who asks."""
+    kafka: HostPort | None = None
+    """None: the node itself knows best, by who asks."""
     rack: str | None = None
+    peer: HostPort | None = None
+    """Where other nodes connect; None: it is its own cluster."""
+    http: HostPort | None = None
+    grpc: HostPort | None = None
+    directory: str = ""
+    boot: str = ""
+    """Of its machine: it changes when that is started again."""
+    started_ms: int = 0
+    version: str = ""
+    formats: tuple[int, int] = (1, 1)
+    """The lowest and highest format of metadata and commands that it speaks."""
+    lease: int = 0
+    """Whoever knows that this life is over revokes it."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.placements import NodeInfo
 
 
 class Refused(GoQueueError):
@@ -18,8 +19,12 @@ class NotLeader(Refused):
 
     retriable = True
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, leader: NodeInfo | None = None, epoch: int = -1) -> None:
         super().__init__(Code.NOT_LEADER_OR_FOLLOWER, message)
+        self.leader = leader
+        """Who leads, if that is known."""
+        self.epoch = epoch
+        """Of the leader."""
 
 
 class InvalidRecords(Refused):

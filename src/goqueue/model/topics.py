@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
-from goqueue.model.names import check_topic_name
+from goqueue.model.names import LEDGER_PREFIX, check_topic_name
 from goqueue.model.placements import NOWHERE, NodeInfo, Placement
 from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
@@ -71,7 +71,7 @@ class TopicOptions:
     def is_plain(self) -> bool:
         """Nobody looks at the records of an uncompressed batch in which no wish was seen."""
         looks_at_keys = self.cleanup_policy != "delete" or (self.wishes != "off" and self.delay_order != "pass")
-        is_checked = self.schema_validation != "off" or self.bounds_time or self.min_insync_replicas > 1
+        is_checked = self.schema_validation != "off" or self.bounds_time
         return not looks_at_keys and not is_checked
 
     @cached_property
@@ -193,6 +193,12 @@ def _check_label(name: str, text: str) -> str:
 _CHECKS = {"lane_weights": _check_weights, "dead_letter_topic": _check_topic, "schema_subject": _check_subject}
 
 
+def minimum_in_sync(overrides: Mapping[str, str], copies: int) -> int:
+    """How many copies must be in sync for a write to be acknowledged: two, from three copies on, without a wish."""
+    wish = overrides.get(dotted("min_insync_replicas"))
+    return int(wish) if wish is not None else min(2, max(1, copies - 1))
+
+
 @dataclass(frozen=True)
 class Topic:
     name: str
@@ -203,6 +209,7 @@ class Topic:
     """The options that were set, dotted names and text."""
     placements: tuple[Placement, ...] = ()
     """Of each partition; empty where nobody asks, as for the broker's own logs."""
+    replication_factor: int = 1
 
     def options(self, defaults: TopicOptions) -> TopicOptions:
         changes = {
@@ -210,6 +217,8 @@ class Topic:
             for name, text in self.overrides.items()
             if name in OPTION_NAMES  # else it is kept for others
         }
+        if self.replication_factor > 1:
+            changes["min_insync_replicas"] = minimum_in_sync(self.overrides, self.replication_factor)
         return replace(defaults, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
 
 
@@ -221,10 +230,17 @@ class Image:
     topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
     nodes: Mapping[int, NodeInfo] = field(default_factory=lambda: MappingProxyType({}))
     """Those that are alive."""
+    ledgers: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    """The broker's own logs that a cluster spreads over its nodes, such as `@groups`: no client finds them among
+    `topics`. Empty on a node that is its own cluster, which has all of them."""
+
+    def find(self, name: str) -> Topic | None:
+        """A topic or a ledger: not for clients."""
+        return (self.ledgers if name.startswith(LEDGER_PREFIX) else self.topics).get(name)
 
     def placement(self, topic: str, partition: int) -> Placement:
-        """NOWHERE: there is no such partition, or nobody knows where it is."""
-        known = self.topics.get(topic)
+        """Of a topic or a ledger. NOWHERE: there is no such partition, or nobody knows where it is."""
+        known = self.find(topic)
         is_known = known is not None and 0 <= partition < len(known.placements)
         return known.placements[partition] if known is not None and is_known else NOWHERE
 
@@ -249,8 +265,12 @@ class Image:
     ) -> "Image":
         """The next image: with these topics in place of those of the same names; None: without. With these nodes, if
         they have changed. What it costs, beside two copies of tables, goes by the number of changes."""
-        topics, ids = {**self.topics}, {**self._ids}
+        topics, ids, ledgers = {**self.topics}, {**self._ids}, self.ledgers
         for name, topic in changes.items():
+            if name.startswith(LEDGER_PREFIX):
+                others = {key: each for key, each in ledgers.items() if key != name}
+                ledgers = MappingProxyType(others if topic is None else {**others, name: topic})
+                continue
             before = topics.get(name)
             if before is not None:
                 del ids[before.id]
@@ -258,7 +278,7 @@ class Image:
                 topics.pop(name, None)
             else:
                 topics[name] = ids[topic.id] = topic
-        image = Image(revision, MappingProxyType(topics), self.nodes if nodes is None else nodes)
+        image = Image(revision, MappingProxyType(topics), self.nodes if nodes is None else nodes, ledgers)
         image.__dict__["_by_id"] = ids
         return image
 

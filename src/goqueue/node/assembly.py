@@ -1,6 +1,8 @@
 """How the parts of one node fit together: disk, ledgers, machines, broker."""
 
 from goqueue.broker.broker import Broker, Identity
+from goqueue.broker.cluster_watch import ClusterWatch
+from goqueue.broker.dead_letters.identities import LetterProducers
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
 from goqueue.broker.dead_letters.writing import DeadLetterWriter
@@ -20,10 +22,13 @@ from goqueue.broker.queues.reliability import Reliabilities
 from goqueue.broker.queues.replay import Replays
 from goqueue.broker.queues.settle import Settler
 from goqueue.broker.reading.fetch import Fetcher
+from goqueue.broker.remote.appends import RemoteAppends
+from goqueue.broker.remote.ends import RemoteEnds
 from goqueue.broker.topics.compact import Compact
 from goqueue.broker.tracing.noting import Forgetting, Step
 from goqueue.broker.transactions.steps import TransactionSteps
-from goqueue.cluster.embedded_store import PartitionLimits
+from goqueue.model.partition_limits import PartitionLimits
+from goqueue.node.peering import Peering
 from goqueue.node.state import State
 from goqueue.node.tracing import Askable, Memory, TracingOptions, build_tracing
 from goqueue.ports.dice import Dice
@@ -53,17 +58,17 @@ class Assembly:
         tracing: TracingOptions = TracingOptions(),  # noqa: B008  a tuple
         metrics: MetricsOptions = MetricsOptions(),  # noqa: B008  likewise
         group_options: commands.GroupOptions = commands.GroupOptions(),  # noqa: B008  likewise
+        cluster: Peering | None = None,
     ) -> None:
-        self._clock, memory = clock, Memory(tracing.sampling)
+        self._clock, memory, self._cluster_watch = clock, Memory(tracing.sampling), ClusterWatch(clock, node_id)
         self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
         self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
-        self._state = state = State(replicas, clock, dice, aside, journeys, meters, partitions, group_options, node_id)
+        made = replicas, clock, dice, aside, journeys, meters, partitions, group_options, node_id
+        self._state = state = self._load(State(*made, cluster), memory)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
-        self._load(memory)
-        publisher, sender, dedup, validation = self._publishing(state)
-        (letters, letter_writer), lag = self._dead_letters(publisher, sender), Lag(groups, queues, topics, clock)
+        publisher, sender, validation = self._publishing(state)
+        (letters, letter_writer), lag = self._dead_letters(publisher, sender), self._lag()
         receiver, identity = Receiver(queues, topics, clock, meters), Identity(node_id, state.cluster_id)
-        topics.on_change += [dedup.topics_changed, sender.topics_changed]
         (health, sources), askable = self._watched(replicas, publisher), Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
@@ -100,29 +105,42 @@ class Assembly:
         )
         letter_writer.write_pending()
 
+    def _lag(self) -> Lag:
+        state = self._state
+        made = Lag(state.groups, state.queues, state.topics, self._clock)
+        if state.asking is not None:
+            made.ends = RemoteEnds(state.asking, state.serving, state.topics)
+        return made
+
     def _moves(self, receiver: Receiver, letters: DeadLetters) -> Moves:
         made = Moves(self._state.queues, receiver, letters, self._state.topics, self._clock)
         self._state.topics.on_change.append(made.topics_changed)
         return made
 
-    def _load(self, memory: Memory) -> None:
-        state = self._state
-        state.groups.is_queue, state.queues.is_stream = state.queues.has_group, state.groups.is_stream
+    def _load(self, state: State, memory: Memory) -> State:
+        state.groups.is_queue, state.queues.is_stream = state.queues.is_queue, state.groups.is_stream
         forgetting = Forgetting(
             self._journeys, memory.parents, memory.moved, self._meters, state.schedules.second_places
         )
         told = (state.groups, state.queues, state.schedules, forgetting)
-        state.topics.on_change += [each.topics_changed for each in told]
+        state.topics.on_change += [*(each.topics_changed for each in told), self._cluster_watch.changed]
+        if state.roles is not None:
+            self._cluster_watch.standbys = state.roles.standbys
         state.load()
+        return state
 
     def _dead_letters(self, publisher: Publisher, sender: Sender) -> tuple[DeadLetters, DeadLetterWriter]:
         queues, topics, clock, journeys = self._state.queues, self._state.topics, self._clock, self._journeys
         letters = DeadLetters(queues, topics, sender, clock, journeys)
-        return letters, DeadLetterWriter(queues, topics, publisher, clock, journeys)
+        writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
+        writer.appends = self._appends
+        if writer.appends is not None:
+            writer.producers = LetterProducers(self._state.transactions.ids)
+        return letters, writer
 
     def _watched(self, replicas: Replicas, publisher: Publisher) -> tuple[Health, Sources]:
         state = self._state
-        health = Health(state.topics, replicas, state.coordinators, self.loop_watch)
+        health = Health(state.topics, replicas, state.coordinators, self.loop_watch, self._cluster_watch)
         return health, Sources(
             state.topics,
             replicas,
@@ -138,14 +156,23 @@ class Assembly:
             {},
         )
 
-    def _publishing(self, state: State) -> tuple[Publisher, Sender, Deduplication, Validation]:
-        dedup = Deduplication(state.topics, state.schedules, self._clock)
+    def _publishing(self, state: State) -> tuple[Publisher, Sender, Validation]:
+        dedup = Deduplication(state.topics, state.schedules, self._clock, is_spread=state.roles is not None)
         dedup.start()
+        if state.roles is not None:
+            state.roles.on_host.append(dedup.partition_changed)
         verify = state.transactions.verify
+        state.topics.on_change.append(dedup.topics_changed)
         publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
         validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys, self._meters)
         state.recurring.check_record = validation.check_one
-        return publisher, Sender(state.topics, publisher, dedup, self._clock), dedup, validation
+        self._appends: RemoteAppends | None = None
+        if state.asking is not None:
+            self._appends = RemoteAppends(state.asking, state.serving, state.topics, publisher)
+        validation.appends = self._appends
+        sender = Sender(state.topics, publisher, dedup, self._clock)
+        state.topics.on_change.append(sender.topics_changed)
+        return publisher, sender, validation
 
     def _opened(self, replica: Replica) -> None:
         topic, partition = replica.place

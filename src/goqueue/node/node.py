@@ -17,6 +17,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
+from goqueue.cluster.watermark_saving import WatermarkSaving
 from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.browsers import Visitors
@@ -25,14 +26,18 @@ from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
+from goqueue.node.leftovers import clear_leftovers
+from goqueue.node.membership import Membership
 from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
+from goqueue.node.peering import Peering
 from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts, RealPorts
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address, Switch
 from goqueue.replica.replicas import Replicas
+from goqueue.replica.saved_watermarks import SavedWatermarks
 from goqueue.runtime.clock import SettledClock
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
@@ -91,6 +96,9 @@ class Node:
         self._grpc: GrpcDoor | None = None
         self._sqs: SqsApp | None = None
         self._metrics_export: MetricsExport | None = None
+        self._membership: Membership | None = None
+        self._peering: Peering | None = None
+        self._watermarks: WatermarkSaving | None = None
 
     async def open(self) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked, OSError or DoorStaysShut
@@ -99,9 +107,19 @@ class Node:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
+            self._prepare()
+            if self._settings.etcd:
+                await self._join()
             assembly = self._assemble()
             kafka, http, grpc = await self._open_doors(assembly.broker)
             self._metrics_export = metrics_export(self._settings, assembly.broker)
+            if self._membership is not None:
+                assert self._directory is not None
+                assert self._replicas is not None
+                clear_leftovers(self._directory, self._replicas, self._membership.controller)
+                self._membership.serve(assembly.broker.cluster)
+            if self._watermarks is not None:
+                self._watermarks.start()
         except BaseException:
             await self.close()
             raise
@@ -122,7 +140,7 @@ class Node:
 
     async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
         settings = self._settings
-        gate = Gate(broker)
+        gate = Gate(broker, forwarding=None if self._peering is None else self._peering.spread(broker))
         self._sqs = SqsApp(gate)
         app = HttpApp(
             gate,
@@ -136,6 +154,9 @@ class Node:
         if self._ports.has_grpc:
             self._grpc = GrpcDoor(gate, limits, reflection=settings.grpc_reflection is Switch.ON)
         watch_doors(broker, *self._doors)
+        if self._peering is not None:
+            with _opening("peer", settings.peer):
+                await self._peering.open(settings.peer)
         with _opening("kafka", settings.kafka):
             kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
         with _opening("http", settings.http):
@@ -151,7 +172,25 @@ class Node:
     def _doors(self) -> list[KafkaDoor | HttpDoor | GrpcDoor]:
         return [door for door in (self._kafka, self._http, self._grpc) if door is not None]
 
-    def _assemble(self) -> Assembly:
+    async def _join(self) -> None:
+        assert self._clock is not None
+        assert self._directory is not None
+        settings = self._settings
+        limits = partition_limits(settings.partitions_max, settings.default_partitions)
+        self._membership = Membership(settings, self._ports, self._clock, self._directory, limits)
+        self._membership.replicas = self._replicas
+        controller, network = self._membership.controller, self._ports.network
+        self._peering = Peering(settings.node_id, controller, network, self._clock, self._ports.dice)
+        await self._membership.join()
+        assert self._replicas is not None
+        assert self._aside is not None
+        saved = SavedWatermarks(self._disk, self._ports.boot_id)
+        self._watermarks = WatermarkSaving(self._replicas, saved, self._clock, self._aside)
+        replication = self._membership.take_part(self._replicas, self._peering.peers)
+        self._peering.door.handlers.update(replication.handlers)
+
+    def _prepare(self) -> None:
+        """All that the data directory is reached by."""
         settings, ports = self._settings, self._ports
         self._disk.make_directory("")
         self._clock = ports.clock()
@@ -167,10 +206,18 @@ class Node:
             defer=self._clock.call_soon,
         )
         self._compactions = Compactions(self._replicas, self._settled, self._compact)
+
+    def _assemble(self) -> Assembly:
+        assert self._replicas is not None
+        assert self._clock is not None
+        assert self._compactions is not None
+        assert self._aside is not None
+        assert self._thinking is not None
+        settings = self._settings
         self._assembly = Assembly(
             self._replicas,
             self._clock,
-            ports.dice,
+            self._ports.dice,
             settings.node_id,
             partition_limits(settings.partitions_max, settings.default_partitions),
             creates_topics=settings.auto_create_topics == "on",
@@ -179,6 +226,7 @@ class Node:
             tracing=tracing_options(settings),
             metrics=metrics_options(settings),
             group_options=commands.GroupOptions(initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms),
+            cluster=self._peering,
         )
         self._assembly.broker.schemas.work_aside(self._thinking)
         self._assembly.broker.publisher.turns.work_aside(self._thinking)
@@ -191,6 +239,12 @@ class Node:
         assert self._assembly is not None
         return self._assembly.broker
 
+    @property
+    def replicas(self) -> Replicas:
+        """Likewise."""
+        assert self._replicas is not None
+        return self._replicas
+
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
         assert self._assembly is not None
@@ -198,10 +252,18 @@ class Node:
         if self._metrics_export is not None:
             self._metrics_export.start()
         async with asyncio.TaskGroup() as tasks:
-            upkeep = tasks.create_task(self._keep_up())
+            upkeep = [tasks.create_task(self._keep_up())]
+            if self._membership is not None:
+                upkeep.append(tasks.create_task(self._membership.keep_balanced()))
+                upkeep.append(tasks.create_task(self._membership.keep_noting()))
             await stop.wait()
             self._assembly.broker.health.is_stopping = True
-            upkeep.cancel()
+            for task in upkeep:
+                task.cancel()
+            if self._membership is not None:
+                if self._http is not None:
+                    self._http.leave()
+                await self._membership.drain()
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
@@ -216,18 +278,32 @@ class Node:
                 await asyncio.sleep(0)
         for door in doors:
             await door.close()
+        await self._leave_cluster()
         await self._stop_thinking()
         await self._stop_working()
         if self._clock is not None:
             self._clock.stop()
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
+        self._close_directory()
+        self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
+        self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
+
+    async def _leave_cluster(self) -> None:
+        if self._watermarks is not None:
+            self._watermarks.stop()
+        if self._membership is not None:
+            await self._membership.leave()
+        if self._peering is not None:
+            await self._peering.close()
+
+    def _close_directory(self) -> None:
         if self._replicas is not None:
+            if self._watermarks is not None:
+                self._watermarks.leave_clean()
             self._replicas.close()
         elif self._directory is not None:
             self._directory.close()
-        self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
-        self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
 
     async def _stop_thinking(self) -> None:
         if self._assembly is not None:

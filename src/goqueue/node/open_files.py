@@ -2,7 +2,7 @@
 
 import resource
 
-from goqueue.cluster.embedded_store import PartitionLimits
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.telemetry.logs import get_logger
 
 OTHER_FILES = 256

@@ -2,8 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
+from goqueue.cluster.etcd.port import Etcd
+from goqueue.cluster.session import Renewer
+from goqueue.node.settings import Settings
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import LoopNetwork, Network
 from goqueue.runtime.aside import AsideThread, Done, Work
@@ -35,6 +39,17 @@ class AsideWorker(Protocol):
         """Returns when nothing is under way and nothing will be."""
 
 
+class EtcdPorts(NamedTuple):
+    """What keeps a node in its cluster."""
+
+    etcd: Etcd
+    renewer: Renewer
+    now_s: Callable[[], float]
+    """Counts while the machine is suspended, too."""
+    check: Callable[[], None]
+    """In any thread. A GoQueueError: this etcd is not to be trusted with metadata."""
+
+
 class NodePorts(Protocol):
     """The methods are called once, in the event loop that the node runs in."""
 
@@ -43,6 +58,10 @@ class NodePorts(Protocol):
 
     @property
     def network(self) -> Network: ...
+
+    @property
+    def boot_id(self) -> str:
+        """Of the machine: it changes when that is started again."""
 
     @property
     def has_grpc(self) -> bool:
@@ -54,6 +73,9 @@ class NodePorts(Protocol):
 
     def aside(self, name: str) -> AsideWorker: ...
 
+    def etcd(self, settings: Settings) -> EtcdPorts:
+        """Of a node of a cluster."""
+
 
 class RealPorts:
     has_grpc = True
@@ -61,6 +83,7 @@ class RealPorts:
     def __init__(self) -> None:
         self.dice = system_dice()
         self.network = LoopNetwork()
+        self.boot_id = _boot_id()
 
     def clock(self) -> NodeClock:
         return LoopClock()
@@ -71,7 +94,25 @@ class RealPorts:
         def deliver(finish: Callable[[], None]) -> None:
             loop.call_soon_threadsafe(finish)
 
-        return CommitThreads(deliver)
+        return CommitThreads(deliver, loop.call_soon)
 
     def aside(self, name: str) -> AsideWorker:
         return AsideThread(asyncio.get_running_loop(), name)
+
+    def etcd(self, settings: Settings) -> EtcdPorts:
+        # grpcio, which a node that is on its own need not load before its door opens.
+        from goqueue.cluster.etcd.client import EtcdClient
+        from goqueue.cluster.etcd.renewing import ThreadRenewer, boot_time_s
+        from goqueue.cluster.etcd.versions import ask_versions, check_versions
+        from goqueue.node.etcd_options import etcd_options
+
+        options = etcd_options(settings)
+        client, renewer = EtcdClient(options), ThreadRenewer(options)
+        return EtcdPorts(client, renewer, boot_time_s, lambda: check_versions(ask_versions(options)))
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""  # where nobody says, no machine is known to have gone down

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop
 
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import CannotJoin, GoQueueError
 from goqueue.node.node import DoorStaysShut, Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
 from goqueue.node.settings import Settings
@@ -50,7 +50,7 @@ async def _serve(settings: Settings) -> None:
     node = Node(settings, RealDisk(settings.data_dir), compact=compact)
     try:
         opened = await node.open()
-    except DoorStaysShut as error:
+    except (DoorStaysShut, CannotJoin) as error:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
         raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error

@@ -21,6 +21,7 @@ from goqueue.node.values import (
     AddressKind,
     Choice,
     Count,
+    Endpoints,
     FilePath,
     Fraction,
     HostNames,
@@ -28,6 +29,7 @@ from goqueue.node.values import (
     Kind,
     Origins,
     Switch,
+    Word,
     byte_size,
     duration,
 )
@@ -53,6 +55,8 @@ _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|U
 """Kubernetes puts such variables into every container beside a service called goqueue."""
 
 _LOG = LogOptions()
+
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  nobody listens on these here
 
 T = TypeVar("T")
 
@@ -189,6 +193,43 @@ class Settings:
         "http://localhost:4318/v1/metrics", HttpUrl(), "With metrics_export otlp: the collector, OTLP over HTTP."
     )
 
+    etcd: tuple[str, ...] = _setting(
+        (), Endpoints(), "Members of the etcd that keeps the metadata of the cluster. None: this node is on its own."
+    )
+    etcd_user: str | None = _setting(None, Word(), "Who this node is to etcd, if that asks; with etcd_password_file.")
+    etcd_password_file: Path | None = _setting(None, FilePath(), "File with the password of etcd_user, in one line.")
+    etcd_ca_file: Path | None = _setting(
+        None, FilePath(), "Authority that has signed the certificates of etcd (PEM); for members at https."
+    )
+    etcd_cert_file: Path | None = _setting(None, FilePath(), "Certificate that this node shows to etcd (PEM).")
+    etcd_key_file: Path | None = _setting(None, FilePath(), "Key of etcd_cert_file (PEM).")
+    cluster_name: str = _setting("goqueue", Word(), "Name of the cluster in etcd: its keys are below /goqueue/NAME/.")
+    rack: str | None = _setting(None, Word(), "Where this node stands; copies of a partition are put on many racks.")
+    peer: Address = _setting(
+        Address("127.0.0.1", 9192), AddressKind(), "Where other nodes of the cluster connect; used with etcd only."
+    )
+    peer_advertised: Address | None = _setting(
+        None, AddressKind(), "The address that other nodes dial, if it is not the one listened on."
+    )
+    http_advertised: Address | None = _setting(
+        None, AddressKind(), "Where other nodes reach the HTTP door, if it is not the address listened on."
+    )
+    grpc_advertised: Address | None = _setting(
+        None, AddressKind(), "Where other nodes reach the gRPC door, if it is not the address listened on."
+    )
+    default_replication_factor: int = _setting(
+        0, Count(at_least=0, at_most=100), "Copies of a topic that does not say how many; 0: 3, or one for each node."
+    )
+    session_ms: int = _setting(
+        3 * SECOND_MS, duration(at_least=2 * SECOND_MS), "A node that is not heard of for so long is taken for dead."
+    )
+    replica_lag_ms_max: int = _setting(
+        10 * SECOND_MS, duration(at_least=100), "A copy that is behind for so long does not count as in sync."
+    )
+    drain_ms: int = _setting(
+        5 * SECOND_MS, duration(at_least=0), "How long a node that stops hands on its work and forwards requests."
+    )
+
     def topic_defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return TopicOptions(
@@ -284,7 +325,21 @@ def read_settings(
         raise InvalidSettings(
             f"default_partitions = {settings.default_partitions}: more than partitions_max = {settings.partitions_max}"
         )
+    check_addresses(settings)
     return settings
+
+
+def check_addresses(settings: Settings) -> None:
+    """InvalidSettings: others could not reach this node of a cluster."""
+    if not settings.etcd:
+        return
+    problems = []
+    for name in ("kafka", "http", "grpc", "peer"):
+        told = getattr(settings, f"{name}_advertised") or getattr(settings, name)
+        if told.port == 0 or told.host in ANY_ADDRESS:
+            problems.append(f"{name} = {told}: other nodes cannot dial that; say where they can with {name}_advertised")
+    if problems:
+        raise InvalidSettings("\n".join(problems))
 
 
 def _did_you_mean(wrong: str, prefix: str = "") -> str:

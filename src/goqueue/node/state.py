@@ -4,14 +4,19 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from goqueue.broker.delays.recurring import RecurringSchedules
 from goqueue.broker.delays.schedules import Companions, Schedules
 from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.groups.kinds_elsewhere import SpreadKinds
 from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.queues import Queues
+from goqueue.broker.remote.asking import Asking, RemoteCoordinator, Where
+from goqueue.broker.remote.messages import API_KEY as SUBMIT
+from goqueue.broker.remote.serving import Serving
 from goqueue.broker.schemas.schemas import Schemas
+from goqueue.broker.schemas.spread import SpreadSchemas
 from goqueue.broker.stored import (
     CONSUMER_GROUPS,
     DELAY_FACTS,
@@ -30,14 +35,19 @@ from goqueue.broker.stored import (
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.transactions.producer_ids import ProducerIds
+from goqueue.broker.transactions.spread import SpreadTransactions
 from goqueue.broker.transactions.transactions import Ends, Transactions
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster, PartitionLimits
+from goqueue.cluster.controller import ClusterController
+from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
 from goqueue.cluster.metadata import Metadata
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.placements import NodeInfo
 from goqueue.model.topics import Topic
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
+from goqueue.node.peering import Peering
+from goqueue.node.roles import DELAYS, DELIVERIES, Key, Roles
 from goqueue.node.upgrade import Upgrade
 from goqueue.node.upgrade_deliveries import DeliveriesUpgrade
 from goqueue.ports.dice import Dice, random_id
@@ -48,12 +58,13 @@ from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import AllCoordinators, Coordinators
+from goqueue.runtime.keeping import Keeping, Kept
 from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.storage.known_shards import missing_shards, note_shards
 from goqueue.storage.starts import count_start
 from goqueue.telemetry.meters import Meters
 
-DELAYS = "delays"
-DELIVERIES = "deliveries"
+SHARDED = (f"{LEDGER_PREFIX}groups", f"{LEDGER_PREFIX}transactions")
 SECRET_BYTES = 32
 LEASES_PER_MACHINE = 2**40
 M = TypeVar("M", bound=Machine)
@@ -73,35 +84,61 @@ class State:
         limits: PartitionLimits,
         group_options: commands.GroupOptions,
         node_id: int,
+        peering: Peering | None = None,
     ) -> None:
+        """`peering`: None, if the node is its own cluster."""
         self._replicas = replicas
         self._clock = clock
         self._dice = dice
         self._aside = aside
         self._meters = meters
-        refuse_damaged_metadata(replicas.directory.disk)
-        replicas.directory.note_formats()
+        self._cluster = cluster = None if peering is None else peering.controller
         self.coordinators = AllCoordinators()
         self._made = count()
         """Machines of deliveries."""
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
-        me = NodeInfo(node_id, count_start(replicas.directory))
-        replicas.epoch = me.incarnation
-        revisions = count(1)
-        controllers = self._open(METADATA, lambda: Controller(limits, revisions), STORED_FACTS)
-        self._store = EmbeddedStore(controllers.of(0), me)
         make_groups = partial(GroupsMachine, group_options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
-        Upgrade(replicas, self._metadata, make_groups, clock.now_ms()).run()
-        DeliveriesUpgrade(replicas, self._metadata, clock.now_ms()).run()
-        self.topics = Topics(Metadata(self._store), replicas, clock, dice)
+        self._store = cluster if cluster is not None else self._embedded(node_id, limits, make_groups)
+        replicas.directory.note_formats()
+        metadata = Metadata(self._store) if cluster is None else cluster.metadata
+        self.topics = Topics(metadata, replicas, clock, dice)
+        self.asking: Asking | None = None
+        self.serving = Serving(lambda: self.topics.image.revision)
+        self.roles: Roles | None = None
+        self._shards: dict[str, Keeping[int, Any]] = {}
+        self._companions: dict[str, Keeping[Key, Any]] = {}
+        if peering is not None:
+            peering.door.handlers[SUBMIT] = self.serving.handle
+            self.asking = Asking(node_id, peering.peers, lambda: self.topics.image, clock)
+            self.asking.serve = self.serving.answer
+            self.roles = Roles(replicas, clock, self._shards, self._companions, self.topics.newest)
         self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
         self.groups = self._groups(make_groups)
         self.queues = self._queues(journeys)
         self.schedules = self._schedules(journeys)
         self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
         self.transactions = self._transactions()
-        self.schemas = Schemas(self._open("@schemas", SchemaMachine, SCHEMA_FACTS).of(0))
+        self.schemas = self._schemas()
+        if self.roles is not None and self.asking is not None:
+            self.roles.serve_partitions(self.queues, self.schedules, self.transactions)
+            SpreadTransactions(self.asking, self.serving, self.transactions, self.groups, self.topics)
+            SpreadKinds(self.asking, self.serving, self.groups, self.queues)
+
+    def _embedded(
+        self, node_id: int, limits: PartitionLimits, make_groups: Callable[[], GroupsMachine]
+    ) -> EmbeddedStore:
+        replicas, now_ms = self._replicas, self._clock.now_ms()
+        refuse_damaged_metadata(replicas.directory.disk)
+        replicas.directory.note_formats()
+        me = NodeInfo(node_id, count_start(replicas.directory))
+        replicas.epoch = me.incarnation
+        revisions = count(1)
+        controllers = self._open(METADATA, lambda: Controller(limits, revisions), STORED_FACTS)
+        store = EmbeddedStore(controllers.here(0), me)
+        Upgrade(replicas, self._metadata, make_groups, now_ms).run()
+        DeliveriesUpgrade(replicas, self._metadata, now_ms).run()
+        return store
 
     @property
     def cluster_id(self) -> str:
@@ -115,16 +152,35 @@ class State:
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
         # Deliveries and delays are opened by their topics.
+        if self._cluster is not None:
+            self._load_cluster(self._cluster)
+            return
         for kind in ("groups", "metadata", "transactions", "schemas"):
             for coordinator in self.coordinators.of_kind(kind):
                 coordinator.load_now()
         self._name_cluster()
+        note_shards(self._replicas.directory, SHARDED)
+        self.topics.reconcile()
+        self.topics.work_aside(self._aside)
+
+    def _load_cluster(self, cluster: ClusterController) -> None:
+        """Ledgers are topics of the cluster: each is loaded, or followed, when it is opened."""
+        assert self.roles is not None
+        assert self.asking is not None
+        asking = self.asking
+        self.topics.on_change += [self.roles.topics_changed, lambda change: asking.image_changed()]
+        cluster.on_change.append(self.recurring.places_changed)
+        cluster.load()
         self.topics.reconcile()
         self.topics.work_aside(self._aside)
 
     def stop(self) -> None:
+        if self.roles is not None:
+            self.roles.stop()
         for coordinator in self.coordinators:
             coordinator.stop()
+        if self._cluster is None:
+            note_shards(self._replicas.directory, SHARDED)
 
     def _name_cluster(self) -> None:
         """A node must not serve under a name that it could not store: clients that remember it would not come back."""
@@ -161,18 +217,38 @@ class State:
         self, kind: str, make_machine: Callable[[Replica], M], facts: tuple[type[Fact], ...]
     ) -> Coordinators[int, M]:
         """Those that there are, and others when they are first needed. Their deadlines are the ends of durations, which
-        a step of the wall clock must not change."""
+        a step of the wall clock must not change. In a cluster those that this node leads."""
+        if self.roles is not None:
+            kept = Kept[int, M](kind, lambda _number, replica: make_machine(replica), facts, is_steady=True)
+            return self._spread(kept)
 
-        def make(number: int) -> Coordinator[M]:
+        def make(number: int, *, is_missed: bool = False) -> Coordinator[M]:
             now_ms = self._clock.now_ms()
-            replica = self._replicas.open_ledger(f"@{kind}", number, LEDGER_OPTIONS, now_ms, is_lazy=True)
+            replica = self._replicas.open_ledger(name, number, LEDGER_OPTIONS, now_ms, is_lazy=not is_missed)
+            if is_missed:
+                self._replicas.note_made_anew(replica)
             ledger = Ledger(replica, kind, facts, self._aside)
             clock = SteadyClock(self._clock, ledger.newest_ms)
             return Coordinator(f"{kind}-{number}", lambda: make_machine(replica), ledger, clock)
 
+        name, directory = f"{LEDGER_PREFIX}{kind}", self._replicas.directory
         opened = self.coordinators.add(Coordinators[int, M](kind, make))
-        for number in self._replicas.directory.partitions_of(f"@{kind}"):
+        missing = missing_shards(directory, name)
+        for number in directory.partitions_of(name):
             opened.add(number, make(number))
+        for number in missing:
+            opened.add(number, make(number, is_missed=True))
+        return opened
+
+    def _spread(self, kept: Kept[int, M]) -> Coordinators[int, M]:
+        """Shards of a ledger whose leaders are their coordinators."""
+        assert self.roles is not None
+        assert self.asking is not None
+        asking, kind = self.asking, kept.kind
+        opened = self.coordinators.add(Coordinators[int, M](kind))
+        opened.elsewhere = lambda number: RemoteCoordinator(asking, kind, Where(f"{LEDGER_PREFIX}{kind}", number))
+        self._shards[kind] = Keeping(kept, self._clock, self._aside)
+        self.roles.serve_shards(kind, opened)
         return opened
 
     def _queues(self, journeys: Journeys) -> Queues:
@@ -184,6 +260,17 @@ class State:
             self._delivery_replica(topic, partition)
 
         opening = Opening(on_disk, self._open_deliveries, options_changed)
+        if self._cluster is not None:
+            kept = Kept[Key, Deliveries](
+                DELIVERIES, lambda key, replica: self._make_deliveries(), DELIVERY_FACTS, is_steady=False
+            )
+            keeping = self._companions[DELIVERIES] = Keeping(kept, self._clock, self._aside)
+
+            def open_led(topic: Topic, partition: int) -> Coordinator[Deliveries]:
+                replica = self._delivery_replica(topic, partition)
+                return keeping.open((topic.id, partition), replica, f"{DELIVERIES}-{topic.name}-{partition}")
+
+            opening = Opening(lambda: (), open_led, options_changed, keeping.load, options_changed)
         queues = Queues(opening, self._store, self.topics, self._clock, journeys, self._meters)
         self.coordinators.add(queues.companions.coordinators)
         return queues
@@ -212,13 +299,38 @@ class State:
             return self._store.schedules.get(name) == key
 
         companions = Companions(on_disk, self._open_delays)
-        made = Schedules(companions, self.topics, self._clock, journeys, self._ids, is_home)
+        if self._cluster is not None:
+            companions = self._spread_delays()
+        is_spread = self._cluster is not None
+        made = Schedules(companions, self.topics, self._clock, journeys, self._ids, is_home, is_spread=is_spread)
         self.coordinators.add(made.coordinators)
         return made
 
-    def _open_delays(self, topic: Topic, partition: int) -> Coordinator[Delays]:
+    def _spread_delays(self) -> Companions:
+        def make_machine(key: Key, _replica: Replica) -> Delays:
+            topic = self.topics.newest(key[0])
+            return Delays("" if topic is None else topic.name, *key)
+
+        keeping = Keeping(
+            Kept[Key, Delays](DELAYS, make_machine, DELAY_FACTS, is_steady=False), self._clock, self._aside
+        )
+        self._companions[DELAYS] = keeping
+
+        def open_led(topic: Topic, partition: int) -> Coordinator[Delays]:
+            replica = self._delay_replica(topic, partition)
+            return keeping.open((topic.id, partition), replica, f"{DELAYS}-{topic.name}-{partition}")
+
+        def make(topic: Topic, partition: int) -> None:
+            self._delay_replica(topic, partition)
+
+        return Companions(lambda: (), open_led, keeping.load, make)
+
+    def _delay_replica(self, topic: Topic, partition: int) -> Replica:
         # Whatever that of its partition is: a job that were published and then lost would be published twice.
-        replica = self._replicas.companion(DELAYS, topic.id, partition, "disk", self._clock.now_ms())
+        return self._replicas.companion(DELAYS, topic.id, partition, "disk", self._clock.now_ms())
+
+    def _open_delays(self, topic: Topic, partition: int) -> Coordinator[Delays]:
+        replica = self._delay_replica(topic, partition)
         ledger = Ledger(replica, DELAYS, DELAY_FACTS, self._aside)
         make = partial(Delays, topic.name, topic.id, partition)
         return Coordinator(f"{DELAYS}-{topic.name}-{partition}", make, ledger, self._clock)
@@ -234,3 +346,11 @@ class State:
         coordinators = self._sharded("transactions", make, TRANSACTION_FACTS)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
         return Transactions(coordinators, self.topics, self._clock, ends, self._ids, self._meters)
+
+    def _schemas(self) -> Schemas:
+        if self.roles is None:
+            return Schemas(self._open("@schemas", SchemaMachine, SCHEMA_FACTS).here(0))
+        kept = Kept[int, SchemaMachine]("schemas", lambda _number, _replica: SchemaMachine(), SCHEMA_FACTS, False)
+        coordinators = self._spread(kept)
+        standbys = self._shards["schemas"].standbys
+        return Schemas(SpreadSchemas(coordinators, lambda: standbys.get(0)))

@@ -13,6 +13,8 @@ _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[?[0-9a-f:.]*:[0-9a-f:.]*\]?")
 _ORIGIN = re.compile(r"https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?|[a-z][a-z0-9+-]*-extension://[a-z0-9-]+")
 _DEFAULT_PORT = re.compile(r"^(http://.*(?=:80$)|https://.*(?=:443$)):[0-9]+$")
+_ENDPOINT = re.compile(r"(https?://)?([a-z0-9._-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
+_WORD = re.compile(r"[A-Za-z0-9._-]{1,60}")
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
 
 
@@ -229,6 +231,40 @@ class Origins:
     def show(self, value: object) -> str:
         assert isinstance(value, tuple)
         return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Where the members of etcd are."""
+
+    metavar: str = "URL,..."
+    expected: str = "addresses such as http://10.0.0.1:2379, parted by commas"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        endpoints = [each.removesuffix("/") for each in _listed(raw)]
+        if not all(_ENDPOINT.fullmatch(each) for each in endpoints):
+            raise ValueError(raw)
+        return tuple(endpoints)
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A name that stands in keys and logs."""
+
+    metavar: str = "NAME"
+    expected: str = "1 to 60 of the characters A-Z a-z 0-9 . _ -"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or not _WORD.fullmatch(raw):
+            raise ValueError(raw)
+        return raw
+
+    def show(self, value: object) -> str:
+        return "none" if value is None else str(value)
 
 
 class Address(NamedTuple):

@@ -151,4 +151,4 @@ def split(buffer: memoryview) -> Iterator[Batch]:
     while position < len(buffer):
         batch = check_batch(buffer, position)
         yield batch
-        position += batch.size
+        position += batch.length + LENGTH_END

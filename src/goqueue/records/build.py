@@ -71,12 +71,12 @@ def build_batch(  # noqa: PLR0913  these are the fields of the header
     return assemble(head, memoryview(plain)[HEADER_BYTES:])
 
 
-def build_fitting(records: Sequence[NewRecord], bytes_max: int) -> bytearray:
+def build_fitting(records: Sequence[NewRecord], bytes_max: int, **producer: int) -> bytearray:
     """One batch of records that were stored before, compressed if they need not fit in any other way: then they came
     so. It may be too large still.
     """
-    made = build_batch(records)
-    return made if len(made) <= bytes_max else build_batch(records, codec=Codec.ZSTD)
+    made = build_batch(records, **producer)  # type: ignore[arg-type]
+    return made if len(made) <= bytes_max else build_batch(records, codec=Codec.ZSTD, **producer)  # type: ignore[arg-type]
 
 
 def _encode(records: Iterable[NewRecord]) -> bytearray:

@@ -18,7 +18,7 @@ FORMATS: Mapping[str, int] = {
     "snapshot": 2,
     "producers": 2,
     "metadata": 4,
-    "groups": 2,
+    "groups": 3,
     "deliveries": 2,
     "delays": 2,
     "transactions": 3,

@@ -44,6 +44,8 @@ class Kind(IntEnum):
     LOG_STATE = 4
     COMPACTION = 5
     STARTS = 6
+    WATERMARKS = 7
+    SHARDS = 8
 
 
 class Readable(Protocol):

@@ -3,6 +3,7 @@ and codecs they are put together in a third of the time, and what was just summe
 """
 
 from collections.abc import Sequence
+from struct import Struct
 
 from crc32c import crc32c
 
@@ -25,6 +26,11 @@ _NULL = b"\x01"
 _NO_ATTRIBUTES_NO_TIME = b"\x00\x00"
 """Every record has the time of its batch."""
 _NO_HEADERS = b"\x00"
+_TIMES, _TIMES_AT = Struct(">qq"), 27
+"""Of the first record and of the latest, in the header."""
+_NUMBER = Struct(">Q")
+
+_new_tuple = tuple.__new__
 
 
 def plain_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> Batch:
@@ -51,6 +57,32 @@ def plain_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -
     crc = crc32c(view[CHECKED_FROM:])
     CRC.pack_into(data, CRC_AT, crc)
     return Batch(0, length, NO_EPOCH, MAGIC, crc, 0, *fields, view)
+
+
+class NumberRecord:
+    """A record whose value ends in a number, and nothing else of it ever changes: its batch is a copy of the last one
+    with another number and another time.
+    """
+
+    __slots__ = ("_length", "_made", "_number_at")
+
+    def __init__(self, key: bytes, value_head: bytes) -> None:
+        """`value_head`: what comes before the eight bytes of the number."""
+        made = plain_batch([(key, value_head + bytes(_NUMBER.size))], 0)
+        self._made = bytes(made.data)
+        self._length = made.length
+        self._number_at = len(self._made) - len(_NO_HEADERS) - _NUMBER.size
+
+    def batch(self, number: int, timestamp: int) -> Batch:
+        data = bytearray(self._made)
+        _TIMES.pack_into(data, _TIMES_AT, timestamp, timestamp)
+        _NUMBER.pack_into(data, self._number_at, number)
+        view = memoryview(data)
+        crc = crc32c(view[CHECKED_FROM:])
+        CRC.pack_into(data, CRC_AT, crc)
+        producer = NO_PRODUCER, NO_EPOCH, NO_SEQUENCE
+        fields = 0, self._length, NO_EPOCH, MAGIC, crc, 0, 0, timestamp, timestamp, *producer, 1, view
+        return _new_tuple(Batch, fields)
 
 
 def _long_varint(number: int) -> bytes:

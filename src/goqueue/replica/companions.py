@@ -6,20 +6,20 @@ the same name has another id, so it never finds the companions of the one before
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
-from goqueue.model.errors import InvalidName, LogPoisoned
-from goqueue.model.names import LEDGER_PREFIX
+from goqueue.model.errors import GoQueueError, InvalidName, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
+from goqueue.replica.companion_names import FOLLOWING, ID_BYTES, KINDS, CompanionName
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Replica
+from goqueue.replica.roles import Following, Leading, Reign
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import LogOptions
+from goqueue.telemetry.logs import get_logger
 
-KINDS = ("deliveries", "delays")
-FOLLOWING = ("deliveries",)
-"""Those that have the durability of their topic. Delays are always on the disk: see ADR 0040."""
-ID_BYTES = 16
+events = get_logger("replica")
+
+__all__ = ["FOLLOWING", "KINDS", "LEDGER_OPTIONS", "CompanionName", "Companions"]
 
 LEDGER_OPTIONS: Mapping[str, str] = {
     "cleanup.policy": "compact",
@@ -28,18 +28,6 @@ LEDGER_OPTIONS: Mapping[str, str] = {
     "max.message.bytes": str(15 * 1024 * 1024),
     "durability": "disk",
 }
-
-
-class CompanionName(NamedTuple):
-    kind: str
-    """One of KINDS."""
-    topic_id: bytes
-    """Of the partition's topic."""
-    partition: int
-
-    @property
-    def log(self) -> str:
-        return f"{LEDGER_PREFIX}{self.kind}.{self.topic_id.hex()}"
 
 
 Begin = Callable[[Topic, int, int], Opening]
@@ -56,18 +44,20 @@ class Companions:
         self._opening = opening
         self._options_of = options_of
         self._open: dict[CompanionName, Replica] = {}
+        self._hosts: dict[tuple[bytes, int], Replica] = {}
+        """In a cluster: the copies that companions belong to, by topic id and partition."""
+        self._known: set[CompanionName] | None = None
+        """Those that are on the disk. None: nobody has looked."""
+        self.on_made: Callable[[Replica], None] = lambda replica: None
+        """Called with one that was opened in a cluster, whoever asked for it."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._open.values())
 
     def on_disk(self) -> list[CompanionName]:
         """All that there are, open or not: what a start has to load."""
-        found = []
-        for log, partition in self._directory.names():
-            kind, _, text = log.removeprefix(LEDGER_PREFIX).partition(".")
-            if log.startswith(LEDGER_PREFIX) and kind in KINDS and (topic_id := _topic_id(text)) is not None:
-                found.append(CompanionName(kind, topic_id, partition))
-        return found
+        names = (CompanionName.parse(log, partition) for log, partition in self._directory.names())
+        return [name for name in names if name is not None]
 
     def find(self, name: CompanionName) -> Replica | None:
         """None: nobody has asked for it since the start."""
@@ -82,20 +72,72 @@ class Companions:
             return replica
         if name.kind not in KINDS or len(name.topic_id) != ID_BYTES:
             raise InvalidName(f"{name} is no companion of a partition")
-        opening = self._opening(_topic(name, durability), name.partition, now_ms)
+        host = self._hosts.get((name.topic_id, name.partition))
+        minimum = None if host is None else host.options.min_insync_replicas
+        opening = self._opening(_topic(name, durability, minimum), name.partition, now_ms)
         opening.run()
         replica = opening.opened.get(name.partition)
         if replica is None:
             raise LogPoisoned(f"ledger {name.log}/{name.partition} cannot be opened: {opening.failed[name.partition]}")
         self._directory.adopt(name.log, name.partition, replica.log)
         self._open[name] = replica
+        if self._known is not None:
+            self._known.add(name)
+        if (name.topic_id, name.partition) in self._hosts:
+            self.on_made(replica)
         return replica
+
+    # -- in a cluster: they have the role of their host
+
+    def role(self, topic_id: bytes, partition: int) -> Reign | Following | None:
+        """Of a host, which is that of its companions. None: it is not here."""
+        host = self._hosts.get((topic_id, partition))
+        return None if host is None else role_of(host)
+
+    def of_host(self, topic_id: bytes, partition: int) -> list[Replica]:
+        """Those that are open."""
+        names = (CompanionName(kind, topic_id, partition) for kind in KINDS)
+        return [self._open[name] for name in names if name in self._open]
+
+    def host_changed(self, topic_id: bytes, partition: int, host: Replica, now_ms: int) -> list[Replica]:
+        """A copy was opened, or has another role: its companions, open or on the disk, have the same. Returns those
+        that were open and have another role now; what is opened is told of by `on_made`."""
+        self._hosts[topic_id, partition] = host
+        changed = [each for each in self.of_host(topic_id, partition) if _take(each, host)]
+        for kind in KINDS:
+            name = CompanionName(kind, topic_id, partition)
+            if name not in self._open and self._is_known(name):
+                try:
+                    durability = host.options.durability if kind in FOLLOWING else "disk"
+                    self.find_or_make(name, durability, now_ms)
+                except GoQueueError as error:
+                    events.error("companion not opened", log=name.log, partition=partition, reason=str(error))
+        return changed
+
+    def host_isr(self, topic_id: bytes, partition: int) -> None:
+        """The in-sync replicas of a host are others now, or soon."""
+        host = self._hosts.get((topic_id, partition))
+        if host is not None and isinstance(host.role, Leading):
+            for each in self.of_host(topic_id, partition):
+                each.copy_isr(host)
+
+    def host_gone(self, topic_id: bytes, partition: int) -> None:
+        """Its copy is not here any more."""
+        self._hosts.pop((topic_id, partition), None)
+
+    def _is_known(self, name: CompanionName) -> bool:
+        if self._known is None:
+            self._known = set(self.on_disk())
+        return name in self._known
 
     def retire(self, topic_id: bytes) -> Callable[[], None]:
         """The topic is deleted: take its companions out of service. Returns what removes their files, which any thread
         may do."""
         for name in [name for name in self._open if name.topic_id == topic_id]:
             self._open.pop(name).abandoned()
+        for key in [key for key in self._hosts if key[0] == topic_id]:
+            del self._hosts[key]
+        self._known = None if self._known is None else {name for name in self._known if name.topic_id != topic_id}
         removals = []
         for kind in KINDS:
             log = CompanionName(kind, topic_id, 0).log
@@ -109,13 +151,34 @@ class Companions:
         return remove
 
 
-def _topic(name: CompanionName, durability: str) -> Topic:
-    return Topic(name.log, name.topic_id, name.partition + 1, {**LEDGER_OPTIONS, "durability": durability})
+def _topic(name: CompanionName, durability: str, minimum: int | None = None) -> Topic:
+    """`minimum`: of in-sync replicas, as its host asks for."""
+    overrides = {**LEDGER_OPTIONS, "durability": durability}
+    if minimum is not None:
+        overrides["min.insync.replicas"] = str(minimum)
+    return Topic(name.log, name.topic_id, name.partition + 1, overrides)
 
 
-def _topic_id(text: str) -> bytes | None:
-    try:
-        topic_id = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return topic_id if len(topic_id) == ID_BYTES and topic_id.hex() == text else None
+def role_of(host: Replica) -> Reign | Following:
+    """What its companions are, too."""
+    role = host.role
+    if isinstance(role, Leading):
+        return Reign(role.epoch, role.view.me, role.view.isr, role.replicas, is_given=True)
+    return Following(role.epoch, role.leader)
+
+
+def _take(replica: Replica, host: Replica) -> bool:
+    """False: it has this role already."""
+    role = role_of(host)
+    if role.epoch > replica.leader_epoch:
+        if isinstance(role, Reign):
+            replica.lead(role)
+        else:
+            replica.follow(role.epoch, role.leader)
+        return True
+    if isinstance(role, Reign):
+        replica.copy_isr(host)
+    elif replica.role.is_leader:  # the session of this node has ended
+        replica.step_down()
+        return True
+    return False

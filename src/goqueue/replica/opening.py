@@ -2,18 +2,24 @@
 done in another thread: nobody else knows of these copies yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from goqueue.machines.partitions.following import is_made_doubtful
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.batch import NO_EPOCH
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Defer, Replica
-from goqueue.replica.roles import Reign
+from goqueue.replica.roles import Following, Reign
 from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
 
 FIRST_EPOCH = 0
+Role = Reign | Following
+Judge = Callable[[tuple[str, int], Log], int]
+"""The high watermark of a log, as it was saved. One that has lost something is marked."""
 
 
 class Opening:
@@ -29,11 +35,12 @@ class Opening:
         defer: Defer,
         now_ms: int,
         *,
-        epoch: int = NO_EPOCH,
+        roles: Mapping[int, Role],
         is_lazy: bool = False,
+        judge: Judge | None = None,
     ) -> None:
-        """`epoch`: in which copies are led whose topic does not say. `is_lazy`: nothing is synced here, new logs become
-        durable with their first append."""
+        """`roles`: of each partition. `is_lazy`: nothing is synced here, new logs become durable with their first
+        append. `judge`: in a cluster."""
         self.topic = topic.name
         self._topic_id = topic.id
         self.partitions = partitions
@@ -45,8 +52,8 @@ class Opening:
         self._defer = defer
         self._now_ms = now_ms
         self._is_lazy = is_lazy
-        self._epoch = epoch
-        self._placements = topic.placements
+        self._roles = roles
+        self._judge = judge
 
     def run(self) -> None:
         """Each is opened or known to have failed when this returns; one costs the others nothing."""
@@ -63,30 +70,38 @@ class Opening:
                 self.failed[partition] = LogPoisoned(f"{self.topic}/{partition} cannot be opened: {error}")
 
     def _open(self, partition: int, *, has_directory: bool) -> Replica:
-        reign = self._reign(partition)
+        role = self._roles[partition]
         log = self._directory.load_log(
             self.topic,
             partition,
             self._log_options,
             self._now_ms,
-            first_epoch=max(reign.epoch, FIRST_EPOCH),
+            # A follower learns of epochs with the batches of their leaders, the earlier ones too.
+            first_epoch=max(role.epoch, FIRST_EPOCH) if isinstance(role, Reign) else NO_EPOCH,
             has_directory=has_directory,
             is_lazy=self._is_lazy,
             topic_id=self._topic_id,
+            is_doubtful=self._is_late(role),
         )
+        if isinstance(role, Reign) and not role.is_given:
+            # Never an epoch that the log has seen, whatever became of the metadata.
+            role = role._replace(epoch=max(role.epoch, log.state.epochs.latest + (not log.is_new)))
+        reign = role if isinstance(role, Reign) else None
         replica = Replica(
             log,
             f"{self.topic}/{partition}",
-            # Never an epoch that the log has seen, whatever became of the metadata.
-            reign=reign._replace(epoch=max(reign.epoch, log.state.epochs.latest + (not log.is_new))),
+            reign=reign,
             options=self._options,
             defer=self._defer,
+            high_watermark=0 if self._judge is None else self._judge((self.topic, partition), log),
         )
+        if isinstance(role, Following) and role.epoch > NO_EPOCH:
+            replica.follow(role.epoch, role.leader)
         replica.place = self.topic, partition
         return replica
 
-    def _reign(self, partition: int) -> Reign:
-        if partition >= len(self._placements):
-            return Reign(self._epoch)
-        placement = self._placements[partition]
-        return Reign(placement.epoch, placement.leader, placement.isr, len(placement.replicas))
+    def _is_late(self, role: Role) -> bool:
+        """In a cluster: the copies of a partition are made with its first epoch, and one that is made later may be in
+        the place of one that was lost. A companion is made when it is first needed."""
+        is_placed = isinstance(role, Following) or role.is_given
+        return is_placed and is_made_doubtful(role.epoch) and CompanionName.parse(self.topic, 0) is None

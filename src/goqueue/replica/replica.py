@@ -1,40 +1,33 @@
-"""One node's copy of a partition, as leader or as follower of an epoch. The high watermark moves by the rule of the
-role alone: with one copy it is what its log acknowledges, with more what all in-sync copies hold. Whoever waits for it,
-waits here.
+"""One node's copy of a partition: what is appended to it, by producers while it leads, from its leader while it
+follows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from goqueue.machines.partitions.producer_state import ACCEPT, Before, Duplicate
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError, OffsetOutOfRange, StaleEpoch
+from goqueue.model.errors import GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.topics import TopicOptions
-from goqueue.records.batch import LENGTH_END, NO_EPOCH, NO_PRODUCER, Batch
+from goqueue.records.batch import LENGTH_END, NO_PRODUCER, Batch
 from goqueue.records.rewrite import stamp_append_time
 from goqueue.replica.persisted import Persisted
-from goqueue.replica.producer_snapshots import ProducerSnapshots
-from goqueue.replica.reads import NO_TIMESTAMP, LogReads
-from goqueue.replica.roles import Following, Leading, Reign, Role
+from goqueue.replica.reads import NO_TIMESTAMP
+from goqueue.replica.roles import Following, Reign
+from goqueue.replica.standing import NOBODY, Defer, Standing
 from goqueue.storage.log import Log
-from goqueue.storage.options import LogOptions
 from goqueue.storage.segment_reads import Slice
 from goqueue.telemetry.calls import call_each
-from goqueue.telemetry.logs import get_logger
-
-events = get_logger("replica")
 
 __all__ = ["NO_TIMESTAMP", "Appended", "Defer", "Replica", "Slice"]
 
 SNAPSHOT_BYTES = 64 * 1024 * 1024
 """How much log may come behind the last saved producer state: what a start must walk over."""
-NOBODY = -1
 
 _new_tuple = tuple.__new__
-
-Defer = Callable[[Callable[[], None]], object]
-"""Run a call soon, once, in this thread: many appends of one moment wake a reader once."""
 
 
 class Appended(NamedTuple):
@@ -45,102 +38,48 @@ class Appended(NamedTuple):
     """When the topic stamps records itself, else NO_TIMESTAMP."""
 
 
-class Replica(LogReads):
-    """Belongs to one thread, like its log.
-
-    Invariant: the high watermark is not above the end of the log, and falls only with a truncation.
-    """
-
-    def __init__(self, log: Log, name: str, *, reign: Reign, options: TopicOptions, defer: Defer) -> None:
-        super().__init__(log, name, options)
-        self.role: Role = Following(NO_EPOCH, NOBODY)
-        self.leader_epoch = NO_EPOCH
-        self.high_watermark = log.start_offset
-        """Everything below it is on every in-sync copy and may be read and acknowledged."""
-        self._not_leader: NotLeader | None = None
-        self._snapshots = ProducerSnapshots(log, name)
-        self.producers = self._snapshots.load()
-        self.defer = defer
-        self._watchers: dict[object, Callable[[], None]] = {}
-        self._wake_is_due = False
+class Replica(Standing):
+    def __init__(
+        self,
+        log: Log,
+        name: str,
+        *,
+        reign: Reign | None,
+        options: TopicOptions,
+        defer: Defer,
+        high_watermark: int = 0,
+    ) -> None:
+        """`reign`: None, if it does not lead; it is told whom to follow. `high_watermark`: as it was saved."""
+        super().__init__(log, name, options, defer, high_watermark)
         self._snapshot_due_at = SNAPSHOT_BYTES
         self.appended_batches = 0
         self.appended_bytes = 0
-        self.lead(reign)
+        self._due_snapshot: tuple[int, bytes] | None = None
+        """Of a follower's producers: to be saved when the high watermark has passed the offset."""
+        if reign is not None:
+            self.lead(reign)
         self.persisted = Persisted(self.high_watermark)
         log.on_synced = lambda log: self._synced()
         log.committed_offset = lambda: self.high_watermark
 
-    # -- facts
-
-    @property
-    def lacks_copies(self) -> bool:
-        """Fewer copies are in sync than its topic asks for: what needs an acknowledgement of all is not taken."""
-        return self.options.min_insync_replicas > self.copies_in_sync
-
-    @property
-    def copies_in_sync(self) -> int:
-        return len(self.role.view.isr) if isinstance(self.role, Leading) else 0
-
-    @property
-    def last_stable_offset(self) -> int:
-        return self.producers.open_transactions.last_stable_offset(self.high_watermark)
-
-    @property
-    def failure(self) -> GoQueueError | None:
-        """Why it serves nothing, if it does not: its log failed, or it does not lead."""
-        return self.log.failure or self._not_leader
-
-    @property
-    def knows_end(self) -> bool:
-        """All that earlier leaders wrote is known to be committed: before that, the end of the log could seem to go
-        back."""
-        return isinstance(self.role, Leading) and self.high_watermark >= self.role.start_offset
-
-    # -- roles
-
     def lead(self, reign: Reign) -> None:
-        """Take writes from now on, in this epoch. StaleEpoch: it is over."""
-        self._check_next(reign.epoch)
-        minimum, high_watermark = self.options.min_insync_replicas, self.high_watermark
-        self._change_role(Leading(reign, minimum, high_watermark, self.end_offset))
-        self._not_leader = None
-        self._advance()
+        """Take writes from now on, in this epoch. StaleEpoch: it is over. In a cluster a copy that was doubtful, and
+        leads because an operator or its topic prefers that to nobody, is not any more: what it holds is what there
+        is."""
+        super().lead(reign)
+        if reign.is_given:
+            with suppress(GoQueueError):  # it is told of, and the next start finds the mark again
+                self.learn_whole()
 
-    def follow(self, epoch: int, leader: int) -> None:
-        """Take no writes from now on, but what is copied from the leader. StaleEpoch: the epoch is over."""
-        self._check_next(epoch)
-        self._change_role(Following(epoch, leader))
-        self._not_leader = NotLeader(f"{self.name} is led by node {leader} in epoch {epoch}")
-
-    def _check_next(self, epoch: int) -> None:
-        if epoch <= self.leader_epoch:
-            raise StaleEpoch(f"epoch {epoch} of {self.name} is over: {self.leader_epoch} has begun")
-
-    def _change_role(self, role: Role) -> None:
-        """Whoever waits is failed first: the next reign's watermark says nothing about what they wait for."""
-        waiters = self.role.waiters
-        self._not_leader = NotLeader(f"the leader of {self.name} changes: it may have been done or not")
-        self.role, self.leader_epoch = role, role.epoch
-        call_each(waiters.all())
-        self._wake_soon()
-
-    def set_options(self, options: TopicOptions, log_options: LogOptions) -> None:
-        """What was changed holds from now on, for the segments to come."""
-        self.options = options
-        self.log.set_options(log_options)
-        if isinstance(self.role, Leading):
-            self.role.view.set_minimum(min(options.min_insync_replicas, self.role.replicas))
-            self._advance()
-
-    def _advance(self) -> None:
-        """Let the high watermark rise as far as the rule of the role allows."""
+    def stand_still(self) -> bool:
+        """Nobody knows who leads or led: take nothing, from nobody, until the next epoch says who does. False: it was
+        so already."""
         role = self.role
-        if isinstance(role, Leading):
-            high_watermark = role.view.advance(self.log.acknowledged_offset)
-            if high_watermark > self.high_watermark:
-                self.high_watermark = high_watermark
-                self._wake_soon()
+        if isinstance(role, Following) and role.leader == NOBODY:
+            return False
+        self._change_role(Following(self.leader_epoch, NOBODY))
+        self._not_leader = self._no_appends = NotLeader(f"all is halted: nobody leads {self.name}")
+        return True
 
     # -- writing
 
@@ -150,8 +89,10 @@ class Replica(LogReads):
         decided in another `epoch`, by somebody who does not know what has happened since.
         """
         self.log.check_open()
-        if self._not_leader is not None or (epoch is not None and epoch != self.leader_epoch):
+        if self._no_appends is not None or (epoch is not None and epoch != self.leader_epoch):
             raise self._refuse_epoch(epoch)
+        if self.needs_session:
+            self.check_fresh()
         append_time = NO_TIMESTAMP
         if self.stamps_time:
             append_time = now_ms
@@ -169,14 +110,16 @@ class Replica(LogReads):
         return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
 
     def _refuse_epoch(self, epoch: int | None) -> NotLeader:
-        if self._not_leader is not None:
-            return self._not_leader.kept()
+        if self._no_appends is not None:
+            return self._no_appends.kept()
         return NotLeader(f"{self.name}: this was decided in epoch {epoch}, and {self.leader_epoch} has begun")
 
     def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
         """Many, one after the other, but in one write: for each what `append` returns or raises."""
-        if self.failure is not None:
-            return [self.failure] * len(batches)
+        if (refusal := self.failure or self._no_appends) is not None:
+            return [refusal] * len(batches)
+        if self.needs_session and not self.is_fresh:
+            return [self._try(batch, now_ms) for batch in batches]
         try:
             self.log.reserve(batches, self.leader_epoch, now_ms)
         except GoQueueError:
@@ -238,8 +181,8 @@ class Replica(LogReads):
     def append_marker(self, batch: Batch, coordinator_epoch: int, now_ms: int) -> Appended | None:
         """End a transaction. None: it was over already, its marker stands in the log, perhaps not durable yet."""
         self.log.check_open()
-        if self._not_leader is not None:
-            raise self._not_leader.kept()
+        if self._no_appends is not None:
+            raise self._no_appends.kept()
         verdict = self.producers.check_marker(batch.producer_id, batch.producer_epoch, coordinator_epoch)
         if verdict is Code.INVALID_TXN_STATE:
             return None
@@ -257,6 +200,8 @@ class Replica(LogReads):
         if self.appended_bytes > self._snapshot_due_at:
             self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
             self.defer(self.save_producers)
+        if self._end_watchers:
+            self._tell_end()
         if self.log.acknowledged_offset > self.high_watermark:  # no sync need be waited for
             self._advance()
 
@@ -273,51 +218,68 @@ class Replica(LogReads):
     def append_copied(self, batches: Sequence[Batch], leader_watermark: int, now_ms: int) -> None:
         """What the leader of this epoch sent, as it stands there; and how far its own high watermark was."""
         assert not self.role.is_leader, self.name
-        self.log.append_as_is(batches, now_ms)
+        size = self.log.append_as_is(batches, now_ms)
         self.producers.replay(batches)
         self.appended_batches += len(batches)
-        self.appended_bytes += sum(batch.size for batch in batches)
-        self._learn_watermark(leader_watermark)
+        self.appended_bytes += size
+        if self.appended_bytes > self._snapshot_due_at:
+            self._snapshot_due_at = self.appended_bytes + SNAPSHOT_BYTES
+            self._due_snapshot = self.end_offset, self.producers.encode()
+        self.learn_watermark(leader_watermark)
 
-    def _learn_watermark(self, leader_watermark: int) -> None:
-        high_watermark = min(leader_watermark, self.end_offset)
-        if high_watermark > self.high_watermark:
-            self.high_watermark = high_watermark
-            self._wake_soon()
+    def learn_watermark(self, leader_watermark: int) -> None:
+        """As the leader of this epoch has told it."""
+        self._rise(min(leader_watermark, self.end_offset))
+        if self._due_snapshot is not None and self._due_snapshot[0] <= self.high_watermark:
+            due, self._due_snapshot = self._due_snapshot, None
+            self._snapshots.save(*due)
+
+    def learn_start(self, leader_start: int) -> None:
+        """Retention is the leader's: what it has given up is given up here."""
+        start_offset = min(leader_start, self.end_offset)
+        if start_offset > self.start_offset:
+            self.log.advance_start(start_offset)
+
+    def learn_gaps(self, to_offset: int) -> None:
+        """What is copied next from below `to_offset` may have gaps. Durable when it returns."""
+        if self.end_offset < to_offset:
+            self.log.allow_gaps(to_offset)
+
+    def learn_whole(self) -> None:
+        """Its leader has said that it lacks nothing that an in-sync replica must hold. Durable when it returns."""
+        state = self.log.state
+        if state.is_doubtful:
+            state.is_doubtful = False
+            self.log.save_state()
 
     def truncate(self, end_offset: int) -> None:
         """Give up what the leader does not have, durably, and what was known from it."""
         assert not self.role.is_leader, self.name
         self.log.truncate(end_offset)
-        self._follow_log()
+        self._follow_log(self.end_offset)
 
-    def restart(self, start_offset: int) -> None:
-        """Begin anew and empty, durably: nothing that is here is of use to the leader."""
+    def restart(self, start_offset: int, tombstones_to: int = 0) -> None:
+        """Begin anew and empty, durably: nothing that is here is of use to the leader, which has no tombstones below
+        `tombstones_to`."""
         assert not self.role.is_leader, self.name
         self.log.restart(start_offset)
+        if tombstones_to:
+            self.log.state.tombstones_to = tombstones_to
+            self.log.save_state()
         self.high_watermark = start_offset
-        self._follow_log()
+        self._follow_log(0)
 
-    def _follow_log(self) -> None:
+    def _follow_log(self, cut_offset: int) -> None:
         self.high_watermark = min(self.high_watermark, self.end_offset)
         self.persisted.cut(self.end_offset)
+        self._due_snapshot = None
         self.producers = self._snapshots.load()
+        call_each([partial(call, cut_offset) for call in self.on_cut.values()])
 
     def sync(self) -> None:
         self.log.sync()
 
-    # -- the start and the epochs
-
-    def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The last epoch not above `epoch`, and where it ended.
-
-        An epoch counts from its leader's start, though the log hears of it with its first batch: a client that was told
-        of the leader and finds no such epoch would take the log for truncated and begin elsewhere.
-        """
-        latest = self.log.state.epochs.latest
-        if latest < epoch <= self.leader_epoch:
-            return epoch if latest == NO_EPOCH or epoch == self.leader_epoch else latest, self.end_offset
-        return self.log.epoch_end(epoch)
+    # -- the start
 
     def delete_before(self, offset: int) -> None:
         """Nothing below `offset` is served any more."""
@@ -325,51 +287,7 @@ class Replica(LogReads):
             raise OffsetOutOfRange(f"{offset} is not from 0 to the high watermark {self.high_watermark}")
         if offset > self.start_offset:
             self.log.advance_start(offset)
-
-    # -- waiting
-
-    def when_reached(self, offset: int, call: Callable[[], None]) -> None:
-        """Call when the high watermark has reached `offset`, at once if it has; also when it never will (`failure`)."""
-        waiters = self.role.waiters
-        # Else one that was asked for before has still to be called.
-        if self.failure is not None or (offset <= self.high_watermark and waiters.is_first(offset)):
-            call()
-        else:
-            waiters.add(offset, call)
-
-    def watch(self, who: object, call: Callable[[], None]) -> None:
-        """Call whenever there is more to read, or the log failed, until `unwatch`."""
-        self._watchers[who] = call
-
-    def unwatch(self, who: object) -> None:
-        self._watchers.pop(who, None)
-
-    def _synced(self) -> None:
-        self._advance()
-        if self.log.failure is not None:
-            self._wake_soon()
-        try:
-            self.tell_persisted()
-        except Exception as fault:  # noqa: BLE001  it was only to be noted, and what was synced is none the worse for it
-            events.error("persisted records not noted", copy=self.name, exc_info=fault)
-
-    def tell_persisted(self, at_ms: int | None = None) -> None:
-        """To be called after an append that need not wait for a sync, soon; else it is told with the next."""
-        self.persisted.tell(self.high_watermark, at_ms)
-
-    def _wake_soon(self) -> None:
-        if not self._wake_is_due and (self.role.waiters or self._watchers):
-            self._wake_is_due = True
-            self.defer(self._wake)
-
-    def _wake(self) -> None:
-        self._wake_is_due = False
-        call_each(self._woken())
-
-    def _woken(self) -> Iterator[Callable[[], None]]:
-        waiters = self.role.waiters
-        yield from waiters.all() if self.failure is not None else waiters.reached(self.high_watermark)
-        yield from list(self._watchers.values())
+            self.tell_start()
 
     def abandoned(self) -> None:
         """The log was deleted: nobody need wait any longer."""
@@ -377,6 +295,9 @@ class Replica(LogReads):
         log.on_synced = lambda log: None
         log.committed_offset = None
         self._wake()
+        self._tell_end()
+        if isinstance(self.role, Following) and self.role.on_synced is not None:
+            self.role.on_synced()
 
     def close(self) -> None:
         """What is known about producers is saved, the log is left clean."""

@@ -4,22 +4,37 @@ have a table of their own: whoever looks for a topic, by whatever name a client 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.names import LEDGER_PREFIX
+from goqueue.model.placements import NOBODY, Placement
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.batch import NO_EPOCH
 from goqueue.replica.companions import CompanionName, Companions
 from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Defer, Replica
+from goqueue.replica.roles import Following, Reign
+from goqueue.replica.saved_watermarks import SavedWatermarks
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import Cleanup, Durability, LogOptions
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
 events = get_logger("replica")
 
 PartitionName = tuple[str, int]
+OWN_LEDGERS = (f"{LEDGER_PREFIX}journeys",)
+"""Which every node keeps for itself, in a cluster too."""
+
+
+class Seat(NamedTuple):
+    """Who a node is in its cluster, in one of its lives."""
+
+    node_id: int
+    incarnation: int
 
 
 class Replicas:
@@ -41,10 +56,21 @@ class Replicas:
         self._replicas: dict[PartitionName, Replica] = {}
         """Of topics."""
         self._ledgers: dict[PartitionName, Replica] = {}
+        self._own: dict[str, set[int]] = {}
+        """Ledgers that whoever opened them has here, wherever else they are."""
         self.companions = Companions(directory, self._opening_companion, self._options_of)
+        self.companions.on_made = self._tell_role
         self.epoch = NO_EPOCH
         """In which this node leads whatever nobody else says more of. NO_EPOCH: each log goes on behind its last."""
+        self.seat: Seat | None = None
+        """Who this node is in its cluster. None: it is on its own, and has and leads everything."""
+        self.saved: SavedWatermarks | None = None
+        """In a cluster: by which copies are judged that are opened."""
         self.on_open: Callable[[Replica], None] = lambda replica: None
+        self.on_role: list[Callable[[Replica], None]] = []
+        """Called with a copy, of a topic or a ledger, that was opened or has another role."""
+        self._hosts: dict[bytes, tuple[Placement, ...]] = {}
+        """In a cluster: where the partitions of a topic are, by its id."""
         self._maintained_s: float | None = None
         self.failed: dict[PartitionName, GoQueueError] = {}
         """Copies that could not be opened, and why. The others are served."""
@@ -64,7 +90,13 @@ class Replicas:
         """With the companions of partitions."""
         return [*self._ledgers.values(), *self.companions]
 
-    def _all(self) -> Iterator[Replica]:
+    def hosts(self) -> list[Replica]:
+        """Of topics and of the ledgers that other nodes may have too, without companions."""
+        shared = (each for (name, number), each in self._ledgers.items() if number not in self._own.get(name, ()))
+        return [*self._replicas.values(), *shared]
+
+    def all(self) -> Iterator[Replica]:
+        """Of topics, ledgers and companions."""
         return chain(self._replicas.values(), self._ledgers.values(), self.companions)
 
     def companion(self, kind: str, topic_id: bytes, partition: int, durability: str, now_ms: int) -> Replica:
@@ -82,22 +114,34 @@ class Replicas:
         return options, self._log_options(options)
 
     def _opening_companion(self, topic: Topic, partition: int, now_ms: int) -> Opening:
-        return self.opening(topic, [partition], now_ms, is_lazy=True)
+        """LogPoisoned: in a cluster, if its host is not here."""
+        role = self.companions.role(topic.id, partition)
+        if role is None and self.seat is not None:
+            raise LogPoisoned(f"{topic.name}/{partition} belongs to a partition that is not on this node")
+        return self.opening(topic, [partition], now_ms, is_lazy=True, role=role)
+
+    def host_changed(self, replica: Replica, now_ms: int) -> None:
+        """A copy of a topic was opened, or has another role: so have its companions. Those who want to know are told
+        of them as of any copy."""
+        for each in self.companions.host_changed(replica.log.state.topic_id, replica.place[1], replica, now_ms):
+            self._tell_role(each)
 
     def open_ledger(
         self, name: str, partition: int, overrides: Mapping[str, str], now_ms: int, *, is_lazy: bool = False
     ) -> Replica:
         """A log of the broker's own, which no topic can be called like: its name begins with `@`. It belongs to whoever
-        opens it; LogPoisoned if it cannot be opened. `is_lazy`: one that is made costs no sync, its files become
-        durable with its first append."""
+        opens it, on this node alone; LogPoisoned if it cannot be opened. `is_lazy`: one that is made costs no sync, its
+        files become durable with its first append."""
         assert name.startswith(LEDGER_PREFIX), name
-        opening = self.opening(Topic(name, b"", partition + 1, overrides), [partition], now_ms, is_lazy=is_lazy)
+        topic = Topic(name, b"", partition + 1, overrides)
+        opening = self.opening(topic, [partition], now_ms, is_lazy=is_lazy, role=Reign(self.epoch))
         opening.run()
         replica = opening.opened.get(partition)
         if replica is None:
             raise LogPoisoned(f"ledger {name}/{partition} cannot be opened: {opening.failed[partition]}")
         self.directory.adopt(name, partition, replica.log)
         self._ledgers[name, partition] = replica
+        self._own.setdefault(name, set()).add(partition)
         return replica
 
     def __len__(self) -> int:
@@ -109,16 +153,25 @@ class Replicas:
             opening = self.opening(topic, [partition], now_ms)
             opening.run()
             self.adopt(opening)
-        return self._replicas.get((topic.name, partition))
+        return self.find(topic.name, partition)
 
     def missing(self, topic: Topic, partitions: Iterable[int]) -> list[int]:
         """Those of them that are neither open nor known to have failed."""
-        names = ((topic.name, partition) for partition in partitions)
-        return [name[1] for name in names if name not in self._replicas and name not in self.failed]
+        names, table = ((topic.name, partition) for partition in partitions), self._table(topic.name)
+        return [name[1] for name in names if name not in table and name not in self.failed]
 
-    def opening(self, topic: Topic, partitions: Sequence[int], now_ms: int, *, is_lazy: bool = False) -> Opening:
-        """Of missing ones: to be run, in whatever thread, and then to be adopted."""
+    def opening(
+        self,
+        topic: Topic,
+        partitions: Sequence[int],
+        now_ms: int,
+        *,
+        is_lazy: bool = False,
+        role: Reign | Following | None = None,
+    ) -> Opening:
+        """Of missing ones: to be run, in whatever thread, and then to be adopted. `role`: if not the metadata says."""
         options, log_options = self._options_of(topic)
+        roles = {number: role or self._role(topic, number) for number in partitions}
         return Opening(
             self.directory,
             topic,
@@ -127,9 +180,89 @@ class Replicas:
             log_options,
             self._defer,
             now_ms,
-            epoch=self.epoch,
+            roles=roles,
             is_lazy=is_lazy,
+            judge=None if self.saved is None else self.saved.judge,
         )
+
+    # -- places and roles
+
+    def placed(self, topic: Topic) -> list[int]:
+        """The partitions of which this node is to have a copy."""
+        if self.seat is None:
+            return list(range(topic.partitions))
+        me = self.seat.node_id
+        return [number for number, one in enumerate(topic.placements) if me in one.replicas or me in one.adding]
+
+    def misplaced(self, topic: Topic) -> list[int]:
+        """Those of which there is a copy in service here, and should be none."""
+        if self.seat is None:
+            return []
+        wanted, table = set(self.placed(topic)), self._table(topic.name)
+        wanted |= self._own.get(topic.name, set())
+        return [number for name, number in table if name == topic.name and number not in wanted]
+
+    def _role(self, topic: Topic, partition: int) -> Reign | Following:
+        placements = topic.placements or self._hosts.get(topic.id, ())  # a companion is where its partition is
+        if topic.name in OWN_LEDGERS:
+            return Reign(max(self.epoch, 0))
+        if partition >= len(placements):
+            return Reign(self.epoch) if self.seat is None else Following(NO_EPOCH, NOBODY)
+        one = placements[partition]
+        if self.seat is None:
+            return Reign(one.epoch, one.leader, one.isr, len(one.replicas))
+        if one.leader == self.seat.node_id and one.incarnation == self.seat.incarnation:
+            return Reign(one.epoch, one.leader, one.isr, len(one.replicas), one.revision, is_given=True)
+        return Following(one.epoch, one.leader)
+
+    def take_roles(self, topic: Topic) -> None:
+        """Those that the metadata gives to the copies here. Whoever wants to know of a new one is told."""
+        if self.seat is None:
+            return
+        self._hosts[topic.id] = topic.placements
+        for number in self.placed(topic):
+            replica = self._table(topic.name).get((topic.name, number))
+            if replica is None:
+                continue
+            role = self._role(topic, number)
+            if role.epoch > replica.leader_epoch:
+                if isinstance(role, Reign):
+                    replica.lead(role)
+                else:
+                    replica.follow(role.epoch, role.leader)
+                self._tell_role(replica)
+            elif isinstance(role, Reign):
+                replica.set_isr(role.isr, role.revision)
+                self.companions.host_isr(topic.id, number)
+
+    def step_down(self) -> None:
+        """This life of the node is over: it leads nothing from now on that others have too."""
+        for replica in list(self.all()):
+            name, number = replica.place
+            if replica.role.is_leader and number not in self._own.get(name, ()):
+                replica.step_down()
+                self._tell_role(replica)
+
+    def stand_still(self) -> None:
+        """Nothing that others have too is led or followed, until other epochs begin."""
+        for replica in list(self.all()):
+            name, number = replica.place
+            if number not in self._own.get(name, ()) and replica.stand_still():
+                self._tell_role(replica)
+
+    def _tell_role(self, replica: Replica) -> None:
+        call_each(partial(call, replica) for call in self.on_role)
+
+    def _table(self, name: str) -> dict[PartitionName, Replica]:
+        return self._ledgers if name.startswith(LEDGER_PREFIX) else self._replicas
+
+    def find(self, name: str, partition: int) -> Replica | None:
+        """Of a topic or a ledger: not for clients."""
+        return self._table(name).get((name, partition))
+
+    def is_missed(self, topic: Topic, replica: Replica) -> bool:
+        """The metadata says that there was a copy of this partition here."""
+        return self.seat is None or self.seat.node_id in topic.placements[replica.place[1]].isr
 
     def note_made_anew(self, replica: Replica) -> None:
         """It should have been there: the metadata knows of it from before this start."""
@@ -149,14 +282,16 @@ class Replicas:
                 self.failed[name] = opening.failed.get(partition) or LogPoisoned(f"{name} was not opened")
                 continue
             self.directory.adopt(*name, replica.log)
-            self._replicas[name] = replica
-            self.on_open(replica)
+            self._table(name[0])[name] = replica
+            if not name[0].startswith(LEDGER_PREFIX):
+                self.on_open(replica)
+            self._tell_role(replica)
 
     def set_options(self, topic: Topic) -> None:
         """What was changed holds from now on, for the segments to come."""
         options, log_options = self._options_of(topic)
         for partition in range(topic.partitions):
-            replica = self._replicas.get((topic.name, partition))
+            replica = self.find(topic.name, partition)
             if replica is not None:
                 replica.set_options(options, log_options)
 
@@ -164,12 +299,22 @@ class Replicas:
         """Take copies out of service. Returns what removes their files, which any thread may do."""
         numbers = list(partitions)
         remove = self.directory.retire(topic, numbers)
+        self._abandon(topic, numbers)
+        return remove
+
+    def displace(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
+        """The same where nobody has said that their records may go: the files are put aside."""
+        numbers = list(partitions)
+        put_aside = self.directory.put_aside_later(topic, numbers)
+        self._abandon(topic, numbers)
+        return put_aside
+
+    def _abandon(self, topic: str, numbers: Iterable[int]) -> None:
         for number in numbers:
             self.failed.pop((topic, number), None)
-            replica = self._replicas.pop((topic, number), None)
+            replica = self._table(topic).pop((topic, number), None)
             if replica is not None:
                 replica.abandoned()
-        return remove
 
     def maintain(self, now_ms: int, monotonic_s: float) -> None:
         """To be called now and then. `now_ms`: records that are too old by it go. `monotonic_s`: durations are measured
@@ -180,14 +325,15 @@ class Replicas:
         self.directory.maintain(now_ms)
         with suppress(OSError):
             self.directory.look_at_room(self.disk_reserve_bytes)
-        for replica in self._all():
+        for replica in self.all():
+            replica.tell_start()
             replica.producers.expire(passed_ms)
             replica.producers.open_transactions.drop_below(replica.start_offset)
             replica.producers.open_transactions.forget_decided(replica.high_watermark)
 
     def sync(self) -> None:
         """So that whoever waits for an acknowledgement gets it."""
-        for replica in self._all():
+        for replica in self.all():
             try:
                 if replica.failure is None:
                     replica.sync()
@@ -195,7 +341,7 @@ class Replicas:
                 events.error("copy not synced", copy=replica.name, reason=str(error))
 
     def close(self) -> None:
-        for replica in self._all():
+        for replica in self.all():
             try:
                 replica.close()
             except GoQueueError as error:

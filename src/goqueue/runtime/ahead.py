@@ -10,9 +10,11 @@ from typing import Any, Generic, TypeVar
 
 from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine, ahead
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
-from goqueue.runtime.clock import Clock, Steps
+from goqueue.runtime.clock import Clock, Steps, Timer
+from goqueue.runtime.company import LINGER_MS, Company
 from goqueue.runtime.deadline import Deadline
 from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.life import Life
 from goqueue.runtime.questions import Questions
 from goqueue.telemetry.calls import call_each
 
@@ -22,6 +24,7 @@ OnStored = Callable[[GoQueueError | None], None]
 """None: it is durable."""
 OnReply = Callable[[Any], None]
 """Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
+_ACTIVE = Life.ACTIVE  # looking up enum members costs
 Replies = list[tuple[OnReply, Any]]
 
 
@@ -36,11 +39,15 @@ class DirectChanges(Questions[M], Generic[M]):
         self._unstored: list[OnStored] = []
         """Of whoever has changed the state of a machine that is ahead."""
         self._store_is_due = False
+        self._company = Company()
+        self._lingering: Timer | None = None
         self._decided: deque[Replies] = deque()
         """Replies that leave when the ledger is durable, in that order."""
         self.after_apply: Callable[[list[Fact]], None] = lambda facts: None
         """Called with facts that were applied, before anybody is told: something may have to be done about them
         outside, perhaps not before they are durable."""
+        self.after_number: Callable[[Fact], None] = lambda fact: None
+        """Likewise, with what was stored ahead as a number and changes nothing else that anybody keeps."""
 
     @abstractmethod
     def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None: ...
@@ -56,7 +63,7 @@ class DirectChanges(Questions[M], Generic[M]):
 
     def directly(self) -> int | None:
         """The time at which the machine may be changed directly. None: not now, ask with a command."""
-        if self._busy or not self.is_active:
+        if self._busy or self._life is not _ACTIVE or self._ledger.is_resting:
             return None
         now_ms = self._clock.now_ms()
         if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
@@ -77,41 +84,82 @@ class DirectChanges(Questions[M], Generic[M]):
         if not self._store_is_due:
             self._store_is_due = True
             self._clock.call_soon(self._turn_ends)
+        elif self._lingering is not None and self._company.is_here(len(self._unstored)):
+            self._company.came()
+            self._lingering.cancel()
+            self._lingering = None
+            self._clock.call_soon(self._turn_ends)
 
     def _turn_ends(self) -> None:
-        if self._unstored and not self._ledger.is_durable and self._ledger.failure is None:
-            self._ledger.when_durable(self._turn_ends)  # what comes while the disk is busy goes into the next sync
+        here = len(self._unstored)
+        if here and not self._ledger.is_durable and self._ledger.failure is None:
+            self._ledger.when_durable(self._sync_ends)  # what comes while the disk is busy goes into the next sync
+            return
+        if here and self._company.is_awaited(here):
+            self._lingering = self._clock.call_after(LINGER_MS, self._linger_ends)
+            return
+        if self._unstored and self._ledger.is_resting:
+            self._ledger.when_awake(self._turn_ends)
             return
         self._store_is_due = False
-        if self._unstored:
+        if here:
             self._store()
+
+    def _sync_ends(self) -> None:
+        self._company.sync_ended(len(self._unstored))
+        self._turn_ends()
+
+    def _linger_ends(self) -> None:
+        self._lingering = None
+        self._company.waited_in_vain()
+        self._turn_ends()
 
     def _store(self) -> None:
         machine, calls = self._machine, self._unstored
-        if machine is None or not self.is_active:
+        if machine is None or self._life is not _ACTIVE:
             call_each(self._untold(self.refusal()))
             return
         self._unstored = []
         now_ms, changed = self._clock.now_ms(), ahead(machine)
+        facts: list[Fact] = []
         try:
-            facts = changed.facts_ahead(now_ms)
+            number = changed.number_ahead()
+            if number is None:
+                facts = changed.facts_ahead(now_ms)
         except Exception as fault:  # noqa: BLE001  whoever waits must hear of it
             self._unknown(fault, calls)
             return
         try:
-            self._ledger.append(facts, now_ms)
+            if number is None:
+                self._ledger.append(facts, now_ms)
+            else:
+                self._ledger.append_number(*number, now_ms)
         except GoQueueError as error:
             self._not_kept(changed, error.kept(), calls)
             return
         try:
-            for fact in facts:
-                machine.apply(fact)
-            self.after_apply(facts)
+            if number is None:
+                for fact in facts:
+                    machine.apply(fact)
+                self.after_apply(facts)
+            else:
+                self.after_number(changed.number_stored(now_ms))
         except Exception as fault:  # noqa: BLE001  from here on the state is not what the ledger says
             self._unknown(fault, calls)
             return
-        self._leave_durable([(call, None) for call in calls])
+        self._tell_stored(calls)
         self._ledger.maybe_snapshot(machine, now_ms)
+
+    def _tell_stored(self, calls: list[OnStored]) -> None:
+        if self._decided or not self._ledger.is_durable:
+            self._company.stored(len(calls))
+            self._leave_durable([(call, None) for call in calls])
+            return
+        self._company.stored(0)
+        if len(calls) == 1:
+            calls[0](None)
+        else:
+            call_each(partial(call, None) for call in calls)
 
     def _unknown(self, fault: Exception, calls: list[OnStored]) -> None:
         unknown = CoordinatorFailed(f"{self.name} met a fault of the node: what it was asked may be done")
@@ -152,6 +200,9 @@ class DirectChanges(Questions[M], Generic[M]):
     # -- questions see what is stored
 
     def when_durable(self, call: Callable[[], None]) -> None:
+        if self._unstored and self._ledger.is_resting:
+            self._ledger.when_awake(partial(self.when_durable, call))
+            return
         if self._unstored:
             self._store()
         super().when_durable(call)
@@ -161,6 +212,9 @@ class DirectChanges(Questions[M], Generic[M]):
         return not self._unstored and super().is_durable
 
     def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
+        if self._unstored and self._ledger.is_resting:
+            self._ledger.when_awake(partial(self.confirm, on_confirmed))
+            return
         if self._unstored:
             self._store()
         super().confirm(on_confirmed)

@@ -12,7 +12,7 @@ from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError,
 from goqueue.runtime.ahead import DirectChanges, OnReply
 from goqueue.runtime.clock import Clock, Steps, Timer
 from goqueue.runtime.deadline import RETRY_MS
-from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.ledger import Ledger, Reading
 from goqueue.runtime.life import Faults, Life
 from goqueue.runtime.loading import Loading
 from goqueue.telemetry.calls import call_each, first_fault
@@ -68,13 +68,14 @@ class Coordinator(DirectChanges[M]):
         self._ledger.replay(machine, self._clock.now_ms())
         self._loaded(machine)
 
-    def load(self) -> None:
-        """Rebuild the machine from its ledger in slices; commands wait meanwhile. Nothing happens if it is loaded."""
+    def load(self, warm: tuple[M, Reading] | None = None) -> None:
+        """Rebuild the machine from its ledger in slices; commands wait meanwhile. Nothing happens if it is loaded.
+        `warm`: a machine that was told of most already, and of how much (see `Standby`)."""
         if self._life in (Life.LOADING, _ACTIVE):
             return
-        machine = self._begin()
+        machine, reading = (self._begin(), None) if warm is None else (self._begin_with(warm[0]), warm[1])
         self._retry = self._clock.call_after(WAIT_MS_MAX, self._refuse_waiting)
-        self._loading = Loading(self._ledger, self._clock, machine, self._loaded, self._stay_failed)
+        self._loading = Loading(self._ledger, self._clock, machine, self._loaded, self._stay_failed, reading)
         self._loading.begin()
 
     def unload(self, why: GoQueueError | None = None) -> None:
@@ -91,6 +92,7 @@ class Coordinator(DirectChanges[M]):
         """It is not loaded again: hold on to nobody who may hold on to it. What was opened at the start is frozen, and
         no collector of cycles would ever close the files of its ledger."""
         self.after_apply = lambda facts: None
+        self.after_number = lambda fact: None
         self.before_apply = None
         self.on_loaded = lambda: None
 
@@ -105,11 +107,14 @@ class Coordinator(DirectChanges[M]):
         self._retire(Life.UNLOADED)
 
     def _begin(self) -> M:
+        return self._begin_with(self._make_machine())
+
+    def _begin_with(self, machine: M) -> M:
         self._stop_retry()
         self._stop_watching()
         self._life, self._failure = Life.LOADING, None
         self._refuses_waiting = False
-        return self._make_machine()
+        return machine
 
     def _loaded(self, machine: M) -> None:
         self._activate(machine)
@@ -117,6 +122,8 @@ class Coordinator(DirectChanges[M]):
 
     def _activate(self, machine: M) -> None:
         self._stop_retry()
+        assert not self._unstored, f"{self.name}: whoever changed the machine before was told"
+        assert not self._waiting, self.name
         self._machine, self._life, self._loading = machine, _ACTIVE, None
         if stepping(machine) is not None:
             self._steps = Steps(self._clock)
@@ -184,7 +191,7 @@ class Coordinator(DirectChanges[M]):
 
     def _refused(self) -> list[Callable[[], None]]:
         """What refuses those in the inbox. Ours that want no reply stay while there will be a machine."""
-        error, inbox = self.refusal(), list(self._inbox)
+        error, inbox = self.not_taken(), list(self._inbox)
         self._inbox.clear()
         if self._life is Life.LOADING:
             self._inbox.extend(each for each in inbox if each[1] is None)
@@ -211,9 +218,12 @@ class Coordinator(DirectChanges[M]):
         if is_kept and (on_reply is None or not self._refuses_waiting):
             self._inbox.append((command, on_reply))
         elif on_reply is not None:
-            on_reply(self.refusal())
+            on_reply(self.not_taken())
 
     def _work(self) -> None:
+        if self._ledger.is_resting:
+            self._ledger.when_awake(self._work)
+            return
         self._busy = True
         fault: Exception | None = None
         try:
@@ -330,6 +340,9 @@ class Coordinator(DirectChanges[M]):
         waiting = self._waiting
         ready = [(waiting.pop(ticket), reply) for ticket, reply in outcome.replies if ticket in waiting]
         if not ready:
+            return
+        if self._ledger.is_stale and not any(fact.durable for fact in outcome.facts):
+            call_each(partial(on_reply, self.stale()) for on_reply, _ in ready)
             return
         if outcome.is_immediate and len(ready) == 1:  # as most are
             ((on_reply, reply),) = ready

@@ -3,15 +3,22 @@ metrics from here.
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from goqueue.machines.machine import Machine
-from goqueue.model.errors import NotCoordinator
+from goqueue.machines.machine import Command, Machine
+from goqueue.model.errors import GoQueueError, NotCoordinator
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.life import Life
 
 K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", bound=Machine)
+R = TypeVar("R")
+
+
+class Submitting(Protocol):
+    """A coordinator as one who only gives it commands sees it, wherever it is."""
+
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None: ...
 
 
 class Coordinators(Generic[K, M]):
@@ -28,6 +35,9 @@ class Coordinators(Generic[K, M]):
         """Names of those whose ledgers cannot be opened."""
         self.on_added: list[Callable[[K, Coordinator[M]], None]] = []
         """Called before a new one is loaded: whoever wants to hear of its facts says so."""
+        self.on_removed: list[Callable[[K], None]] = []
+        self.elsewhere: Callable[[K], Submitting] | None = None
+        """Of a cluster: the coordinator that another node has."""
 
     def add(self, key: K, coordinator: Coordinator[M]) -> Coordinator[M]:
         """It is not loaded by this."""
@@ -37,14 +47,28 @@ class Coordinators(Generic[K, M]):
             call(key, coordinator)
         return coordinator
 
-    def of(self, key: K) -> Coordinator[M]:
-        """NotCoordinator: it is not here."""
+    def of(self, key: K) -> Submitting:
+        """That of this node, or in a cluster of another one. NotCoordinator: there is none."""
+        found = self._by_key.get(key)
+        if found is not None:
+            return found
+        if self.elsewhere is None:
+            raise NotCoordinator(f"{self.kind} of {key} are not kept by this node")
+        return self.elsewhere(key)
+
+    def here(self, key: K) -> Coordinator[M]:
+        """NotCoordinator: it is not on this node."""
         found = self._by_key.get(key)
         if found is None:
             raise NotCoordinator(f"{self.kind} of {key} are not kept by this node")
         return found
 
+    def is_here(self, key: K) -> bool:
+        """On this node, or not yet made, and then on this node."""
+        return key in self._by_key or self.elsewhere is None
+
     def find(self, key: K) -> Coordinator[M] | None:
+        """None: it is not on this node."""
         return self._by_key.get(key)
 
     def of_or_made(self, key: K) -> Coordinator[M]:
@@ -58,10 +82,11 @@ class Coordinators(Generic[K, M]):
 
     def of_or_new(self, key: K) -> Coordinator[M]:
         """One of those that a start has found, or a new one: its ledger is empty, so that it is loaded at once. A
-        GoQueueError: it cannot be made."""
+        GoQueueError: it cannot be made. NotCoordinator: a cluster has it on another node."""
         found = self._by_key.get(key)
         if found is None:
-            assert self._make is not None, f"coordinators of {self.kind} are all made at the start"
+            if self._make is None:
+                raise NotCoordinator(f"{self.kind} of {key} are kept by another node")
             found = self.add(key, self._make(key))
             found.load_now()
         return found
@@ -73,7 +98,7 @@ class Coordinators(Generic[K, M]):
         self.on_added.append(call)
 
     def load(self, key: K) -> None:
-        self.of(key).load()
+        self.here(key).load()
 
     def unload(self, key: K) -> None:
         """Whoever waits is told; the coordinator is forgotten."""
@@ -82,6 +107,8 @@ class Coordinators(Generic[K, M]):
         if found is not None:
             found.unload()
             found.let_go()
+            for call in self.on_removed:
+                call(key)
 
     def active(self) -> Iterator[tuple[K, Coordinator[M]]]:
         """Those that may be asked now."""

@@ -14,7 +14,7 @@ from goqueue.machines.machine import Fact, Machine, apply_at, frozen_facts
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord, decode
-from goqueue.records.plain import plain_batch
+from goqueue.records.plain import NumberRecord, plain_batch
 from goqueue.records.portions import portions
 from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside, at_once
@@ -43,8 +43,21 @@ SKIP_CHARS_MAX = 200
 
 Entries: TypeAlias = tuple[int, list[tuple[bytes, bytes]]] | None
 """Of a snapshot: up to which offset it knows everything, and what."""
+TO_THE_END = 1 << 62
 
 events = get_logger("runtime")
+
+
+class Reading:
+    """How far a machine was told what is in its ledger."""
+
+    __slots__ = ("position", "until")
+
+    def __init__(self, until: int = TO_THE_END) -> None:
+        self.position = 0
+        """Behind the batch whose facts were applied last, or are being applied."""
+        self.until = until
+        """No batch that ends behind this is read."""
 
 
 class Ledger:
@@ -68,42 +81,62 @@ class Ledger:
     def replay(self, machine: Machine, now_ms: int) -> None:
         """Rebuild `machine`, which is empty, from the last snapshot and what came after it: here and now."""
         self._epoch = self._replica.leader_epoch
-        for _ in self._replaying(machine, self._latest(self._replica.end_offset), now_ms):
+        for _ in self._replaying(machine, self._latest(self._replica.end_offset), now_ms, Reading()):
             pass
 
-    def replay_in_slices(self, machine: Machine, now_ms: int, on_ready: Callable[[Iterator[None]], None]) -> None:
+    def replay_in_slices(
+        self,
+        machine: Machine,
+        now_ms: int,
+        on_ready: Callable[[Iterator[None]], None],
+        reading: Reading | None = None,
+    ) -> None:
         """As `replay`; `on_ready` gets the work, which stops after every slice. The snapshot is read aside before: one
-        of a large state takes a second."""
+        of a large state takes a second. `reading`: how far, and where that is noted."""
         self._epoch = self._replica.leader_epoch
-        end_offset, found = self._replica.end_offset, list[Entries]()
+        wanted = reading or Reading()
+        up_to, found = min(wanted.until, self._replica.end_offset), list[Entries]()
 
         def done(error: BaseException | None) -> None:
             if error is not None:  # costs only the shortcut: all is in the log
                 events.error("snapshot not read", ledger=self._replica.name, reason=str(error))
-            on_ready(self._replaying(machine, found[0] if found else None, now_ms))
+            on_ready(self._replaying(machine, found[0] if found else None, now_ms, wanted))
 
         def read() -> None:
-            found.append(self._latest(end_offset))
+            found.append(self._latest(up_to))
 
         self._aside(read, done)
+
+    def read_on(self, machine: Machine, reading: Reading) -> Iterator[None]:
+        """Tell a machine what comes behind its position, in slices: a follower's, which becomes a leader's by this."""
+        self._epoch = self._replica.leader_epoch
+        return self._reading_on(machine, reading)
 
     def _latest(self, end_offset: int) -> Entries:
         snapshot = self._snapshots.latest(up_to=end_offset)
         return None if snapshot is None else (snapshot.offset, snapshot.entries)
 
-    def _replaying(self, machine: Machine, entries: Entries, now_ms: int) -> Iterator[None]:
+    def _replaying(self, machine: Machine, entries: Entries, now_ms: int, reading: Reading) -> Iterator[None]:
         self._saving = None  # of a machine that is no more
         self._since_snapshot = self._snapshot_size = self.skipped_facts = self._told_skips = 0
         self._snapshot_ms = now_ms
         offset, cost = self._replica.start_offset, 0
-        if entries is not None and entries[0] >= offset:
-            offset = entries[0]
+        reading.position = offset
+        if entries is not None and offset <= entries[0] <= reading.until:
+            reading.position = offset = entries[0]
             for _, value in entries[1]:
                 cost += self._replay_entry(machine, value, offset)
                 if cost >= SLICE_COST:
                     cost = 0
                     yield
-        for batch in self._replica.batches_from(offset):
+        yield from self._reading_on(machine, reading)
+
+    def _reading_on(self, machine: Machine, reading: Reading) -> Iterator[None]:
+        cost = 0
+        for batch in self._replica.batches_from(max(reading.position, self._replica.start_offset)):
+            if batch.next_offset > reading.until:
+                return
+            reading.position = batch.next_offset
             for records in self._opened(batch):
                 for record in records:
                     cost += self._replay_record(machine, record)
@@ -167,6 +200,11 @@ class Ledger:
         appended = self._replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
         self._since_snapshot += len(records)
         return appended.base_offset
+
+    def append_number(self, record: NumberRecord, number: int, now_ms: int) -> None:
+        """As `append` of one fact that is the same as the last one under its key but for a number."""
+        self._replica.append(record.batch(number, now_ms), now_ms, self._epoch)
+        self._since_snapshot += 1
 
     def append_in_batches(self, facts: Sequence[Fact], now_ms: int) -> None:
         """As many as it takes: for facts that need not be stored together."""
@@ -235,12 +273,26 @@ class Ledger:
     def failure(self) -> GoQueueError | None:
         return self._replica.failure
 
+    @property
+    def is_resting(self) -> bool:
+        """Its leader is about to hand over: nothing is appended until that is done (`when_awake`)."""
+        return self._replica.is_resting
+
+    def when_awake(self, call: Callable[[], None]) -> None:
+        self._replica.when_awake(call)
+
+    @property
+    def is_stale(self) -> bool:
+        """Another node may have been elected: nothing is answered that no committed write stands for."""
+        return not self._replica.is_fresh
+
     def abandon_snapshot(self) -> None:
         """The one that is under way is of a machine that is no more."""
         self._saving = None
 
-    def maybe_snapshot(self, machine: Machine, now_ms: int) -> None:
-        """A snapshot costs as much as the state is large, so a large state is saved after as many new records."""
+    def maybe_snapshot(self, machine: Machine, now_ms: int, offset: int | None = None) -> None:
+        """A snapshot costs as much as the state is large, so a large state is saved after as many new records.
+        `offset`: what the machine of a follower knows, all of it committed."""
         if self._saving is not None:
             return
         is_due = self._since_snapshot >= max(SNAPSHOT_EVERY_RECORDS, self._snapshot_size)
@@ -249,7 +301,8 @@ class Ledger:
         if is_due or age_ms >= (SNAPSHOT_EVERY_MS if is_news else SNAPSHOT_AT_LATEST_MS):
             self._since_snapshot = 0
             self._snapshot_ms = now_ms
-            self._saving = Saving(self._replica.end_offset, now_ms, frozen_facts(machine))
+            at = self._replica.end_offset if offset is None else offset
+            self._saving = Saving(at, now_ms, frozen_facts(machine), is_committed=offset is not None)
             self._go_on(self._saving)
 
     def _go_on(self, saving: "Saving") -> None:
@@ -266,14 +319,19 @@ class Ledger:
             return
         self._snapshot_size = saving.size
         # A snapshot must not know what the ledger could still lose.
-        self._replica.when_reached(saving.offset, lambda: self._save(saving))
+        if saving.is_committed:
+            self._save(saving)
+        else:
+            self._replica.when_reached(saving.offset, lambda: self._save(saving))
 
     def _save(self, saving: "Saving") -> None:
         if saving is not self._saving:
             return
-        if self.failure is not None:
-            self._saved(self.failure)
+        failure = self._replica.log.failure if saving.is_committed else self.failure
+        if failure is not None:
+            self._saved(failure)
             return
+        assert saving.is_committed or self._replica.high_watermark >= saving.offset, self._replica.name
         save, entries = self._snapshots.save, saving.entries
         self._aside(lambda: save(saving.offset, saving.now_ms, entries), self._saved)
 
@@ -303,8 +361,10 @@ class Ledger:
 class Saving:
     """A snapshot on its way."""
 
-    def __init__(self, offset: int, now_ms: int, facts: Iterator[Fact]) -> None:
+    def __init__(self, offset: int, now_ms: int, facts: Iterator[Fact], *, is_committed: bool = False) -> None:
         self.offset = offset
+        self.is_committed = is_committed
+        """Nothing that it knows can be lost: nobody need wait for the high watermark."""
         self.now_ms = now_ms
         self._facts = facts
         self.entries: list[tuple[bytes, bytes]] = []

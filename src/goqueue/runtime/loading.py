@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from goqueue.machines.machine import Machine
 from goqueue.model.errors import CoordinatorFailed, GoQueueError
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.ledger import TO_THE_END, Ledger, Reading
 from goqueue.telemetry.logs import get_logger
 
 M = TypeVar("M", bound=Machine)
@@ -27,15 +27,22 @@ class Loading(Generic[M]):
         machine: M,
         on_loaded: Callable[[M], None],
         on_failed: Callable[[GoQueueError], None],
+        reading: Reading | None = None,
     ) -> None:
+        """`reading`: how far the machine was told already, as a follower's."""
         self._ledger = ledger
         self._clock = clock
         self._machine = machine
         self._on_loaded = on_loaded
         self._on_failed = on_failed
+        self._reading = reading
         self._is_over = False
 
     def begin(self) -> None:
+        if self._reading is not None:
+            self._reading.until = TO_THE_END
+            self._ready(self._ledger.read_on(self._machine, self._reading))
+            return
         self._ledger.replay_in_slices(self._machine, self._clock.now_ms(), self._ready)
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from goqueue.machines.machine import Fact, Machine
-from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator, NotTaken
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.ledger import Ledger
 from goqueue.runtime.life import Life
@@ -40,6 +40,15 @@ class Questions(Generic[M]):
         if self._life is Life.LOADING:
             return CoordinatorLoading(f"{self.name} is being loaded: ask again")
         return NotCoordinator(f"{self.name} is not in service on this node")
+
+    def not_taken(self) -> GoQueueError:
+        """The same, to who asked for something that nobody has begun to decide."""
+        error = self.refusal()
+        return NotTaken(str(error)) if isinstance(error, NotCoordinator) else error
+
+    def stale(self) -> NotCoordinator:
+        """What is said instead of an answer that no committed write stands for, while another node may lead."""
+        return NotCoordinator(f"this node was cut off: another one may have {self.name} by now")
 
     @property
     def failure(self) -> GoQueueError | None:
@@ -112,6 +121,8 @@ class Questions(Generic[M]):
                 failure = (
                     self.refusal() if self._machine is None else CoordinatorLoading(f"{self.name} was loaded anew")
                 )
+            elif failure is None and self._ledger.is_stale:
+                failure = self.stale()
             on_confirmed(failure)
 
         self._ledger.when_durable(reached)

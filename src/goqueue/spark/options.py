@@ -127,7 +127,7 @@ OPTIONS: tuple[Option, ...] = (
         "goqueue.server",
         text,
         (*BROKERS, Part.SEGMENTS),
-        "the HTTP address, for what needs it; otherwise the broker is asked",
+        "the HTTP address, or those of several nodes with commas, for what needs it; otherwise the broker is asked",
     ),
     Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
     Option("subscribePattern", text, ALL_READS, "all topics whose name matches this regular expression"),

@@ -20,6 +20,9 @@ SYNCS_AT_ONCE = 8
 Deliver = Callable[[Callable[[], None]], None]
 """Run a callable in the thread that owns the logs, such as an event loop's call_soon_threadsafe."""
 
+Defer = Callable[[Callable[[], None]], object]
+"""Run a callable soon, in the thread that calls: such as an event loop's call_soon."""
+
 Finished = tuple[Log, PendingSync, float | Exception]
 """How many seconds it took, or why it failed."""
 
@@ -31,9 +34,13 @@ class Committer:
     one of them waits for the other.
     """
 
-    def __init__(self, deliver: Deliver, now_ms: Callable[[], int]) -> None:
+    def __init__(self, deliver: Deliver, now_ms: Callable[[], int], defer: Defer | None = None) -> None:
+        """`defer`: for the thread that owns the logs. A thread that is woken wants the interpreter at once, while its
+        owner still writes to other logs: both would only take turns. None: it is woken at once."""
         self._deliver = deliver
         self._now_ms = now_ms
+        self._defer = defer
+        self._is_deferred = False
         self._lock = Lock()
         self._wanted: dict[Log, None] = {}
         self._due_ms: dict[int, dict[Log, int]] = {}
@@ -67,13 +74,23 @@ class Committer:
         with self._lock:
             if log.options.durability is Durability.DISK:
                 self._wanted[log] = None
-                self._wake_one()
+                if self._defer is None:
+                    self._wake_one()
+                elif not self._is_deferred:
+                    self._is_deferred = True
+                    self._defer(self._wake_deferred)
             else:
                 queue = self._due_ms.setdefault(log.options.sync_interval_ms, {})
                 queue.setdefault(log, self._now_ms() + log.options.sync_interval_ms)
                 if len(queue) == 1:  # else the keeper waits for an earlier one already
                     self._keeper = None
                     self._wake_one()
+
+    def _wake_deferred(self) -> None:
+        with self._lock:
+            self._is_deferred = False
+            if self._wanted:
+                self._wake_one()
 
     def _wake_one(self) -> None:
         """Unless one is on its way, which will see all that is wanted and wake the next."""
@@ -190,8 +207,8 @@ class Committer:
 class CommitThreads:
     """The threads that sync. `stop` returns when no sync is running and none will: closing the logs syncs the rest."""
 
-    def __init__(self, deliver: Deliver) -> None:
-        self.committer = Committer(deliver, _monotonic_ms)
+    def __init__(self, deliver: Deliver, defer: Defer | None = None) -> None:
+        self.committer = Committer(deliver, _monotonic_ms, defer)
         self._threads = [
             Thread(target=self._run, name=f"goqueue-commit-{number}", daemon=True) for number in range(SYNCS_AT_ONCE)
         ]

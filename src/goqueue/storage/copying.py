@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from goqueue.model.errors import CorruptBatch, DiskFull, StaleEpoch
-from goqueue.records.batch import Batch
+from goqueue.records.batch import LENGTH_END, Batch
 from goqueue.records.walk import Expected
 from goqueue.storage.segments import SegmentList
 from goqueue.storage.state import LogState
@@ -20,22 +20,28 @@ class Copied(Protocol):
     def save_state(self) -> None: ...
 
 
-def check_order(log: Copied, batches: Sequence[Batch]) -> None:
-    """CorruptBatch or StaleEpoch: the log takes none of them."""
-    offset, epoch = log.end_offset, log.state.epochs.latest
+def check_order(log: Copied, batches: Sequence[Batch]) -> int:
+    """How many bytes they are. CorruptBatch or StaleEpoch: the log takes none of them."""
+    offset, epoch, size = log.end_offset, log.state.epochs.at(log.end_offset - 1), 0
     for batch in batches:
-        is_gap = batch.base_offset > offset
-        if batch.base_offset < offset or (is_gap and batch.base_offset > log.state.gaps_to):
-            raise CorruptBatch(f"the batch has offset {batch.base_offset}, but {offset} is next")
+        first = batch.base_offset
+        if first != offset and (first < offset or first > log.state.gaps_to):
+            raise CorruptBatch(f"the batch has offset {first}, but {offset} is next")
         if batch.leader_epoch < epoch:
             raise StaleEpoch(f"the batch at {offset} is of epoch {batch.leader_epoch}, but one of {epoch} came before")
-        offset, epoch = batch.next_offset, batch.leader_epoch
+        offset, epoch = first + batch.last_offset_delta + 1, batch.leader_epoch
+        size += batch.length
+    return size + len(batches) * LENGTH_END
 
 
 def begin_epochs(log: Copied, batches: Sequence[Batch]) -> None:
-    """Durable before the first batch of an epoch: recovery checks every batch's epoch against the history."""
+    """Durable before the first batch of an epoch: recovery checks every batch's epoch against the history. An epoch
+    that began here and wrote nothing is forgotten: the leader may send what an earlier one wrote."""
     epochs = log.state.epochs
+    if batches[-1].leader_epoch == epochs.latest == epochs.at(log.end_offset - 1):
+        return  # as nearly always: all of them are of the epoch that wrote last
     before = epochs.entries()
+    epochs.truncate(log.end_offset)
     for batch in batches:
         if batch.leader_epoch > epochs.latest:
             epochs.begin(batch.leader_epoch, batch.base_offset)

@@ -26,6 +26,8 @@ class Making(NamedTuple):
     """Nothing is synced: that is left to `finish_creation`."""
     topic_id: bytes
     """Also given to a log that was made before logs knew theirs."""
+    is_doubtful: bool = False
+    """There was one, most likely, and it is gone: the new one lacks what that held."""
 
 
 def open_files(disk: Disk, directory: str, options: LogOptions, now_ms: int, making: Making) -> tuple[Recovered, bool]:
@@ -33,6 +35,9 @@ def open_files(disk: Disk, directory: str, options: LogOptions, now_ms: int, mak
     recovered = recover(disk, directory, options, now_ms)
     if making.topic_id and not recovered.state.topic_id:
         recovered.state.topic_id = making.topic_id
+        recovered.state_changed = True
+    if making.is_doubtful and not recovered.has_state:  # a crash may have left a segment, and no state to say so
+        recovered.state.is_doubtful = True
         recovered.state_changed = True
     is_new = not recovered.segments and not recovered.has_state
     is_unsynced = making.is_lazy and not recovered.segments

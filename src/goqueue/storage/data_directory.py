@@ -111,7 +111,7 @@ class DataDirectory:
             self.disk.make_directories(f"{LOGS_NAME}/{topic}", [str(_checked(one)) for one in sorted(missing)])
         return missing
 
-    def load_log(
+    def load_log(  # noqa: PLR0913  all that a log is made of
         self,
         topic: str,
         partition: int,
@@ -122,6 +122,7 @@ class DataDirectory:
         has_directory: bool = False,
         is_lazy: bool = False,
         topic_id: bytes = b"",
+        is_doubtful: bool = False,
     ) -> Log:
         """Opened, but nobody's yet: in any thread, so that nobody need wait for the disk. See `Log.open`. A log of
         another topic is put aside, and a new one made."""
@@ -139,6 +140,7 @@ class DataDirectory:
                 has_directory=has_directory,
                 is_lazy=is_lazy,
                 topic_id=topic_id,
+                is_doubtful=is_doubtful,
             )
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
@@ -153,7 +155,10 @@ class DataDirectory:
             return  # there is none, or recovery tells
         if not stored_id or stored_id == topic_id:
             return
-        target = f"{ASIDE_NAME}/{path.removeprefix(LOGS_NAME + '/').replace('/', '-')}-{stored_id.hex()}"
+        self._put_aside(path, stored_id.hex(), "it belongs to another topic of that name")
+
+    def _put_aside(self, path: str, suffix: str, why: str) -> None:
+        target = f"{ASIDE_NAME}/{path.removeprefix(LOGS_NAME + '/').replace('/', '-')}-{suffix}"
         try:
             self.disk.make_directory(ASIDE_NAME)
             while self.disk.exists(target):
@@ -162,8 +167,29 @@ class DataDirectory:
             self.disk.sync_directory(path.rpartition("/")[0])
             self.disk.sync_directory(ASIDE_NAME)
         except OSError as error:
-            raise LogPoisoned(f"{path} belongs to another topic and cannot be put aside: {error}") from error
-        events.error("log put aside", log=path, as_=target, reason="it belongs to another topic of that name")
+            raise LogPoisoned(f"{path} cannot be put aside ({why}): {error}") from error
+        events.error("log put aside", log=path, as_=target, reason=why)
+
+    def put_aside_later(self, topic: str, partitions: Iterable[int]) -> Callable[[], None]:
+        """Take logs out of service. Returns what puts their files aside, which any thread may do."""
+        numbers = list(partitions)
+        for number in numbers:
+            self._let_go(topic, number)
+
+        def put_aside() -> None:
+            for number in numbers:
+                path = _log_path(topic, number)
+                if self.disk.exists(path):
+                    self._put_aside(path, "moved", "this node is not to have a copy of it any more")
+
+        return put_aside
+
+    def _let_go(self, topic: str, number: int) -> Log | None:
+        log = self.logs.pop((topic, number), None)
+        if log is not None:
+            self.committer.remove(log)
+            log.abandon()
+        return log
 
     def put_aside(self) -> list[str]:
         """Where logs are that belonged to other topics than their names said."""
@@ -196,13 +222,7 @@ class DataDirectory:
         """Take logs out of service. Returns what removes their files, which any thread may do; LogPoisoned if that
         fails."""
         numbers = list(partitions)
-        retired = []
-        for number in numbers:
-            log = self.logs.pop((topic, number), None)
-            if log is not None:
-                self.committer.remove(log)
-                log.abandon()
-                retired.append(log)
+        retired = [self._let_go(topic, number) for number in numbers]
 
         def remove() -> None:
             self._delete(topic, numbers)
@@ -266,7 +286,7 @@ class DataDirectory:
         """To be called now and then: what retention says goes. A log that fails takes only itself out of service."""
         for name, log in self.logs.items():
             try:
-                if log.failure is None:
+                if log.failure is None and not log.is_copy:
                     expire(log, now_ms)
             except GoQueueError as error:
                 events.error("retention failed", topic=name[0], partition=name[1], reason=str(error))

@@ -28,8 +28,7 @@ events = get_logger("storage")
 
 
 class Log:
-    """`open` is the way in. Offsets in [start_offset, end_offset) can be read; those below `synced_offset` survive the
-    machine."""
+    """`open` is the way in. What is in [start_offset, end_offset) can be read, and survives below `synced_offset`."""
 
     def __init__(self, disk: Disk, directory: str, options: LogOptions, recovered: Recovered) -> None:
         self.disk = disk
@@ -55,6 +54,8 @@ class Log:
         """Called when `acknowledged_offset` rose, or will never rise again because the log failed."""
         self.committed_offset: Callable[[], int] | None = None
         """What stands at or behind it is not deleted or compacted: a leader may take it back."""
+        self.is_copy = False
+        """Of a leader's: what goes and when is that one's to say."""
         self.on_failure: Callable[[str], None] = lambda doing: None
         """Called with what it was about to do when it was taken out of service."""
         self.room = DiskRoom()
@@ -67,7 +68,7 @@ class Log:
         self._roll_at_offset = self.segments.active.base_offset + OFFSETS_PER_SEGMENT_MAX
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913  all that a log is made of
         cls,
         disk: Disk,
         directory: str,
@@ -78,11 +79,11 @@ class Log:
         has_directory: bool = False,
         is_lazy: bool = False,
         topic_id: bytes = b"",
+        is_doubtful: bool = False,
     ) -> "Log":
         """Open and recover, or create: then `first_epoch` has begun, so that no append need wait for the disk to know
-        of it. `has_directory`: it is there, and its name is durable. `is_lazy`: what is created becomes durable with
-        the first sync of the log. `topic_id`: of the topic that it belongs to, stored with it."""
-        making = Making(first_epoch, has_directory, is_lazy, topic_id)
+        of it. `is_lazy`: what is created becomes durable with the first sync of the log. The others: see `Making`."""
+        making = Making(first_epoch, has_directory, is_lazy, topic_id, is_doubtful)
         try:
             recovered, is_new = open_files(disk, directory, options, now_ms, making)
             log = cls(disk, directory, options, recovered)
@@ -164,17 +165,16 @@ class Log:
             self.on_dirty(self)
         return first_offset
 
-    def append_as_is(self, batches: Sequence[Batch], now_ms: int) -> None:
-        """Append what the leader's log holds, with the offsets, epochs and gaps that it has there; all or none.
-        CorruptBatch or StaleEpoch: it does not follow from what is here."""
+    def append_as_is(self, batches: Sequence[Batch], now_ms: int) -> int:
+        """Append what the leader's log holds, with the offsets, epochs and gaps that it has there; all or none. Returns
+        how many bytes that was. CorruptBatch or StaleEpoch: it does not follow from what is here."""
         self.check_open()
         if not batches:
-            return
-        copying.check_order(self, batches)
+            return 0
+        more_bytes = copying.check_order(self, batches)
         copying.begin_epochs(self, batches)
         self._epoch = self.state.epochs.latest
-        segment, more_bytes = self._active, sum(batch.size for batch in batches)
-        end_offset = batches[-1].next_offset
+        segment, end_offset = self._active, batches[-1].next_offset
         is_full = segment.size + more_bytes > segment.allocated or end_offset > self._roll_at_offset
         if is_full or now_ms >= self._roll_at_ms:
             self._make_room(segment, more_bytes, end_offset, now_ms)
@@ -186,6 +186,7 @@ class Log:
         if not self._dirty:
             self._dirty = True
             self.on_dirty(self)
+        return more_bytes
 
     def allow_gaps(self, to_offset: int) -> None:
         """What is copied from below `to_offset` may have gaps. Durable when it returns."""
@@ -345,8 +346,7 @@ class Log:
     # -- shortening
 
     def truncate(self, end_offset: int) -> None:
-        """Give up `end_offset` and everything behind it, with the whole batch that holds it. Durable when it
-        returns."""
+        """Give up `end_offset` and all behind it, with the whole batch that holds it. Durable when it returns."""
         shortening.truncate(self, end_offset)
 
     def restart(self, start_offset: int) -> None:

@@ -150,11 +150,19 @@ class Segment:
 
     def append_placed(self, batches: Sequence[Batch]) -> None:
         """Write batches that already carry their offsets and epochs."""
-        position = self.size
+        position, highest, offset = self.size, self.max_timestamp, self.next_offset
         self.file.write(position, [batch.data for batch in batches])
         for batch in batches:
-            self._take_in(position, batch)
-            position += batch.size
+            offset = batch.base_offset
+            if position >= self._next_block_at:
+                self._begin_block(offset, position, highest)
+            offset += batch.last_offset_delta + 1
+            position += batch.length + LENGTH_END
+            if batch.max_timestamp > highest:
+                highest = batch.max_timestamp
+        self.max_timestamp = highest
+        self.size = position
+        self.next_offset = offset
         self.allocated = max(self.allocated, position)
 
     def _begin_block(self, offset: int, position: int, highest: int) -> None:

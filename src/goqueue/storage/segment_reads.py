@@ -12,6 +12,8 @@ from goqueue.storage.segment import Segment
 
 HEAD = Struct(">qi11xi8xq")
 """Of a batch header: base offset, length, last offset delta, max timestamp."""
+_new_tuple = tuple.__new__
+
 COARSE_BYTES = 64 * 1024
 """A read this large may end where a block begins: finding the last batch that fits would cost more than it brings."""
 
@@ -52,6 +54,14 @@ class Head(NamedTuple):
 def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Slice | None:
     """Whole batches from the one that holds `offset` on, all of them below `limit_offset`; at least one if there is
     one, then not more than `max_bytes`. None: nothing here."""
+    found = segment.found
+    if (
+        found is not None
+        and found[0] <= offset < found[1] <= limit_offset
+        and max_bytes <= found[3] - found[2]
+        and segment.is_sound()
+    ):  # one record after the other out of the same batch
+        return _new_tuple(Slice, (segment.file, found[2], found[3] - found[2], found[0], found[1]))
     position, first_offset = locate(segment, offset)
     if position >= segment.size:
         return None
@@ -110,10 +120,14 @@ def _heads(segment: Segment, block: int) -> Iterator[Head]:
                 continue
             if position - start + HEAD.size > len(data):  # damage took us past what holds the batches' heads
                 data, start = segment.read(position, HEAD.size), position
-            base_offset, length, delta, max_timestamp = HEAD.unpack_from(data, position - start)
-            after = position + LENGTH_END + length
-            yield Head(position, after, base_offset, base_offset + delta + 1, max_timestamp)
-            position = after
+            head = _head(data, position - start, position)
+            yield head
+            position = head.end
+
+
+def _head(data: bytes, at: int, position: int) -> Head:
+    base_offset, length, delta, max_timestamp = HEAD.unpack_from(data, at)
+    return Head(position, position + LENGTH_END + length, base_offset, base_offset + delta + 1, max_timestamp)
 
 
 def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
@@ -121,6 +135,10 @@ def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
     found = segment.found
     if found is not None and found[2] == position and found[3] >= target:
         return found[3], found[1]
+    if target - position < HEAD.size and segment.is_sound():  # whatever its length, it is one batch
+        head = _head(segment.read(position, HEAD.size), 0, position)
+        segment.found = head.base_offset, head.next_offset, head.position, head.end
+        return head.end, head.next_offset
     index, _ = segment.indexes()
     block = index.block_of_position(target)
     end, next_offset = index.positions[block], index.base_offset + index.deltas[block]

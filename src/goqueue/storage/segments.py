@@ -61,8 +61,9 @@ class SegmentList:
         return sum(segment.size for segment in self._segments)
 
     def of(self, offset: int) -> Segment:
-        number = bisect_right(self._segments, offset, key=_base_offset) - 1
-        segment = self._segments[max(0, number)]
+        segment = self._segments[-1]
+        if offset < segment.base_offset:
+            segment = self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
         if not segment.has_index:
             self.touch(segment)
         return segment
@@ -76,6 +77,7 @@ class SegmentList:
     def add(self, epochs: EpochHistory, now_ms: int, *, has_gaps: bool = False) -> Segment:
         """Begin a new active segment behind the last one, which the caller seals."""
         segment = self._create(self.active.next_offset, epochs, now_ms)
+        assert segment.base_offset > self.active.base_offset, (self._directory, segment.base_offset)
         if has_gaps:
             segment.expect(Expected(epochs, has_gaps=True))
         self._segments.append(segment)
@@ -109,6 +111,7 @@ class SegmentList:
             self._forget(self._segments.pop())
             self._disk.sync_directory(self._directory)
         self._segments[-1] = self._shortened(self.active, end_offset)
+        assert self.active.next_offset <= end_offset, (self._directory, self.active.next_offset, end_offset)
 
     def _forget_indexes(self, segments: Iterable[Segment]) -> None:
         """Durably, before the data: an index that is left alone says that its segment was lost."""
@@ -154,11 +157,14 @@ class SegmentList:
 
     def replace(self, old: list[Segment], base_offset: int, expected: Expected) -> None:
         """One segment now stands on the disk where `old` stood; readers in flight keep the old files."""
+        assert base_offset == old[0].base_offset, (self._directory, base_offset)
+        assert old[-1] is not self.active, self._directory
         end_offset = old[-1].next_offset
         segment = self._reload(base_offset, expected, old[-1].created_ms)
         segment.sealed = True
         segment.next_offset = end_offset
         first = self._segments.index(old[0])
+        assert self._segments[first : first + len(old)] == old, (self._directory, base_offset)
         self._segments[first : first + len(old)] = [segment]
         for one in old:
             self._loaded.pop(one.base_offset, None)

@@ -68,6 +68,12 @@ class Meters:
     def delivered(self, topic: str, group: str, size_bytes: int) -> None:
         _add(self.fetched_bytes, (topic, group), size_bytes)
 
+    def received(self, topic: str, group: str, size_bytes: int) -> None:
+        """A poll brought records of one topic: what `polled` and `delivered` say."""
+        polls, key = self.polls, (topic, group)
+        polls[group] = polls.get(group, 0) + 1
+        self.fetched_bytes[key] = self.fetched_bytes.get(key, 0) + size_bytes
+
     def refused(self, topic: str, kind: str, messages: int) -> None:
         _add(self.failed, (topic, kind), messages)
 

@@ -14,6 +14,7 @@ from goqueue.testing.virtual_clock import VirtualClock
 if TYPE_CHECKING:
     from goqueue.testing.broker_life import BrokerDown
     from goqueue.testing.memory_broker import MemoryBroker, broker
+    from goqueue.testing.memory_cluster import Cluster, cluster
     from goqueue.testing.message import (
         DeadLetter,
         Lag,
@@ -25,16 +26,20 @@ if TYPE_CHECKING:
         Scheduled,
     )
     from goqueue.testing.simulation import Process, Simulation
+    from goqueue.testing.virtual_etcd import EtcdWeather, LoopTime, VirtualEtcd
     from goqueue.testing.virtual_loop import Stuck, VirtualLoop
     from goqueue.testing.virtual_network import VirtualNetwork, Weather
 
 __all__ = [
     "SECTOR_BYTES",
     "BrokerDown",
+    "Cluster",
     "DeadLetter",
+    "EtcdWeather",
     "Fault",
     "Faults",
     "Lag",
+    "LoopTime",
     "MemoryBroker",
     "MemoryDisk",
     "Message",
@@ -48,18 +53,23 @@ __all__ = [
     "Simulation",
     "Stuck",
     "VirtualClock",
+    "VirtualEtcd",
     "VirtualLoop",
     "VirtualNetwork",
     "Weather",
     "broker",
+    "cluster",
 ]
 
 # Imported when first used: our pytest plugin is loaded by every run of pytest where GoQueue is installed, and most of
 # them need no broker.
 _HOMES = {
     "BrokerDown": "broker_life",
+    "Cluster": "memory_cluster",
     "DeadLetter": "message",
+    "EtcdWeather": "virtual_etcd",
     "Lag": "message",
+    "LoopTime": "virtual_etcd",
     "MemoryBroker": "memory_broker",
     "Message": "message",
     "ReceiptExpired": "message",
@@ -70,10 +80,12 @@ _HOMES = {
     "Process": "simulation",
     "Simulation": "simulation",
     "Stuck": "virtual_loop",
+    "VirtualEtcd": "virtual_etcd",
     "VirtualLoop": "virtual_loop",
     "VirtualNetwork": "virtual_network",
     "Weather": "virtual_network",
     "broker": "memory_broker",
+    "cluster": "memory_cluster",
 }
 
 

@@ -189,7 +189,7 @@ class MemoryBroker(BrokerCare):
                 attempt=run.attempt,
                 first_delivered=run.first_delivered_ms,
                 lease_until=leased.deadline_ms,
-                receipt=self.broker.settler.receipt(place, record.offset, leased.lease),
+                receipt=self.broker.settler.receipt(place, record.offset, leased.lease, leased.epoch),
                 _settle=self._settle,
             )
             for record, run in self.broker.receiver.read(leased, group)

@@ -5,8 +5,8 @@ from functools import partial
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.groups import commands
-from goqueue.cluster.embedded_store import PartitionLimits
 from goqueue.model.errors import GoQueueError
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.topics import TopicOptions
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions

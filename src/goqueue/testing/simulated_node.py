@@ -7,11 +7,14 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from goqueue.broker.broker import Broker
+from goqueue.cluster.etcd.port import Etcd
+from goqueue.cluster.session import LoopRenewer
 from goqueue.model.moments import parse_duration_ms
 from goqueue.node.node import Node
-from goqueue.node.ports import AsideWorker, Commits, NodeClock
+from goqueue.node.ports import AsideWorker, Commits, EtcdPorts, NodeClock
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
+from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Done, Work, at_once
 from goqueue.runtime.clock import Clock, LoopClock
 from goqueue.storage import compaction
@@ -25,7 +28,7 @@ from goqueue.testing.virtual_network import HostNetwork
 if TYPE_CHECKING:
     from goqueue.testing.simulation import Simulation
 
-KAFKA_PORT, HTTP_PORT = 9092, 8080
+KAFKA_PORT, HTTP_PORT, GRPC_PORT, PEER_PORT = 9092, 8080, 9000, 9192
 SLOW_SYNC = 0.02
 """The share of syncs that take long."""
 STOP_S_MAX = 60.0
@@ -48,11 +51,14 @@ class HostClock(LoopClock):
 class DicedCommitter(PromptCommitter):
     """Every sync takes as long as the dice say."""
 
-    def __init__(self, clock: Clock, dice: Random) -> None:
+    def __init__(self, clock: Clock, dice: Random, host: "SimulatedNode") -> None:
         self._dice = dice
+        self._host = host
         super().__init__(clock)
 
     def next_sync_ms(self) -> float:
+        if self._host.sync_ms is not None:
+            return self._dice.uniform(*self._host.sync_ms)
         slow = self._dice.random() < SLOW_SYNC
         return self._dice.uniform(20, 200) if slow else self._dice.uniform(0.1, 3)
 
@@ -107,13 +113,18 @@ class SimulatedPorts:
         self._host = host
         self.dice = dice
         self.network = network
+        self.boot_id = host.boot_id
 
     def clock(self) -> NodeClock:
         self._clock = HostClock(self._host)
         return self._clock
 
     def commits(self) -> Commits:
-        return InlineCommits(DicedCommitter(self._clock, self.dice))
+        return InlineCommits(DicedCommitter(self._clock, self.dice, self._host))
+
+    def etcd(self, settings: Settings) -> EtcdPorts:  # noqa: ARG002  there is one
+        etcd = self._host.etcd_client()
+        return EtcdPorts(etcd, LoopRenewer(etcd, self._clock), self._clock.monotonic_s, lambda: None)
 
     def aside(self, name: str) -> AsideWorker:  # noqa: ARG002  threads have names
         return LateWorker(self._clock, self.dice)
@@ -125,8 +136,11 @@ class SimulatedNode:
         self.number = number
         self.name = f"node-{number}"
         self.disk = MemoryDisk()
+        self.sync_ms: tuple[float, float] | None = None
+        """How long a sync takes, at least and at most; None: as on a good disk."""
         self._ahead_ms = 0
         self._boots = 0
+        self._power_ups = 1
         self._life: Life | None = None
         self._node: Node | None = None
         self._stop: asyncio.Event | None = None
@@ -142,6 +156,10 @@ class SimulatedNode:
         return f"http://{self.name}:{HTTP_PORT}"
 
     @property
+    def boot_id(self) -> str:
+        return f"{self.name}/{self._power_ups}"
+
+    @property
     def is_up(self) -> bool:
         return self._life is not None
 
@@ -150,6 +168,18 @@ class SimulatedNode:
         """The real one, to look into."""
         assert self._node is not None
         return self._node.broker
+
+    def etcd_client(self) -> Etcd:
+        """Of this life."""
+        etcd = self._simulation.etcd
+        assert etcd is not None, "this is no simulation of a cluster"
+        return etcd.client(self.name)
+
+    @property
+    def replicas(self) -> Replicas:
+        """Likewise."""
+        assert self._node is not None
+        return self._node.replicas
 
     def now_ms(self) -> int:
         simulation = self._simulation
@@ -188,8 +218,14 @@ class SimulatedNode:
             raise failures[0]
 
     def _settings(self) -> Settings:
-        return self._simulation.settings(
-            node_id=self.number, kafka=Address(self.name, KAFKA_PORT), http=Address(self.name, HTTP_PORT)
+        simulation = self._simulation
+        cluster = {"etcd": ("etcd:2379",), "peer": Address(self.name, PEER_PORT)} if simulation.etcd else {}
+        return simulation.settings(
+            node_id=self.number,
+            kafka=Address(self.name, KAFKA_PORT),
+            http=Address(self.name, HTTP_PORT),
+            grpc=Address(self.name, GRPC_PORT),
+            **cluster,
         )
 
     async def _run(self, node: Node, stop: asyncio.Event, failures: list[Exception]) -> None:
@@ -218,6 +254,23 @@ class SimulatedNode:
         await asyncio.wait_for(asyncio.shield(self._running), STOP_S_MAX)
         self._end(life, silently=False)
 
+    def pause(self) -> None:
+        """It stands still, as a process after SIGSTOP, while time goes on and others send to it. Nobody is told."""
+        assert self._life is not None, f"{self.name} does not run"
+        self._simulation.note("pause", self.name)
+        self._simulation.loop.pause(self._life)
+
+    def resume(self) -> None:
+        """It goes on where it stood, with all that has become due. If it is not paused, nothing happens."""
+        if self._life is not None and self._life.is_paused:
+            self._simulation.note("resume", self.name)
+            self._simulation.loop.go_on(self._life)
+            self._simulation.network.resumed()
+
+    @property
+    def is_paused(self) -> bool:
+        return self._life is not None and self._life.is_paused
+
     def crash(self, kind: Literal["kill", "power"] = "kill") -> None:
         """`kill`: the process is gone, all that it wrote is there, and its connections are closed. `power`: the dice
         say what is lost of the data that was not synced, and nobody is told.
@@ -229,6 +282,7 @@ class SimulatedNode:
         if kind == "kill":
             self.disk.survive_as_kill()
         else:
+            self._power_ups += 1
             self.disk = self.disk.crash(self._simulation.dice(f"{self.name}/{self._boots}/crash"))
 
     def crash_at(self, operations: int) -> None:

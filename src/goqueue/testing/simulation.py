@@ -25,6 +25,7 @@ from goqueue.testing.broker_life import START
 from goqueue.testing.message import Duration
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.trace import Trace
+from goqueue.testing.virtual_etcd import LoopTime, VirtualEtcd
 from goqueue.testing.virtual_loop import Life, VirtualLoop, let_pass
 from goqueue.testing.virtual_network import HostNetwork, VirtualNetwork
 
@@ -75,14 +76,19 @@ class Process:
 class Simulation:
     """`run` once. `settings` are those of `goqueue.node.settings`, for all nodes."""
 
-    def __init__(self, seed: int, nodes: int = 1, **settings: Any) -> None:
+    def __init__(
+        self, seed: int, nodes: int = 1, *, cluster: bool = False, loop: VirtualLoop | None = None, **settings: Any
+    ) -> None:
+        """`cluster`: the nodes are one, with an etcd of its own; else each is on its own. `loop`: one that runs
+        already, so that `run` is not for it."""
         self.seed = seed
         self.trace = Trace()
         self.start_ms = parse_moment_ms(START, 0)
         self._settings = settings
-        self.loop = VirtualLoop()
+        self.loop = loop or VirtualLoop()
         self.begin_s = self.loop.time()
         self.network = VirtualNetwork(self.loop, self.dice("network"), self.trace)
+        self.etcd = VirtualEtcd(LoopTime(self.loop), self.dice("etcd")) if cluster else None
         self.nodes = [SimulatedNode(self, number + 1) for number in range(nodes)]
 
     def run(self, scenario: Callable[["Simulation"], Awaitable[T]], limit: Duration = "1h") -> T:
@@ -103,10 +109,13 @@ class Simulation:
 
     def _end(self) -> None:
         """Nothing goes on: what is left is given up without a word."""
-        for node in self.nodes:
-            node.abandon()
+        self.abandon()
         asyncio.set_event_loop(None)
         self.loop.close()
+
+    def abandon(self) -> None:
+        for node in self.nodes:
+            node.abandon()
 
     # -- what belongs to it
 

@@ -10,6 +10,7 @@ import sys
 from asyncio import events
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
+from heapq import heappush
 from typing import Any, NoReturn, TypeVar
 
 from goqueue.testing.drive import PowerLost
@@ -39,6 +40,9 @@ class Life:
         self.has_power: Callable[[], bool] = lambda: True
         """Of a process with a disk: whether that is still there."""
         self.on_power_lost: Callable[[], None] = lambda: None
+        self.is_paused = False
+        self.held: list[asyncio.Handle] = []
+        """What has become due while it is paused, in that order."""
 
     @property
     def is_on(self) -> bool:
@@ -52,6 +56,9 @@ class Life:
 
     def run(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
         if self.is_over:
+            return
+        if self.is_paused:  # told by somebody outside: a kernel keeps that for it
+            self.held.append(_Handle(self, call, args, asyncio.get_running_loop(), copy_context()))
             return
         try:
             call(*args)
@@ -72,10 +79,65 @@ def current_life() -> Life | None:
     return _LIFE.get(None)
 
 
+def life_in(context: Context) -> Life | None:
+    return context.get(_LIFE)
+
+
+class _Handle(asyncio.Handle):
+    """Of a process: held back while that is paused. What is cancelled by then never runs, as in any loop."""
+
+    __slots__ = ("_life",)
+
+    def __init__(
+        self,
+        life: Life,
+        call: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context,
+    ) -> None:
+        super().__init__(life.run, (call, args), loop, context)
+        self._life = life
+
+    def _run(self) -> None:
+        if self._life.is_paused:
+            self._life.held.append(self)
+        else:
+            super()._run()
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    """Likewise."""
+
+    __slots__ = ("_life",)
+
+    def __init__(
+        self,
+        when: float,
+        life: Life,
+        call: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context,
+    ) -> None:
+        super().__init__(when, life.run, (call, args), loop, context)
+        self._life = life
+
+    def _run(self) -> None:
+        if self._life.is_paused:
+            self._life.held.append(self)
+        else:
+            super()._run()
+
+
+def is_of_process(handle: asyncio.Handle) -> bool:
+    return isinstance(handle, (_Handle, _TimerHandle))
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
-        self._selector = _Waiting(self)
+        self._selector: Any = _Waiting(self)
         self._now_s = BEGIN_S
         self._clock_resolution = RESOLUTION_S  # asyncio's: how early a timer may fire
         self._dead: list[object] = []
@@ -99,7 +161,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         life = context.get(_LIFE)
         if life is None:
             return super().call_soon(callback, *args, context=context)
-        return super().call_soon(life.run, callback, args, context=context)
+        self._check_closed()  # type: ignore[attr-defined]
+        handle = _Handle(life, callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -110,18 +175,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
         life = context.get(_LIFE)
         if life is None:
             return super().call_at(when, callback, *args, context=context)
-        return super().call_at(when, life.run, callback, args, context=context)
+        self._check_closed()  # type: ignore[attr-defined]
+        timer = _TimerHandle(when, life, callback, args, self, context)
+        heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001  as its base does
+        return timer
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)  # there is one thread
 
+    def pause(self, life: Life) -> None:
+        """It stands still while time goes on, as after SIGSTOP: its timers and all that is told to it wait."""
+        life.is_paused = True
+
+    def go_on(self, life: Life) -> None:
+        """With all that has become due meanwhile, and with the beliefs of then."""
+        life.is_paused = False
+        held, life.held = life.held, []
+        self._ready.extend(held)  # type: ignore[attr-defined]
+
     def end(self, life: Life) -> None:
         """As a kill: not even a `finally` runs. The tasks are kept, or they would be closed when the garbage is
         collected, by which their last words would be spoken after their death.
         """
         life.is_over = True
+        life.is_paused = False
+        life.held.clear()
         self._dead.append(asyncio.all_tasks(self))
 
     def close(self) -> None:
@@ -133,7 +214,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         events._set_running_loop(self)  # noqa: SLF001  who ends may ask which loop that is
         try:
             for task in asyncio.all_tasks(self):
-                _close(task)
+                close_task(task)
             self._dead.clear()
             self._ready.clear()  # type: ignore[attr-defined]
             self._scheduled.clear()  # type: ignore[attr-defined]
@@ -182,7 +263,8 @@ class _Over(BaseException):
     """Not an Exception: nobody shall answer, or log, that something has failed."""
 
 
-def _close(task: "asyncio.Task[Any]") -> None:
+def close_task(task: "asyncio.Task[Any]") -> None:
+    """It never goes on. Whatever it does at its end is done here."""
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  that is what happens here
     coroutine = task.get_coro()
     for _ in range(LAST_WORDS_MAX):

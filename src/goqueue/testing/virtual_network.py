@@ -92,6 +92,10 @@ class VirtualNetwork:
         for end in [end for end in self._ends if end.life is life]:
             end.die(silently=silently)
 
+    def resumed(self) -> None:
+        """A process that was paused takes what has come for it."""
+        self._go_on()
+
     def switch(self, host: str, *, on: bool) -> None:
         """A host without power answers nothing; one that is back knows none of its connections."""
         if on:

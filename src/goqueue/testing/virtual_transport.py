@@ -68,6 +68,11 @@ class End(asyncio.Transport):
     def is_reading(self) -> bool:
         return self.reads and not self._is_closing
 
+    @property
+    def takes_data(self) -> bool:
+        """Else the kernel at this end keeps it, and confirms it."""
+        return self.reads and not (self.life is not None and self.life.is_paused)
+
     def pause_reading(self) -> None:
         self.reads = False
 
@@ -150,7 +155,7 @@ class End(asyncio.Transport):
             if is_data:  # nobody takes it any more
                 network.reset_later(self)
             return
-        if peer.reads:
+        if peer.takes_data:
             self._deliver(peer)
             self.go_on()
 

@@ -125,7 +125,7 @@ class QueueNode(TestBroker):
                 run.attempt,
                 run.first_delivered_ms,
                 leased.deadline_ms,
-                self.broker.settler.receipt(place, record.offset, leased.lease),
+                self.broker.settler.receipt(place, record.offset, leased.lease, leased.epoch),
             )
             for record, run in self.broker.receiver.read(leased, group)
         ]

@@ -1,9 +1,12 @@
 """A node that finds something damaged or missing serves the rest, and says so: log, health and metrics."""
 
+import pytest
 from structlog.testing import capture_logs
 
+from goqueue.broker.groups.groups import commands
 from goqueue.broker.health import Status
 from goqueue.broker.publishing.send import NewMessage
+from goqueue.broker.transactions.transactions import InitProducer
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 from tests.unit.broker.queue_node import queue_node
@@ -33,6 +36,11 @@ def damage_told(node: TestBroker) -> str:
     assert check.status is Status.WARN
     assert node.broker.health.is_ready([]), "what there is, is served"
     return check.message
+
+
+def has_no_damage(node: TestBroker) -> bool:
+    (check,) = [check for check in node.broker.health.checks() if check.name == "damage"]
+    return check.status is Status.PASS
 
 
 def metric(node: TestBroker, line: str) -> bool:
@@ -72,6 +80,34 @@ def test_a_ledger_whose_directory_is_gone_is_told() -> None:
     assert damage_told(node) == "the files of @schemas/0 were gone, it was made anew"
     assert [each["log"] for each in told if each["event"] == "log made anew"] == ["@schemas/0"]
     assert metric(node, 'goqueue_storage_logs_made_anew{node_id="1"} 1')
+
+
+@pytest.mark.parametrize("ledger", ["@groups", "@transactions"])
+def test_a_shard_whose_directory_is_gone_is_told_once(ledger: str) -> None:
+    node = TestBroker()
+    node.create("orders")
+    node.ask(node.broker.groups.submit, commands.CommitOffsets("g", (commands.OffsetToCommit("orders", 0, 0),)))
+    node.ask(node.broker.transactions.submit, InitProducer("tx", 60_000))
+    node.stop()
+    (number,) = node.disk.list(f"logs/{ledger}")
+    lost = f"{ledger}/{number}"
+    remove(node.disk, lost, "")
+    node.disk.remove(f"logs/{lost}")
+    with capture_logs() as told:
+        again = started(node.disk)
+    assert damage_told(again) == f"the files of {lost} were gone, it was made anew"
+    assert [each["log"] for each in told if each["event"] == "log made anew"] == [lost]
+    again.ask(again.broker.groups.submit, commands.CommitOffsets("g", (commands.OffsetToCommit("orders", 0, 0),)))
+    again.ask(again.broker.transactions.submit, InitProducer("tx", 60_000))
+    again.stop()
+    assert has_no_damage(started(again.disk))
+
+
+def test_a_shard_that_was_never_needed_is_not_missed() -> None:
+    node = started(stopped())
+    node.ask(node.broker.transactions.submit, InitProducer("tx", 60_000))
+    assert has_no_damage(node)
+    assert has_no_damage(started(node.disk.crashed()))
 
 
 def test_a_partition_whose_directory_is_gone_is_told() -> None:

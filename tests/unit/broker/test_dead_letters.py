@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.dead_letters.identities import LetterProducers
 from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.broker.topics.topics import AddPartitions
-from goqueue.machines.controller import PartitionLimits
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError, Indeterminate
 from goqueue.model.lanes import Lane
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
@@ -287,3 +289,69 @@ def test_a_topic_whose_name_collides_does_not_hold_up_dead_letters() -> None:
     node.settle(node.receive(), How.REJECT)
     assert dead(node) == [(b"bad", "rejected")]
     assert node.values("orders_dlq") == []
+
+
+# -- in a cluster
+
+
+class LossyAppends:
+    """Another node, which is this one: it writes what it is given, or not, and its answer is lost, or not."""
+
+    def __init__(self, node: QueueNode, *lost: str) -> None:
+        self._node = node
+        self._lost = list(lost)
+        """`before`: not written, `after`: written, and nobody is told either way."""
+
+    def is_elsewhere(self, topic: str, partition: int) -> bool:
+        return self._node.broker.topics.exists(topic, partition)
+
+    def bytes_max(self, topic: str) -> int:
+        assert topic in self._node.broker.topics.image.topics
+        return 100_000
+
+    def append(self, topic: str, partition: int, batch: bytes, on_appended: Any) -> None:
+        what = self._lost.pop(0) if self._lost else ""
+        base_offset = -1
+        if what != "before":
+            try:
+                _, appended = self._node.broker.publisher.publish(topic, partition, memoryview(bytearray(batch)))
+            except GoQueueError as error:
+                on_appended(error)
+                return
+            base_offset = appended.base_offset
+        on_appended(Indeterminate("the answer was lost") if what else base_offset)
+
+
+def lossy_node(*lost: str) -> QueueNode:
+    node = queue_node()
+    writer = node.broker.reliabilities._writer
+    writer.appends = LossyAppends(node, *lost)  # type: ignore[assignment]
+    writer.producers = LetterProducers(node.broker.transactions.ids)
+    return node
+
+
+@pytest.mark.parametrize("lost", [("after",), ("before",), ("after", "after", "before", "after"), ("before", "after")])
+def test_a_dead_letter_whose_answer_was_lost_is_there_once(lost: tuple[str, ...]) -> None:
+    node = lossy_node(*lost)
+    node.put("orders", b"a", b"b", b"c")
+    first, *rest = node.receive()
+    node.settle([first], How.REJECT)
+    node.settle(rest, How.REJECT)  # they died meanwhile, and wait for the first
+    node.pass_ms(10_000)
+    assert [value for value, _ in dead(node)] == [b"a", b"b", b"c"]
+    assert node.broker.queues.measure(Place("workers", "orders", 0)).start_offset == 3
+
+
+def test_letters_go_on_as_another_producer_where_the_log_has_lost_some() -> None:
+    node = lossy_node()
+    node.put("orders", b"a", b"b")
+    first, second = node.receive()
+    node.settle([first], How.REJECT)
+    node.pass_ms(2000)
+    states = node.broker.topics.replica("orders.dlq", 0).producers._producers
+    for each in states.values():
+        each.batches = [(7, 7, 7, 7, 0)]  # as if others had been there in its place
+    node.settle([second], How.REJECT)
+    node.pass_ms(5000)
+    assert [value for value, _ in dead(node)] == [b"a", b"b"]
+    assert len(states) == 2

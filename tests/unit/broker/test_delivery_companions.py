@@ -11,7 +11,7 @@ from goqueue.broker.groups.groups import consumer_commands
 from goqueue.broker.queues.settle import How, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
-from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.deliveries.direct import Direct
 from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, LogPoisoned
@@ -190,14 +190,29 @@ def test_whoever_settles_is_told_of_a_fault_of_ours_and_the_record_is_delivered_
     node.put("orders", b"a")
     (got,) = node.receive()
 
+    def fail(machine: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patch, capture_logs():
+        patch.setattr(Direct, "number_ahead", fail)
+        (verdict,) = node.verdicts(Wanted(got.receipt, How.ACK))
+        assert isinstance(verdict, CoordinatorFailed)
+    assert node.received() == [b"a"]
+
+
+def test_an_ack_that_was_stored_is_known_though_we_met_a_fault_after_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = queue_node()
+    node.put("orders", b"a", b"b")
+    (got,) = node.receive(most=1)
+
     def fail(machine: object, now_ms: int) -> None:
         raise RuntimeError("a fault of ours")
 
     with monkeypatch.context() as patch, capture_logs():
-        patch.setattr(Deliveries, "facts_ahead", fail)
+        patch.setattr(Direct, "number_stored", fail)
         (verdict,) = node.verdicts(Wanted(got.receipt, How.ACK))
         assert isinstance(verdict, CoordinatorFailed)
-    assert node.received() == [b"a"]
+    assert node.received() == [b"b"]
 
 
 def test_a_member_is_answered_though_a_ledger_of_its_partitions_cannot_be_asked() -> None:

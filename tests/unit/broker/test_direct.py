@@ -12,6 +12,7 @@ from goqueue.machines.deliveries.commands import Place, Settle, Settlement
 from goqueue.model.errors import DiskFull, GoQueueError
 from goqueue.records.batch import Batch
 from goqueue.replica.replica import Appended, Replica
+from goqueue.runtime.company import LINGER_MS
 from goqueue.telemetry.journeys import Step
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
@@ -85,8 +86,69 @@ def test_acks_that_come_while_the_disk_is_busy_share_the_next_sync() -> None:
         node.clock.run()
     assert ledger_end(node) == before + 1
     node.commit()
+    node.clock.advance(LINGER_MS)
+    node.commit()
     assert answers == [[Verdict.DONE]] * 10
     assert ledger_end(node) == before + 2
+
+
+class Busy:
+    """Consumers that acknowledge records of one partition while its ledger is being synced."""
+
+    def __init__(self, count: int) -> None:
+        self.node = queue_node()
+        self.node.put("orders", *numbered(count))
+        self._held = iter(self.node.receive(most=count))
+        self.told = 0
+
+    def ack(self, count: int = 1) -> None:
+        """One after the other, in turns of their own."""
+        for _ in range(count):
+            self.node.broker.settler.settle([Wanted(next(self._held).receipt)], self._done)
+            self.node.clock.run()
+
+    def _done(self, verdicts: Any) -> None:
+        assert verdicts == [Verdict.DONE]
+        self.told += 1
+
+    def batches(self) -> int:
+        return ledger_end(self.node)
+
+
+def test_consumers_that_come_back_after_a_sync_share_the_next_one_with_those_who_came_meanwhile() -> None:
+    busy = Busy(20)
+    busy.ack(4)  # one is being synced, three wait
+    busy.node.commit()
+    assert busy.told == 1
+    before = busy.batches()
+    busy.ack()
+    busy.node.commit()
+    assert (busy.told, busy.batches()) == (5, before + 1)
+    for turn in range(1, 3):
+        busy.ack(4)
+        busy.node.commit()
+        assert (busy.told, busy.batches()) == (5 + 4 * turn, before + 1 + turn)
+
+
+def test_nobody_waits_longer_than_a_moment_for_consumers_that_do_not_come_back() -> None:
+    busy = Busy(20)
+    busy.ack(2)
+    busy.node.commit()
+    assert busy.told == 1
+    busy.node.clock.advance(LINGER_MS)
+    busy.node.commit()
+    assert busy.told == 2
+    busy.ack(2)  # the first is synced, the second waits for it
+    busy.node.commit()
+    assert busy.told == 4, "after a wait in vain the next sync is not waited for"
+
+
+def test_a_lone_consumer_never_waits_for_company() -> None:
+    busy = Busy(5)
+    for number in range(5):
+        busy.ack()
+        busy.node.commit()
+        assert busy.told == number + 1
 
 
 class FullDisk:

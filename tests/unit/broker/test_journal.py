@@ -227,7 +227,7 @@ def notes_read(node: QueueNode, **bounds: int) -> list[tuple[str, int, int]]:
     at, end = bounds.get("first", 0), bounds.get("end", 2**63 - 1)
     while True:
         chapter = journal.read(at, end)
-        found += [(note.step.name, note.first, note.last) for note in journal.notes_of(chapter)]
+        found += [(note.step.name, note.first, note.last) for _, note in journal.notes_of(chapter)]
         if chapter.next >= min(end, chapter.end):
             return found
         at = chapter.next

@@ -17,10 +17,10 @@ from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.follow import Follower
 from goqueue.broker.reading.open_batches import TURN_BYTES as LEASE_BYTES
 from goqueue.broker.reading.scan import TURN_BYTES, scan
-from goqueue.broker.topics.topics import code_of
 from goqueue.broker.tracing.trace_index import OPENED_COST_MAX, UNPACKED_COST
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.records import portions as portions_module
 from goqueue.records.batch import Codec

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.publishing.send import NewMessage
-from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.refusal import InvalidRecords
 from goqueue.records.batch import Codec

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.group_options import ALL_OPTIONS
+from goqueue.model.group_options import ALL_OPTIONS
 from goqueue.model.topics import TopicOptions, dotted
 from goqueue.records import dead_letters
 from goqueue.records.wishes import DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY

@@ -8,8 +8,9 @@ import pytest
 
 from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage, Sent
-from goqueue.broker.topics.topics import AddPartitions, SetOptions, code_of
+from goqueue.broker.topics.topics import AddPartitions, SetOptions
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.records.partitioners import Partitioner, partition_for

@@ -1,5 +1,6 @@
 """Settling: what a consumer says about a record holds, is durable when it is answered, and is told from nonsense."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,7 +149,8 @@ def test_malformed_unknown_repeated_and_expired_are_told_apart() -> None:
     node.ack(acked)
     node.pass_ms(LEASE_MS)
     node.receive(consumer="two", most=1)
-    receipt = node.broker.settler.receipt
+    epoch = node.broker.topics.leader_epoch("orders", 0)
+    receipt = partial(node.broker.settler.receipt, epoch=epoch)
     forged = encode_receipt(Receipt(1, *place, 0, 1), b"another key of some bytes")
     answers = node.verdicts(
         Wanted("nonsense"),

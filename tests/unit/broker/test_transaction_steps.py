@@ -102,7 +102,7 @@ def test_a_shard_that_is_out_of_service_costs_the_transactions_of_others_nothing
     (failed, lost), *others = names.items()
     assert others
     producers = {name: init(node, name) for name in names.values()}
-    node.broker.transactions._coordinators.of(failed).unload()
+    node.broker.transactions._coordinators.here(failed).unload()
     for _, name in others:
         assert begin(node, producers[name]) == f"txn-{producers[name].producer_id}-1"
         assert isinstance(publish(node, producers[name], name.encode()), Placed)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.transactions import transactions as transactions_module
+from goqueue.broker.transactions import markers
 from goqueue.broker.transactions.listing import Wanted
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.machines.groups.commands import EndTransactionOffsets
@@ -89,7 +89,7 @@ def test_a_transaction_of_a_deleted_topic_still_ends(bank: Bank) -> None:
     identity = bank.begin()
     bank.broker.topics._replicas.retire("orders", [1])()
     end(bank, identity)
-    bank.clock.advance(transactions_module.RETRY_MS)
+    bank.clock.advance(markers.RETRY_MS)
     bank.commit()
     assert bank.broker.transactions.peek().describe(NAME).state == "CompleteCommit"  # type: ignore[union-attr]
 

@@ -1,11 +1,13 @@
 """Validation on publish, where all doors meet: what fits goes on, what does not is told or becomes a dead letter."""
 
+from typing import Any
+
 import pytest
 
 from goqueue.broker.dead_letters.redrive import RedriveRequest
 from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage
-from goqueue.broker.publishing.validation import subjects_of
+from goqueue.broker.publishing.validation import TURN_VALUE_BYTES_MAX, subjects_of
 from goqueue.broker.schemas.schemas import Given, SetLevel
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.codes import Code
@@ -14,6 +16,7 @@ from goqueue.model.refusal import SchemaMismatch
 from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
 from goqueue.records.build import build_batch
+from goqueue.runtime.aside import Done, Work
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 NUMBER = Given('{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}', SchemaKind.JSON)
@@ -248,3 +251,42 @@ def test_a_full_disk_of_dead_letters_is_told_to_the_producer() -> None:
     node.ask(node.broker.topics.submit, SetOptions("orders.dlq", {"max.message.bytes": "10"}))
     (sent,) = node.send("orders", BAD)
     assert isinstance(sent.error, BatchTooLarge)
+
+
+class Thread:
+    """What would be done in another thread, and when a test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Work, Done]] = []
+
+    def __call__(self, work: Work, done: Done) -> None:
+        self.waiting.append((work, done))
+
+    def run(self) -> None:
+        ((work, done),), self.waiting = self.waiting, []
+        work()
+        done(None)
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_a_large_value_is_checked_in_another_thread(is_good: bool) -> None:
+    node, thread = checked_node(), Thread()
+    errors(node, GOOD)
+    node.broker.publisher.turns.work_aside(thread)
+    value = b'{"n": %s, "rest": "%s"}' % (b"1" if is_good else b"true", b"x" * TURN_VALUE_BYTES_MAX)
+    told: list[Any] = []
+    node.broker.sender.send("orders", [NewMessage(value)], told.append)
+    node.commit()
+    assert (told, len(thread.waiting), node.values("orders")) == ([], 1, [GOOD])
+    thread.run()
+    node.commit()
+    ((sent,),) = told
+    assert (sent.error is None, node.values("orders")) == (is_good, [GOOD, value] if is_good else [GOOD])
+
+
+def test_a_small_value_is_checked_at_once() -> None:
+    node, thread = checked_node(), Thread()
+    errors(node, GOOD)
+    node.broker.publisher.turns.work_aside(thread)
+    assert errors(node, b'{"n": 1, "rest": "%s"}' % (b"x" * 1000)) == [None]
+    assert thread.waiting == []

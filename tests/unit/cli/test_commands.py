@@ -24,7 +24,8 @@ GOQUEUE = Path(sys.executable).with_name("goqueue")
 WANTED = """serve, topic list|create|describe|alter|trim|purge|delete, produce, consume,
 group list|describe|delete|offsets|reset-offsets, dlq list|show|redrive|purge, delay list|cancel|reschedule,
 schedule list|set|delete, replay, trace list|get|search|stats, why, top, schema list|register|get|check|delete|config,
-cluster info|health|nodes, config view|get-contexts|use-context|set-context|delete-context,
+cluster info|health|status|nodes|partitions|events|elect|recover|ready|dev,
+config view|get-contexts|use-context|set-context|delete-context,
 pipeline archive|restore|replay|backfill|reconcile|report|dlq|run,
 bench produce|consume|queue|latency, doctor, repair, version,
 completion, reference"""

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import NamedTuple
 
 from goqueue.model.codes import Code
 from goqueue.records.batch import Batch, check_batch
 from goqueue.wire.kafka.frames import decode_request, read_request_header, response_frame
+from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
 from goqueue.wire.kafka.messages.metadata import (
     AdvertisedApi,
     ApiVersionsRequest,
@@ -29,7 +31,16 @@ from goqueue.wire.kafka.notation import Message
 
 TOPIC = "orders"
 PRODUCER_ID = 7
-Verdict = Code | int | None
+
+
+class Moved(NamedTuple):
+    """Another one leads, and this node knows which."""
+
+    leader: int
+    epoch: int
+
+
+Verdict = Code | Moved | int | None
 """An error, the offset where it is stored, or no answer at all."""
 
 
@@ -41,6 +52,7 @@ class FakeCluster:
         """Node and batch, in the order in which they came."""
         self.judge: Callable[[int, Batch], Verdict] = lambda node_id, batch: 0
         self.producer_ids = 0
+        self.metadata_asked = 0
         self._writers: set[asyncio.StreamWriter] = set()
 
     @property
@@ -71,11 +83,14 @@ class FakeCluster:
 
     def _answer(self, node_id: int, request: Message) -> Message | None:
         if isinstance(request, ApiVersionsRequest):
-            return ApiVersionsResponse(api_keys=[AdvertisedApi(key, 0, 9) for key in (0, 3, 10, 18, 22)])
+            return ApiVersionsResponse(
+                api_keys=[AdvertisedApi(key, 0, 10 if key == 0 else 9) for key in (0, 3, 10, 18, 22)]
+            )
         if isinstance(request, InitProducerIdRequest):
             self.producer_ids += 1
             return InitProducerIdResponse(producer_id=PRODUCER_ID, producer_epoch=0)
         if isinstance(request, MetadataRequest):
+            self.metadata_asked += 1
             partition = MetadataResponsePartition(0, 0, self.leader, 0, [1, 2], [1, 2])
             brokers = [MetadataResponseBroker(number, "127.0.0.1", port) for number, port in self.ports.items()]
             topics = [MetadataResponseTopic(name=TOPIC, partitions=[partition])] if request.topics else []
@@ -88,11 +103,17 @@ class FakeCluster:
         verdict = self.judge(node_id, batch)
         if verdict is None:
             return None
-        if isinstance(verdict, Code):
+        response = ProduceResponse()
+        if isinstance(verdict, Moved):
+            result = PartitionProduceResponse(0, Code.NOT_LEADER_OR_FOLLOWER, -1)
+            result.current_leader = LeaderIdAndEpoch(*verdict)
+            response.node_endpoints = [NodeEndpoint(verdict.leader, "127.0.0.1", self.ports[verdict.leader])]
+        elif isinstance(verdict, Code):
             result = PartitionProduceResponse(0, verdict, -1)
         else:
             result = PartitionProduceResponse(0, 0, verdict)
-        return ProduceResponse([TopicProduceResponse(TOPIC, partition_responses=[result])])
+        response.responses = [TopicProduceResponse(TOPIC, partition_responses=[result])]
+        return response
 
 
 @asynccontextmanager

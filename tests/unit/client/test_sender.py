@@ -9,7 +9,7 @@ from goqueue.client import Backoff, BrokerRefused, DeliveryTimeout, MessageTooLa
 from goqueue.model.codes import Code
 from goqueue.records.batch import Batch
 from goqueue.records.decode import decode
-from tests.unit.client.fake_cluster import PRODUCER_ID, TOPIC, FakeCluster, Verdict, fake_cluster
+from tests.unit.client.fake_cluster import PRODUCER_ID, TOPIC, FakeCluster, Moved, Verdict, fake_cluster
 from tests.unit.testing.loops import in_loop
 
 QUICK = Backoff(1, 5)
@@ -85,6 +85,35 @@ async def test_a_new_leader_gets_what_the_old_one_refused() -> None:
         assert [future.result().offset for future in futures] == list(range(1, 101))
         assert {node_id for node_id, _ in cluster.sent} == {1, 2}
         assert {batch.producer_epoch for _, batch in cluster.sent} == {0}
+
+
+@in_loop
+async def test_a_leader_that_a_refusal_names_is_asked_without_asking_who_leads() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        log = Log()
+
+        def judge(node_id: int, batch: Batch) -> Verdict:
+            return log.append(batch) if node_id == 2 or batch.base_sequence < 21 else Moved(2, 5)
+
+        cluster.judge = judge
+        await sending.send(TOPIC, b"first")
+        asked = cluster.metadata_asked
+        futures = [await sending.post(TOPIC, b"%d" % number) for number in range(100)]
+        await sending.flush()
+        assert log.values == expected(100)
+        assert [future.result().offset for future in futures] == list(range(1, 101))
+        assert {node_id for node_id, _ in cluster.sent} == {1, 2}
+        assert cluster.metadata_asked == asked
+
+
+@in_loop
+async def test_a_refusal_that_names_whoever_gave_it_or_an_older_leader_is_not_followed() -> None:
+    async with fake_cluster() as cluster, producer(cluster) as sending:
+        answers: list[Verdict] = [Moved(1, 5), Moved(2, -1), 0]
+        cluster.judge = lambda node_id, batch: answers.pop(0)
+        assert (await sending.send(TOPIC, b"x")).offset == 0
+        assert {node_id for node_id, _ in cluster.sent} == {1}
+        assert cluster.metadata_asked > 2
 
 
 @pytest.mark.parametrize("code", [Code.REQUEST_TIMED_OUT, Code.NOT_ENOUGH_REPLICAS, Code.KAFKA_STORAGE_ERROR])

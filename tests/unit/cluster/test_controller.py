@@ -16,7 +16,6 @@ from goqueue.machines.controller import (
     ForgetSchedule,
     ListChange,
     NameCluster,
-    PartitionLimits,
     PlaceSchedule,
     ProducerIdBlock,
     Result,
@@ -25,8 +24,10 @@ from goqueue.machines.controller import (
     Transact,
     Transacted,
 )
+from goqueue.machines.controller_commands import Copies
 from goqueue.machines.controller_facts import STORED_FACTS, TopicStored
 from goqueue.model.codes import Code
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.topics import OPTION_NAMES
 
 ID = b"i" * 16
@@ -370,3 +371,28 @@ def test_blocks_of_producer_ids_follow_each_other_and_change_no_revision() -> No
     for fact in controller.facts():
         again.apply(fact)
     assert again.producer_ids_end == 3000
+
+
+class SpreadCopies(Copies):
+    is_spread = True
+
+
+def test_ids_that_are_unique_in_a_topic_need_one_partition_where_partitions_have_several_leaders() -> None:
+    ids, of_keys = {"dedup.ms": "60000"}, {"dedup.ms": "60000", "dedup.scope": "key"}
+    alone = Controller()
+    assert do(alone, CreateTopic("many", ID, 3, ids)).code is Code.NONE
+    spread = Controller(copies=SpreadCopies())
+    assert do(spread, CreateTopic("many", ID, 3, ids)).code is Code.INVALID_CONFIG
+    for name, partitions, options in (("one", 1, ids), ("keyed", 3, of_keys), ("plain", 3, {})):
+        assert do(spread, CreateTopic(name, name.encode() * 16, partitions, options)).code is Code.NONE
+    refused = [
+        AddPartitions("one", 2),
+        SetOptions("keyed", {"dedup.scope": None}),
+        SetOptions("plain", {"dedup.ms": "60000"}),
+    ]
+    for command in refused:
+        reply = do(spread, command)
+        assert reply.code is Code.INVALID_CONFIG, command
+        assert "set dedup.scope to key" in reply.message
+    assert do(spread, SetOptions("plain", of_keys)).code is Code.NONE
+    assert do(spread, AddPartitions("keyed", 6)).code is Code.NONE

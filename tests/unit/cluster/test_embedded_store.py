@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.cluster.embedded_store import EmbeddedStore
-from goqueue.cluster.store import ABSENT, Committed, Compare, Conflict, Listing, Put, TopicKey, TopicValue
+from goqueue.model.metadata import ABSENT, Committed, Compare, Conflict, Listing, Put, Step, TopicKey, TopicValue
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.topics import Image
 from goqueue.testing import MemoryDisk
@@ -31,7 +31,7 @@ def listing(broker: TestBroker) -> Listing:
 
 def txn(broker: TestBroker, compares: list[Compare], puts: list[Put]) -> Any:
     found: list[Any] = []
-    store_of(broker).txn(compares, puts, found.append)
+    store_of(broker).txn(Step(tuple(compares), tuple(puts)), found.append)
     broker.commit()
     (one,) = found
     return one
@@ -127,7 +127,7 @@ def test_of_two_that_make_the_same_topic_one_is_told_so() -> None:
     puts = [Put(TopicKey("new"), TopicValue(each * 16, 1, {})) for each in (b"1", b"2")]
     outcomes: list[Any] = []
     for put in puts:
-        store_of(broker).txn([Compare(TopicKey("new"), ABSENT)], [put], outcomes.append)
+        store_of(broker).txn(Step((Compare(TopicKey("new"), ABSENT),), (put,)), outcomes.append)
     broker.commit()
     assert [type(one) for one in outcomes] == [Committed, Conflict]
     assert image(broker).topics["new"].id == b"1" * 16
@@ -137,9 +137,8 @@ def test_of_two_that_make_the_same_topic_one_is_told_so() -> None:
 def test_nobody_is_shown_a_change_before_it_is_durable() -> None:
     broker = TestBroker()
     shown: list[Any] = []
-    store_of(broker).txn(
-        [Compare(TopicKey("new"), ABSENT)], [Put(TopicKey("new"), TopicValue(b"1" * 16, 1, {}))], shown.append
-    )
+    step = Step((Compare(TopicKey("new"), ABSENT),), (Put(TopicKey("new"), TopicValue(b"1" * 16, 1, {})),))
+    store_of(broker).txn(step, shown.append)
     assert (shown, dict(image(broker).topics)) == ([], {})
     broker.commit()
     assert [type(one) for one in shown] == [Committed]

@@ -1,23 +1,22 @@
 """The image of a cluster, from whatever a store holds: the same values, the same image."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.cluster.metadata import Metadata
-from goqueue.cluster.store import (
+from goqueue.cluster.store import OnDone, OnEvents, OnListed
+from goqueue.model.metadata import (
     Compare,
     Event,
     Key,
     Listing,
-    NodeKey,
-    OnDone,
-    OnEvents,
-    OnListed,
+    LiveKey,
     PartitionKey,
     Put,
+    Step,
     TopicKey,
     TopicValue,
     Value,
@@ -36,7 +35,7 @@ class FakeStore:
         self.revision = 0
         self.tell: OnEvents = lambda events: None
         self.lose: Callable[[], None] = lambda: None
-        self.asked: list[tuple[Sequence[Compare], Sequence[Put]]] = []
+        self.asked: list[Step] = []
 
     def list(self, on_listed: OnListed) -> None:
         on_listed(Listing(self.revision, list(self.table.values())))
@@ -44,11 +43,14 @@ class FakeStore:
     def watch(self, on_events: OnEvents, on_lost: Callable[[], None]) -> None:
         self.tell, self.lose = on_events, on_lost
 
-    def txn(self, compares: Sequence[Compare], puts: Sequence[Put], on_done: OnDone) -> None:
-        self.asked.append((compares, puts))
+    def txn(self, step: Step, on_done: OnDone) -> None:
+        self.asked.append(step)
 
     def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
         raise AssertionError((command, on_reply))
+
+    def removed(self, name: str, revision: int) -> None:
+        self.txn(Step((Compare(TopicKey(name), revision),), (Put(TopicKey(name), None),)), lambda outcome: None)
 
     def set(self, *puts: tuple[Key, Value | None], is_told: bool = True) -> None:
         self.revision += 1
@@ -76,7 +78,7 @@ def topic(partitions: int = 2, topic_id: bytes = ID, *, is_deleting: bool = Fals
 
 def test_a_topic_is_shown_with_where_its_partitions_are() -> None:
     store, metadata, told = watched()
-    store.set((NodeKey(1), NodeInfo(1, 10)), (NodeKey(2), NodeInfo(2, 11)))
+    store.set((LiveKey(1), NodeInfo(1, 10)), (LiveKey(2), NodeInfo(2, 11)))
     store.set((PartitionKey(ID, 0), HERE), (TopicKey("orders"), topic()))
     found = metadata.image.topics["orders"]
     assert (found.id, found.partitions, found.placements) == (ID, 2, (HERE, NOWHERE))
@@ -90,12 +92,12 @@ def test_a_topic_is_shown_with_where_its_partitions_are() -> None:
 
 def test_a_leader_that_was_started_again_does_not_lead() -> None:
     store, metadata, _ = watched()
-    store.set((NodeKey(1), NodeInfo(1, 10)), (PartitionKey(ID, 0), HERE), (TopicKey("orders"), topic(1)))
-    store.set((NodeKey(1), NodeInfo(1, 20)))
+    store.set((LiveKey(1), NodeInfo(1, 10)), (PartitionKey(ID, 0), HERE), (TopicKey("orders"), topic(1)))
+    store.set((LiveKey(1), NodeInfo(1, 20)))
     assert metadata.image.leader_of("orders", 0) is None
     store.set((PartitionKey(ID, 0), HERE._replace(incarnation=20, epoch=5)))
     assert metadata.image.leader_of("orders", 0) == NodeInfo(1, 20)
-    store.set((NodeKey(1), None))
+    store.set((LiveKey(1), None))
     assert metadata.image.leader_of("orders", 0) is None
 
 
@@ -105,7 +107,7 @@ def test_an_image_that_somebody_holds_does_not_change() -> None:
     image, orders = metadata.image, metadata.image.topics["orders"]
     store.set((TopicKey("orders"), topic(3)))
     store.set((PartitionKey(ID, 0), HERE._replace(epoch=9)))
-    store.set((NodeKey(5), NodeInfo(5, 1)))
+    store.set((LiveKey(5), NodeInfo(5, 1)))
     store.set((TopicKey("orders"), None))
     assert image.topics == {"orders": orders}
     assert (orders.partitions, orders.placements, dict(orders.overrides)) == (1, (HERE,), {"retention": "5"})
@@ -117,7 +119,7 @@ def test_a_topic_that_others_changes_do_not_concern_stays_the_same_object() -> N
     store, metadata, told = watched()
     store.set((TopicKey("orders"), topic()), (TopicKey("clicks"), topic(1, OTHER_ID)))
     before = metadata.image.topics["orders"]
-    store.set((TopicKey("clicks"), topic(5, OTHER_ID)), (NodeKey(1), NodeInfo(1, 1)))
+    store.set((TopicKey("clicks"), topic(5, OTHER_ID)), (LiveKey(1), NodeInfo(1, 1)))
     assert metadata.image.topics["orders"] is before
     store.lose()
     assert metadata.image.topics["orders"] is before
@@ -126,10 +128,10 @@ def test_a_topic_that_others_changes_do_not_concern_stays_the_same_object() -> N
 
 def test_what_was_missed_is_found_by_listing_anew_also_what_is_gone() -> None:
     store, metadata, told = watched()
-    store.set((TopicKey("orders"), topic()), (TopicKey("clicks"), topic(1, OTHER_ID)), (NodeKey(1), NodeInfo(1, 1)))
+    store.set((TopicKey("orders"), topic()), (TopicKey("clicks"), topic(1, OTHER_ID)), (LiveKey(1), NodeInfo(1, 1)))
     store.set((TopicKey("orders"), topic(4)), is_told=False)
     store.set((TopicKey("clicks"), None), is_told=False)
-    store.set((NodeKey(1), None), (NodeKey(2), NodeInfo(2, 2)), is_told=False)
+    store.set((LiveKey(1), None), (LiveKey(2), NodeInfo(2, 2)), is_told=False)
     store.lose()
     assert {name: one.partitions for name, one in metadata.image.topics.items()} == {"orders": 4}
     assert dict(metadata.image.nodes) == {2: NodeInfo(2, 2)}
@@ -145,7 +147,7 @@ def test_a_topic_that_is_being_deleted_is_not_shown_and_is_forgotten_only_as_it_
     assert dict(metadata.image.topics) == {}
     assert {name: value.partitions for name, value in metadata.deleting.items()} == {"orders": 2}
     metadata.removed("orders")
-    assert store.asked == [([Compare(TopicKey("orders"), 2)], [Put(TopicKey("orders"), None)])]
+    assert store.asked == [Step((Compare(TopicKey("orders"), 2),), (Put(TopicKey("orders"), None),))]
     store.set((TopicKey("orders"), topic(1, OTHER_ID)))
     assert metadata.deleting == {}
     assert metadata.image.topics["orders"].id == OTHER_ID
@@ -153,7 +155,7 @@ def test_a_topic_that_is_being_deleted_is_not_shown_and_is_forgotten_only_as_it_
 
 
 KEYS = st.sampled_from(
-    [TopicKey("a"), TopicKey("b"), PartitionKey(ID, 0), PartitionKey(ID, 1), PartitionKey(OTHER_ID, 0), NodeKey(1)]
+    [TopicKey("a"), TopicKey("b"), PartitionKey(ID, 0), PartitionKey(ID, 1), PartitionKey(OTHER_ID, 0), LiveKey(1)]
 )
 
 

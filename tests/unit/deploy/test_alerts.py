@@ -4,7 +4,9 @@ import asyncio
 import errno
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import promql_parser as ql
 import pytest
@@ -15,6 +17,9 @@ from hypothesis import strategies as st
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.model.errors import GoQueueError
+from goqueue.model.placements import Lost, NodeInfo, Placement
+from goqueue.model.topics import Image, TopicsChange
+from goqueue.runtime.standby import StandbyCounts
 from tests.promql import Samples, evaluate
 from tests.unit.deploy.alerts import RULES, RULES_FILE, Scraped, promtool_agrees, scraped
 
@@ -197,6 +202,61 @@ async def rotten_batch(s: Scraped) -> None:
     await s.minutes(1)
 
 
+def see(
+    s: Scraped, isr: tuple[int, ...], *, leader: int | None = None, epoch: int = 1, lost: tuple[Lost, ...] = ()
+) -> None:
+    """The node is shown an image with two nodes more; node 9 is down."""
+    watch = s.b.broker.cluster
+    before, me = watch.image, watch.node_id
+    placement = Placement(leader or me, before.nodes[me].incarnation, epoch, isr, (me, 8, 9), lost=lost)
+    topic = replace(before.topics["orders"], placements=(placement,), replication_factor=3)
+    nodes = MappingProxyType({me: before.nodes[me], 8: NodeInfo(8, 80)})
+    image = Image(before.revision + 1, {"orders": topic}, nodes)
+    watch.changed(TopicsChange(before, image, frozenset({"orders"})))
+
+
+def me_of(s: Scraped) -> int:
+    return s.b.broker.cluster.node_id
+
+
+async def missing_replica(s: Scraped) -> None:
+    see(s, (me_of(s), 8))
+    await s.minutes(6)
+
+
+async def too_few_replicas(s: Scraped) -> None:
+    see(s, (me_of(s),))
+    await s.minutes(2)
+
+
+async def no_leader(s: Scraped) -> None:
+    see(s, (9,), leader=9)
+    await s.minutes(1)
+
+
+async def unclean_election(s: Scraped) -> None:
+    see(s, (9,), leader=9)
+    await s.minutes(0.25)
+    see(s, (me_of(s), 8), epoch=2, lost=(Lost(0, me_of(s), 5, "operator"),))
+    await s.minutes(1)
+
+
+async def late_standbys(s: Scraped) -> None:
+    s.b.broker.cluster.standbys = lambda: StandbyCounts(33, 2, 50_000)
+    await s.minutes(6)
+
+
+async def no_session(s: Scraped) -> None:
+    s.b.broker.cluster.session_holds = lambda: False
+    await s.minutes(2)
+
+
+async def restless_leaders(s: Scraped) -> None:
+    for epoch in range(2, 14):
+        see(s, (me_of(s), 8), epoch=epoch)
+        await s.minutes(0.25)
+
+
 BOTH_LAGS = {"GoQueueHighConsumerLag", "GoQueueCriticalConsumerLag"}
 BOTH_PUBLISH = {"GoQueueHighPublishLatency", "GoQueueCriticalPublishLatency"}
 OUT_OF_SERVICE = {"GoQueuePartitionsOutOfService", "GoQueueNodeUnhealthy", "GoQueueStorageWriteErrors"}
@@ -219,6 +279,13 @@ FAULTS: dict[Fault, set[str]] = {
     full_disk: {"GoQueueDiskNearReserve"},
     refused_appends: {"GoQueueAppendsRefused"},
     rotten_batch: {"GoQueueDamage"},
+    missing_replica: {"GoQueueUnderReplicatedPartitions", "GoQueueNodeMissing"},
+    too_few_replicas: {"GoQueueUnderMinIsr"},
+    no_leader: {"GoQueueOfflinePartitions"},
+    unclean_election: {"GoQueueUncleanElection"},
+    late_standbys: {"GoQueueStandbysBehind"},
+    no_session: {"GoQueueSessionLost"},
+    restless_leaders: {"GoQueueLeadersChangeOften"},
 }
 
 

@@ -71,11 +71,12 @@ def test_a_dashboard_is_one_that_grafana_takes(path: Path) -> None:
     assert all(panel["title"] for panel in dashboard["panels"])
 
 
-def test_there_are_the_dashboards_that_one_node_can_fill() -> None:
+def test_there_are_the_dashboards_that_nodes_can_fill() -> None:
     found = {path.name: json.loads(path.read_text("utf-8"))["uid"] for path in DASHBOARDS}
     assert found == {
         "goqueue-overview.json": "goqueue-overview",
         "goqueue-consumer-groups.json": "goqueue-consumers",
+        "goqueue-cluster.json": "goqueue-cluster",
     }
 
 

@@ -30,11 +30,13 @@ from goqueue.machines.groups.commands import (
 from goqueue.machines.groups.consumer.facts import StoredConsumerFact
 from goqueue.machines.groups.limits import member_bytes
 from goqueue.machines.groups.machine import Groups
-from goqueue.machines.groups.offsets import OffsetCommitted, OffsetPending
+from goqueue.machines.groups.offsets import CoordinatorNoted, OffsetCommitted, OffsetPending
 from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 
-STORED = msgspec.msgpack.Decoder(ClassicGeneration | StoredConsumerFact | OffsetCommitted | OffsetPending)
+STORED = msgspec.msgpack.Decoder(
+    ClassicGeneration | StoredConsumerFact | OffsetCommitted | OffsetPending | CoordinatorNoted
+)
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 

@@ -30,8 +30,8 @@ def pend(
     return list(driver.ask(CommitTransactionOffsets("g", producer_id, epoch, offsets, **who)).codes)
 
 
-def end(driver: Driver, committed: bool, producer_id: int = PRODUCER, epoch: int = 0) -> None:
-    assert driver.ask(EndTransactionOffsets(producer_id, epoch, committed, epoch)).code is Code.NONE
+def end(driver: Driver, committed: bool, producer_id: int = PRODUCER, epoch: int = 0, **coordinator: int) -> None:
+    assert driver.ask(EndTransactionOffsets(producer_id, epoch, committed, epoch, **coordinator)).code is Code.NONE
 
 
 @pytest.fixture
@@ -167,6 +167,25 @@ def test_ending_a_transaction_twice_changes_nothing(driver: Driver) -> None:
     driver.commit(at("t", 0, 12))
     end(driver, committed=True)
     assert driver.offsets() == {("t", 0): 12}
+
+
+def test_an_old_coordinator_ends_nothing_even_if_the_new_one_had_nothing_to_end(driver: Driver) -> None:
+    """Its word may have been on the way for long, and the producer is in its next transaction by now."""
+    end(driver, True, coordinator=3, coordinator_epoch=5)
+    pend(driver, at("t", 0, 5))
+    for _ in range(2):
+        late = driver.ask(EndTransactionOffsets(PRODUCER, 0, True, 0, 3, 4))
+        assert late.code is Code.TRANSACTION_COORDINATOR_FENCED
+        assert driver.offsets() == {}
+        driver.restart()
+    end(driver, True, coordinator=2, coordinator_epoch=1)  # of another shard, which counts for itself
+    assert driver.offsets() == {("t", 0): 5}
+
+
+def test_a_coordinator_is_noted_once_per_epoch(driver: Driver) -> None:
+    end(driver, True, coordinator=3, coordinator_epoch=5)
+    again = EndTransactionOffsets(PRODUCER, 0, True, 0, 3, 5)
+    assert driver.machine.decide(again, 1, driver.now_ms).facts == []
 
 
 def test_a_fenced_producer_cannot_slip_offsets_into_its_successors_transaction(driver: Driver) -> None:

@@ -194,6 +194,16 @@ def test_a_coordinator_of_the_past_and_a_producer_of_the_past_get_no_marker() ->
     assert states.check_marker(7, 2, 5) is ACCEPT
 
 
+def test_a_new_coordinator_that_finds_nothing_to_end_fences_the_old_one_all_the_same() -> None:
+    """The old one's marker may still be on its way, and would end the next transaction of the same epoch."""
+    states = holding(data_batch(7, 0, transactional=True), marker(7, coordinator=4))
+    assert states.check_marker(7, 0, 5) is ACCEPT
+    states.record(marker(7, coordinator=5), 102)
+    states.record(data_batch(7, 1, transactional=True), 103)
+    assert states.check_marker(7, 0, 4) is Code.TRANSACTION_COORDINATOR_FENCED
+    assert 7 in states.open_transactions
+
+
 def test_a_producer_with_an_open_transaction_never_expires() -> None:
     states = holding(data_batch(7, 0, transactional=True))
     assert states.expire(0) == 0

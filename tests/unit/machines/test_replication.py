@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from goqueue.machines.partitions.replication import (
     FRESH_MS,
+    LAG_MS_MAX,
     BeginAnew,
     Diverged,
     Ends,
     LeaderView,
+    Proposal,
     Records,
     Unheard,
     Verdict,
@@ -155,3 +157,118 @@ def test_the_watermark_never_falls_and_never_passes_a_member(steps: list[tuple[i
         assert leader.view.high_watermark >= before
         before = leader.view.high_watermark
         assert before == 0 or before <= leader.synced
+
+
+# -- who is in sync
+
+
+class Watched(Leader):
+    """Nodes 1, 2 and 3 are alive in the lives 10, 20 and 30."""
+
+    nodes = {1: 10, 2: 20, 3: 30}  # noqa: RUF012  a test's
+
+    def heard(self, follower: int, offset: int, now_ms: int = 0, life: int = 0, **more: Any) -> Verdict:
+        return self.fetch(follower, offset, now_ms=now_ms, incarnation=life or follower * 10, **more)
+
+    def wants(self, now_ms: int = 0, nodes: dict[int, int] | None = None, **more: Any) -> tuple[int, ...] | None:
+        found = self.view.proposal(now_ms, self.nodes if nodes is None else nodes, (1, 2, 3), 80, **more)
+        return found.isr if found is not None else None
+
+
+def test_a_follower_is_proposed_with_the_life_in_which_it_fetched() -> None:
+    leader = Watched(isr=(1, 2))
+    leader.heard(2, 90)
+    leader.heard(3, 89)
+    assert leader.wants() is None
+    leader.heard(3, 90)
+    found = leader.view.proposal(0, leader.nodes, (1, 2, 3), 80)
+    assert found == Proposal((1, 2, 3), {3: 30})
+    assert leader.wants(nodes={1: 10, 2: 20, 3: 31}) is None, "it was started again and has not fetched since"
+    assert leader.wants(nodes={1: 10, 2: 20}) is None
+
+
+def test_a_fetch_of_another_life_than_the_image_knows_says_nothing() -> None:
+    leader = Watched()
+    assert leader.heard(2, 90, life=19, known_incarnation=20) == Unheard()
+    assert leader.heard(2, 90, life=20, known_incarnation=20) == Records(90, 0)
+
+
+def test_a_follower_joins_only_with_the_companions_of_the_partition() -> None:
+    leader, companion = Watched(isr=(1, 2)), Watched(isr=(1, 2))
+    leader.heard(3, 95)
+    assert leader.wants(companions=[(companion.view, 50)]) is None
+    companion.heard(3, 49)
+    assert leader.wants(companions=[(companion.view, 50)]) is None
+    companion.heard(3, 50)
+    assert leader.wants(companions=[(companion.view, 50)]) == (1, 2, 3)
+
+
+def test_a_member_that_was_not_at_the_end_for_long_is_taken_out() -> None:
+    leader = Watched()
+    assert leader.wants(1000) is None
+    leader.heard(2, 100, now_ms=1500)
+    leader.heard(3, 95, now_ms=1500)
+    assert leader.wants(1000 + LAG_MS_MAX) is None
+    assert leader.wants(1001 + LAG_MS_MAX) == (1, 2)
+    assert leader.wants(1501 + LAG_MS_MAX) == (1,)
+
+
+def test_a_member_keeps_up_where_writes_never_pause() -> None:
+    leader = Watched()
+    leader.wants(0)
+    for second in range(60):
+        leader.ends = Ends(10, 100 + 10 * second)
+        for follower in (2, 3):
+            leader.heard(follower, 90 + 10 * second, now_ms=1000 * second)
+        assert leader.wants(1000 * second) is None
+
+
+def test_a_dead_member_is_taken_out_at_once_but_never_below_the_minimum() -> None:
+    leader = Watched(minimum=2)
+    assert leader.wants(nodes={1: 10, 2: 20}) == (1, 2)
+    assert leader.wants(nodes={1: 10}) == (1, 3), "one may go: the first of those that say nothing"
+    leader.view.set_isr((1, 2))
+    assert leader.wants(nodes={1: 10}) is None
+    leader.heard(3, 95)
+    assert leader.wants(nodes={1: 10, 3: 30}) == (1, 3), "one comes and one goes"
+
+
+def test_a_member_that_lost_what_was_acknowledged_is_taken_out() -> None:
+    leader = Watched()
+    leader.heard(2, 90)
+    leader.heard(3, 90)
+    assert leader.view.high_watermark == 90
+    leader.heard(3, 40, last_epoch=1)
+    assert leader.view.fallen == {3: 40}
+    assert leader.wants() == (1, 2)
+    leader.heard(3, 9, last_epoch=NO_EPOCH)
+    assert leader.view.noted(3) is None
+    assert leader.wants() == (1, 2)
+    leader.heard(3, 90)
+    assert leader.wants() is None, "it has caught up"
+
+
+def test_a_proposal_whose_answer_was_lost_is_pending_until_the_revision_moves() -> None:
+    leader = Watched(isr=(1, 2))
+    leader.view.on_placement((1, 2), 7)
+    leader.heard(2, 90)
+    leader.heard(3, 90)
+    leader.view.propose((1, 2, 3))
+    assert leader.wants() is None, "one at a time"
+    leader.view.on_unsure()
+    leader.view.on_placement((1, 2), 7)
+    leader.view.on_refused()
+    assert leader.view.pending_isr == {1, 2, 3}, "that nothing has changed says nothing"
+    leader.synced = 100
+    leader.heard(2, 100)
+    assert leader.view.high_watermark == 90
+    leader.view.on_placement((1, 2), 8)
+    assert not leader.view.pending_isr
+    assert leader.view.advance(100) == 100
+
+
+def test_a_proposal_that_was_refused_is_over() -> None:
+    leader = Watched(isr=(1, 2))
+    leader.view.propose((1, 2, 3))
+    leader.view.on_refused()
+    assert not leader.view.pending_isr

@@ -161,7 +161,7 @@ def test_an_image_shows_one_moment() -> None:
         ("delay_order", "hold_key", False),
         ("message_timestamp_after_max_ms", 5, False),
         ("message_timestamp_before_max_ms", 5, False),
-        ("min_insync_replicas", 2, False),
+        ("min_insync_replicas", 2, True),
         ("durability", "os", True),
     ],
 )

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from goqueue.cluster.embedded_store import PartitionLimits
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.node.open_files import partition_limits
 
 

@@ -313,3 +313,15 @@ def test_the_watermark_stands_while_fewer_are_in_sync_than_the_topic_asks_for() 
     append(alone, batch(b"x"))
     parts.commit()
     assert alone.high_watermark == 1, "it has all the copies that it can have"
+
+
+def test_a_doubtful_copy_that_leads_is_doubtful_no_more() -> None:
+    """Else nobody could lead after its next start: it is alone in sync, and would not stand."""
+    parts = Parts()
+    copy = parts.replica("copy")
+    copy.follow(copy.leader_epoch + 1, leader=2)
+    copy.restart(3)
+    doubts = [copy.is_doubtful]
+    copy.lead(Reign(copy.leader_epoch + 1, me=1, isr=(1,), replicas=3, is_given=True))
+    doubts += [copy.is_doubtful, Parts(parts.disk.crashed()).replica("copy").is_doubtful]
+    assert doubts == [True, False, False]

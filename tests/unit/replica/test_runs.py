@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import code_of
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.records.batch import Batch
 from goqueue.replica.replica import Appended, Replica

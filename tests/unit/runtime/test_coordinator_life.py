@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator, NotTaken
 from goqueue.runtime.coordinator import INBOX_MAX, WAIT_MS_MAX, Coordinator
 from goqueue.runtime.coordinators import AllCoordinators, Coordinators
 from goqueue.runtime.ledger import SLICE_COST, Ledger
@@ -119,7 +119,7 @@ def test_who_waits_for_a_coordinator_that_is_unloaded_is_told_first() -> None:
     library.coordinator.when_durable(lambda: order.append("when durable"))
     library.coordinator.unload()
     assert [type(each) for each in order] == [NotCoordinator] * 3
-    assert [type(reply) for reply in library.submit(Get("a"))] == [NotCoordinator]
+    assert [type(reply) for reply in library.submit(Get("a"))] == [NotTaken]
     library.commit()
     assert [type(each) for each in order[3:]] == [NotCoordinator], "what was read may not be told; nobody is told twice"
     with pytest.raises(NotCoordinator):

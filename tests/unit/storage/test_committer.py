@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from goqueue.model.errors import LogPoisoned
-from goqueue.storage.committer import SYNCS_AT_ONCE, Committer, CommitThreads
+from goqueue.storage.committer import SYNCS_AT_ONCE, Committer, CommitThreads, Defer
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
 from goqueue.testing import MemoryDisk
@@ -41,8 +41,8 @@ def make(disk: MemoryDisk, count: int) -> list[Log]:
 
 
 @contextmanager
-def running(owner: Owner, logs: Sequence[Log]) -> Iterator[CommitThreads]:
-    threads = CommitThreads(owner.deliver)
+def running(owner: Owner, logs: Sequence[Log], defer: Defer | None = None) -> Iterator[CommitThreads]:
+    threads = CommitThreads(owner.deliver, defer)
     for log in logs:
         threads.committer.add(log)
     try:
@@ -97,6 +97,19 @@ def test_what_is_finished_together_is_told_in_one_delivery() -> None:
     assert {log.synced_offset for log in logs} == {0}
     tell()
     assert {log.synced_offset for log in logs} == {1}
+
+
+def test_threads_are_woken_once_for_all_that_is_written_in_one_turn() -> None:
+    owner, logs = Owner(), make(MemoryDisk(), 3)
+    soon: list[Callable[[], None]] = []
+    with running(owner, logs, soon.append):
+        for turn in (1, 2):
+            for log in logs:
+                append(log, batch(b"x"))
+            assert len(soon) == turn
+            soon[-1]()
+            owner.work_until(lambda: all(log.synced_offset == log.end_offset for log in logs))
+    assert [log.synced_offset for log in logs] == [2, 2, 2]
 
 
 def test_a_sync_that_fails_poisons_its_own_log_alone() -> None:

@@ -145,3 +145,34 @@ def test_no_snapshot_knows_more_than_a_truncated_log() -> None:
         assert latest.offset == 5
     again = open_log(log.disk.crashed(), SMALL)  # type: ignore[attr-defined]
     assert (again.end_offset, again.report.missing) == (5, [])
+
+
+def test_a_copy_that_led_once_and_wrote_nothing_takes_what_an_earlier_leader_wrote() -> None:
+    log = open_log(MemoryDisk())
+    append(log, batch(b"a"), epoch=3)
+    log.sync()
+    log.reserve([batch(b"never written")], 5, 0)  # its epoch is durable before its first batch
+    again = open_log(log.disk.crashed())  # type: ignore[attr-defined]
+    assert again.state.epochs.latest == 5
+    again.append_as_is([placed(1, 4)], 0)
+    assert again.state.epochs.entries() == [(3, 0), (4, 1)]
+    again.sync()
+    last = open_log(again.disk.crashed())  # type: ignore[attr-defined]
+    assert [offset for offset, _ in stored(last)] == [0, 1]
+    assert not last.report.damage
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_a_copy_that_is_made_doubtful_is_doubtful_wherever_a_crash_comes(is_lazy: bool) -> None:
+    def make(disk: MemoryDisk) -> Log:
+        return Log.open(disk, DIRECTORY, SMALL, 0, is_doubtful=True, is_lazy=is_lazy)
+
+    disk = MemoryDisk()
+    make(disk).sync()
+    for upto in range(disk.op_count + 1):
+        unsynced = disk.unsynced(upto)
+        for lost in ([], unsynced, *([one] for one in unsynced), *(unsynced[:n] for n in range(len(unsynced)))):
+            again = make(disk.crashed(upto, lost=lost))
+            assert again.state.is_doubtful, (upto, lost)
+            again.sync()
+            assert make(again.disk.crashed()).state.is_doubtful  # type: ignore[attr-defined]

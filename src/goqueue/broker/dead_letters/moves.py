@@ -69,18 +69,32 @@ class Moves:
         self._next_number = 1
         self._by_source: dict[str, deque[Move]] = {}
         """The newest first."""
+        self.ready_elsewhere: Callable[[str, str, Callable[[int | GoQueueError], None]], None] | None = None
+        """In a cluster: what other nodes count."""
+
+    def count_elsewhere(self, group_id: str, source: str, on_count: Callable[[int | GoQueueError], None]) -> None:
+        """How many records there are to be moved in partitions that other nodes lead."""
+        if self.ready_elsewhere is None:
+            on_count(0)
+        else:
+            self.ready_elsewhere(group_id, source, on_count)
+
+    def ready_here(self, group_id: str, source: str) -> int:
+        topic = self._topics.image.topics.get(source)
+        led = [] if topic is None else self._topics.led(source, range(topic.partitions))
+        return sum(self._ready(Place(group_id, source, each)) for each in led)
 
     def of(self, source: str) -> Sequence[Move]:
         return self._by_source.get(source, ())
 
-    def start(self, group_id: str, source: str, to: str | None, rate: int) -> Move:
-        """Refused: there is one under way, or no such topic."""
+    def start(self, group_id: str, source: str, to: str | None, rate: int, elsewhere: int = 0) -> Move:
+        """Refused: there is one under way, or no such topic. `elsewhere`: what other nodes have of it."""
         if any(not move.is_over for move in self.of(source)):
             raise Refused(Code.INVALID_REQUEST, f"records of {source!r} are being moved already")
         topic = self._topics.image.topics.get(source)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {source!r}")
-        records = sum(self._ready(Place(group_id, source, each)) for each in range(topic.partitions))
+        records = self.ready_here(group_id, source) + elsewhere
         move = Move(self._next_number, source, to, rate, records, self.clock.now_ms())
         self._next_number += 1
         self._by_source.setdefault(source, deque(maxlen=REMEMBERED)).appendleft(move)

@@ -76,10 +76,10 @@ class DeadLetters:
     def name_of(self, topic: str) -> str:
         return dead_letters_of(self._topics, topic)
 
-    def _partitions(self, topic: str) -> range:
+    def _partitions(self, topic: str) -> list[int]:
         """Without dead letters there is no topic for them, and nothing to do."""
         found = self._topics.image.topics.get(self.name_of(topic))
-        return range(0 if found is None else found.partitions)
+        return [] if found is None else self._topics.led(found.name, range(found.partitions))
 
     def scan(
         self,
@@ -135,7 +135,10 @@ class DeadLetters:
         if self.name_of(topic) != kept_in:
             text = f"a message in {kept_in!r} says that it came from {topic!r}, whose dead letters are not kept there"
             raise Refused(Code.INVALID_REQUEST, f"{text}; {WAY_OUT}")
-        end = self._topics.end_offset(topic, number_in(about, dead_letters.PARTITION))
+        partition = number_in(about, dead_letters.PARTITION)
+        if partition < self._topics.image.topics[topic].partitions and not self._topics.led(topic, (partition,)):
+            return topic  # only its leader knows its end
+        end = self._topics.end_offset(topic, partition)
         if end is None or number_in(about, dead_letters.OFFSET) >= end:
             text = f"a message in {kept_in!r} says that it came from a place that {topic!r} does not have"
             raise Refused(Code.INVALID_REQUEST, f"{text}; {WAY_OUT}")
@@ -229,7 +232,8 @@ class DeadLetters:
             if error is not None:
                 on_done(error)
                 return
-            self._queues.observe(place)
+            if self._topics.led(place.topic, (place.partition,)):  # else its leader does
+                self._queues.observe(place)
             self._queues.submit(
                 Settle(place, settlements),
                 lambda reply: on_done(reply if isinstance(reply, GoQueueError) else None),

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from goqueue.broker.dead_letters.identities import Identity, LetterBatch, LetterProducers, Target
 from goqueue.broker.delays.firing import record_bytes
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.broker.queues.leased_records import LeasedRecords, read_slices
 from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.remote.appends import RemoteAppends
 from goqueue.broker.topics.topics import CreateTopic, Topics
 from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, Journeys, Step, runs_of
 from goqueue.machines.deliveries.commands import DeadLetter, DeadLettersWritten, LeasedRun
@@ -42,6 +44,7 @@ from goqueue.telemetry.logs import get_logger
 
 RECORDS_PER_BATCH = 100
 RETRY_MS = 1000
+NOT_SHOWN_MS = 50
 READ_BYTES = 512 * 1024
 ABOUT_BYTES = 16 * 1024
 """More than the headers of a dead letter take that its record did not have."""
@@ -78,6 +81,14 @@ def make_dead_letter_topic(
     topics.submit(CreateTopic(name, topics.new_id(), count, options, may_collide=True), created)
 
 
+def when_shown(topics: Topics, name: str, clock: Clock, call: Callable[[], None]) -> None:
+    """Call soon; or a little later, if another node has made the topic and this one was not told of it yet."""
+    if name in topics.image.topics:
+        clock.call_soon(call)
+    else:
+        clock.call_after(NOT_SHOWN_MS, call)
+
+
 class DeadLetterWriter:
     """One batch per place at a time; what fails is tried again until it succeeds, and is settled only then."""
 
@@ -95,6 +106,10 @@ class DeadLetterWriter:
         """By the topic that they came from."""
         self.create_errors = 0
         self.publish_errors = 0
+        self.appends: RemoteAppends | None = None
+        """In a cluster: to dead letters whose partition another node leads."""
+        self.producers: LetterProducers | None = None
+        """In a cluster, where the answer to a write may be lost."""
         queues.on_dying.append(self._write)
 
     def write_pending(self) -> None:
@@ -107,22 +122,45 @@ class DeadLetterWriter:
         if place in self._under_way:
             return
         try:
-            letters = self._queues.peek_at(place).dead_due(place)[:RECORDS_PER_BATCH]
+            due = self._queues.peek_at(place).dead_due(place)
         except GoQueueError:
             return  # it tells of them again when it is loaded
-        if not letters:
+        if not due:
             return
         self._under_way.add(place)
+        again = None if self.producers is None else self.producers.unsure(place, due)
+        if again is not None:
+            self._append(again)
+            return
+        letters = due[:RECORDS_PER_BATCH]
         try:
             source = self._topics.image.topics.get(place.topic)
             name = dead_letters_of(self._topics, place.topic)
             if source is not None and name not in self._topics.image.topics:
                 self._create(source, place)
                 return
-            self._publish(place, name, letters)
+            if self.appends is None:
+                self._publish(place, name, letters)
+            else:
+                self._when_committed(place, name, letters)
         except GoQueueError as error:
             self.publish_errors += 1
             self._failed(place, error)
+
+    def _when_committed(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
+        """Another leader may not know of a death that is not: it would deliver what is a dead letter already."""
+
+        def confirmed(error: GoQueueError | None) -> None:
+            if error is not None:
+                self._under_way.discard(place)  # who leads then is told of it
+                return
+            try:
+                self._publish(place, name, letters)
+            except GoQueueError as mistake:
+                self.publish_errors += 1
+                self._failed(place, mistake)
+
+        self._queues.confirm(place, confirmed)
 
     def _create(self, source: Topic, place: Place) -> None:
         def created(reply: Any) -> None:
@@ -130,38 +168,77 @@ class DeadLetterWriter:
                 self.create_errors += 1
                 self._failed(place, reply)
             else:
-                self._clock.call_soon(lambda: self._again(place))
+                when_shown(self._topics, dead_letters_of(self._topics, source.name), self._clock, again)
+
+        def again() -> None:
+            self._again(place)
 
         make_dead_letter_topic(self._topics, source, created)
 
     def _publish(self, place: Place, name: str, letters: Sequence[DeadLetter]) -> None:
-        partition = place.partition % self._topics.image.topics[name].partitions
-        bytes_max = self._topics.replica(name, partition).log.options.batch_bytes_max
-        records, written, letters = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
-        if not records:  # retention was faster
-            self._settle(place, letters)
+        target = Target(place, name, place.partition % self._topics.image.topics[name].partitions)
+        if self.producers is None:
+            self._build(target, letters, None)
             return
-        made = build_fitting(records, bytes_max)
+
+        def taken(identity: Identity | None) -> None:
+            try:
+                self._build(target, letters, identity)
+            except GoQueueError as mistake:
+                self.publish_errors += 1
+                self._failed(place, mistake)
+
+        self.producers.take(target, taken)
+
+    def _build(self, target: Target, letters: Sequence[DeadLetter], identity: Identity | None) -> None:
+        place, name, partition = target
+        if self.appends is not None and self.appends.is_elsewhere(name, partition):
+            bytes_max = self.appends.bytes_max(name)
+        else:
+            bytes_max = self._topics.replica(name, partition).log.options.batch_bytes_max
+        records, written, settles = self._read(place, letters, min(READ_BYTES, bytes_max - HEADER_BYTES))
+        if not records:  # retention was faster
+            self._settle(place, settles)
+            return
+        made = build_fitting(records, bytes_max, **({} if identity is None else identity._asdict()))
         if len(made) > bytes_max:
             self.publish_errors += 1
             where = {"topic": place.topic, "partition": place.partition, "offset": written[0].offset}
             events.error("dead letter left out: too large", **where, bytes=len(made), limit=bytes_max)
-            self._settle(place, letters)
+            self._settle(place, settles)
             return
-        acknowledger, appended = self._publisher.publish(name, partition, memoryview(made))
+        self._append(LetterBatch(target, bytes(made), records, written, settles))
 
-        def reached() -> None:
-            if acknowledger.failure is not None:
+    def _append(self, batch: LetterBatch) -> None:
+        place, name, partition = batch.target
+
+        def stored(base_offset: int | GoQueueError) -> None:
+            if isinstance(base_offset, GoQueueError):
                 self.publish_errors += 1
-                self._failed(place, acknowledger.failure)
-            else:
-                self.written += len(records)
-                self.written_by_topic[place.topic] += len(records)
-                self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in records)
-                self._note(place, dict(enumerate(written, appended.base_offset)), f"{name}/{partition}")
-                self._settle(place, letters)
+                if self.producers is not None:
+                    self.producers.failed(batch, base_offset)
+                self._failed(place, base_offset)
+                return
+            if self.producers is not None:
+                self.producers.succeeded(batch)
+            self.written += len(batch.records)
+            self.written_by_topic[place.topic] += len(batch.records)
+            self.written_by_reason.update((dict(record[3])[REASON] or b"").decode() for record in batch.records)
+            self._note(place, dict(enumerate(batch.written, base_offset)), f"{name}/{partition}")
+            self._settle(place, batch.settles)
 
-        acknowledger.when_reached(appended.next_offset, reached)
+        if self.appends is not None and self.appends.is_elsewhere(name, partition):
+            self.appends.append(name, partition, batch.data, stored)
+            return
+        try:
+            acknowledger, appended = self._publisher.publish(name, partition, memoryview(bytearray(batch.data)))
+        except GoQueueError as error:
+            stored(error.kept())
+            return
+        acknowledger.when_reached(
+            appended.next_offset,
+            lambda: stored(appended.base_offset if acknowledger.failure is None else acknowledger.failure),
+        )
 
     def _read(
         self, place: Place, letters: Sequence[DeadLetter], bytes_max: int

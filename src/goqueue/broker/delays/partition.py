@@ -11,7 +11,14 @@ from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
 from goqueue.broker.transactions.producer_ids import ProducerIds
-from goqueue.machines.delays.commands import DropRecurring, FiringDone, FollowHost, FoundSchedule, TakeProducer
+from goqueue.machines.delays.commands import (
+    DropRecurring,
+    FiringDone,
+    FollowHost,
+    FoundSchedule,
+    HoldRecurring,
+    TakeProducer,
+)
 from goqueue.machines.delays.jobs import FiringJob
 from goqueue.machines.delays.machine import Delays
 from goqueue.machines.machine import ClockSet, Fact
@@ -23,6 +30,9 @@ from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.logs import get_logger
 
 RETRY_MS = 1000
+STRAY_MS = 30_000
+"""After which a node of a cluster has heard where a recurring schedule lives: whoever wanted to place it has given up
+by then."""
 
 events = get_logger("broker")
 
@@ -51,6 +61,8 @@ class Around(NamedTuple):
     """Records of this place are due at other times than they were."""
     on_fired: Callable[[tuple[str, int], Keys], None]
     """These are in the log of this place."""
+    is_spread: bool = False
+    """In a cluster, where news of the metadata may come late."""
 
 
 class PartitionDelays:
@@ -97,12 +109,20 @@ class PartitionDelays:
         self._appended.clear()  # a job that is in its log already is not published twice: see `publish_job`
         self._around.on_times_changed(self.place)
         self._follow()
-        for each in self.peek().recurring():
-            if not self._around.is_home(
-                each.name, self.key
-            ):  # a crash came before it was placed, or after it was moved
-                self.coordinator.submit(DropRecurring(each.name))
+        # A crash came before these were placed, or after they were moved.
+        strays = [each.name for each in self.peek().recurring() if not self._around.is_home(each.name, self.key)]
+        if not self._around.is_spread:
+            self._drop(strays)
+        elif strays:  # or the leader before is about to place them: see `RecurringSchedules.places_changed`
+            for name in strays:
+                self.coordinator.submit(HoldRecurring(name))
+            self._around.clock.call_after(STRAY_MS, lambda: self._drop(strays))
         self._around.clock.call_soon(self._fire)
+
+    def _drop(self, strays: Iterable[str]) -> None:
+        for name in strays:
+            if self.coordinator.is_active and not self._around.is_home(name, self.key):
+                self.coordinator.submit(DropRecurring(name))
 
     def _follow(self) -> None:
         """A log that cannot be opened is left as it is: nothing can be published to it."""

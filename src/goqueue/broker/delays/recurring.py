@@ -63,6 +63,7 @@ class RecurringSchedules:
         self._directory = directory
         self._topics = topics
         self._clock = clock
+        self._seen: Mapping[str, Key] | None = None
         self.check_record: CheckRecord = lambda topic, options, value, headers: None
 
     def store(self, wanted: Recurring, on_reply: OnReply) -> None:
@@ -116,6 +117,22 @@ class RecurringSchedules:
         for each in self._having(name):
             is_home = each.key == home
             each.submit(ReleaseRecurring(name) if is_home else DropRecurring(name), _ignored)
+
+    def places_changed(self) -> None:
+        """In a cluster: what was moved to a partition of another node does not run here any more, and what waited to be
+        placed here does."""
+        places = self._directory.schedules
+        if places is self._seen:
+            return
+        self._seen = places
+        for each in self._schedules:
+            if each.coordinator.is_active:
+                for one in each.peek().recurring():
+                    if places.get(one.name, each.key) != each.key:
+                        each.submit(DropRecurring(one.name), _ignored)
+                for name in each.peek().held_recurring():
+                    if places.get(name) == each.key:
+                        each.submit(ReleaseRecurring(name), _ignored)
 
     def drop(self, name: str, on_reply: OnReply) -> None:
         """There first where it runs: what the metadata has lost sight of cannot be dropped any more."""

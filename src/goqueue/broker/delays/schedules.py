@@ -69,6 +69,11 @@ class Companions(NamedTuple):
     on_disk: Callable[[], Sequence[Key]]
     open: Callable[[Topic, int], Coordinator[Delays]]
     """It is not loaded by this. LogPoisoned: it cannot be opened."""
+    load: Callable[[Coordinator[Delays]], None] = Coordinator.load_now
+    """One that was opened. In a cluster it may go on from a standby, and serves when that is committed."""
+    make: Callable[[Topic, int], None] = lambda topic, partition: None
+    """Before one is opened that nobody has needed before. In a cluster its ledger is made by this, in the role of its
+    partition, and whoever leads opens it by that."""
 
 
 class Schedules:
@@ -80,8 +85,10 @@ class Schedules:
         journeys: Journeys,
         ids: ProducerIds,
         is_home: Callable[[str, Key], bool],
+        *,
+        is_spread: bool = False,
     ) -> None:
-        """`is_home`: whether the recurring schedule of a name belongs to a partition."""
+        """`is_home`: whether the recurring schedule of a name belongs to a partition. `is_spread`: in a cluster."""
         self.coordinators: Coordinators[Key, Delays] = Coordinators("delays")
         self._companions = companions
         self._topics = topics
@@ -89,7 +96,15 @@ class Schedules:
         self.second_places = SecondPlaces()
         self._held_keys = HeldKeys(self._waiting)
         self._around = Around(
-            topics, clock, journeys, ids, self.second_places, is_home, self._held_keys.changed, self._held_keys.fired
+            topics,
+            clock,
+            journeys,
+            ids,
+            self.second_places,
+            is_home,
+            self._held_keys.changed,
+            self._held_keys.fired,
+            is_spread,
         )
         self._by_topic: dict[str, dict[int, PartitionDelays]] = {}
         """Those that there are, by topic and partition, which is rising."""
@@ -121,6 +136,9 @@ class Schedules:
     def of_or_made(self, topic: Topic, partition: int) -> PartitionDelays:
         """Refused, or LogPoisoned: it cannot be opened."""
         found = self.of(topic.name, partition)
+        if found is None:
+            self._companions.make(topic, partition)
+            found = self.of(topic.name, partition)
         return self._open(topic, partition) if found is None else found
 
     def _open(self, topic: Topic, partition: int) -> PartitionDelays:
@@ -129,8 +147,30 @@ class Schedules:
         known = {**self._by_topic.get(topic.name, {}), partition: found}
         self._by_topic[topic.name] = dict(sorted(known.items()))
         self.coordinators.add((topic.id, partition), coordinator)
-        coordinator.load_now()
+        self._companions.load(coordinator)
         return found
+
+    def lead(self, topic: Topic, partition: int) -> None:
+        """In a cluster: this node leads the partition now, and there is a ledger."""
+        self._open_found(topic, partition)
+
+    def lose(self, topic: Topic, partition: int) -> None:
+        """In a cluster: it does not any more. Whoever waits is told, and nothing fires here."""
+        known = self._by_topic.get(topic.name, {})
+        each = known.pop(partition, None)
+        if each is not None:
+            self._drop(each, (topic.id, partition))
+        if not known:
+            self._by_topic.pop(topic.name, None)
+        self._failed.pop((topic.name, partition), None)
+        self.coordinators.unopened.pop((topic.id, partition), None)
+
+    def _drop(self, each: PartitionDelays, key: Key) -> None:
+        self._held_keys.changed(each.place)
+        if each.coordinator.is_active:
+            measure = each.peek().measure()
+            self._fired, self._cancelled = self._fired + measure.fired, self._cancelled + measure.cancelled
+        self.coordinators.unload(key)
 
     def topics_changed(self, change: TopicsChange) -> None:
         for topic in change.gone:
@@ -156,11 +196,7 @@ class Schedules:
     def _forget(self, topic: Topic) -> None:
         """Its companions go with it."""
         for number, each in self._by_topic.pop(topic.name, {}).items():
-            self._held_keys.changed(each.place)
-            if each.coordinator.is_active:
-                measure = each.peek().measure()
-                self._fired, self._cancelled = self._fired + measure.fired, self._cancelled + measure.cancelled
-            self.coordinators.unload((topic.id, number))
+            self._drop(each, (topic.id, number))
         for partition in range(topic.partitions):
             self._failed.pop((topic.name, partition), None)
             self.coordinators.unopened.pop((topic.id, partition), None)

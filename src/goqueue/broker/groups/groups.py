@@ -1,12 +1,12 @@
 """Groups: each belongs to one of several coordinators, by its name."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from goqueue.broker.groups.rebalances import Rebalances
 from goqueue.broker.shards import SHARDS, group_hash, shard_of_group
-from goqueue.broker.topics.topics import code_of
 from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import EndTransactionOffsets, GroupCommand
 from goqueue.machines.groups.consumer import facts as consumer_commands
@@ -15,6 +15,7 @@ from goqueue.machines.groups.offsets import OffsetCommitted
 from goqueue.machines.groups.share import facts as share_commands
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import MEMBER_ID_CHARS_MAX
 from goqueue.model.topics import Topic, TopicsChange
@@ -22,6 +23,7 @@ from goqueue.ports.dice import Dice, random_id
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.runtime.coordinators import Coordinators
+from goqueue.runtime.life import Life
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 
@@ -48,8 +50,15 @@ class Groups:
         self.is_queue: Callable[[str], bool] = lambda _group_id: False
         """Whether records were delivered to a group of this name one by one. Then it is a share group, though all of
         its members may be gone."""
+        self.ask_queue: Callable[[str, Callable[[bool | GoQueueError], None]], None] | None = None
+        """In a cluster: the same, of all nodes."""
+        self._beginning: Counter[str] = Counter()
+        """Groups of which all nodes are being asked whether they are queues. They count as streams meanwhile: so, of
+        two first uses at once, one sees the other."""
         self.on_member_gone: list[Callable[[str, str], None]] = []
         """Called with group and member, however that left: consumer groups only."""
+        self.on_transaction_ended: Callable[[int, int], None] = lambda producer_id, shard: None
+        """Called with a producer and a shard of groups in which its transaction is over."""
         coordinators.watch(self._added)
 
     def _added(self, _number: int, coordinator: Coordinator[GroupsMachine]) -> None:
@@ -128,7 +137,8 @@ class Groups:
                 self._tell(coordinator, news)
 
         def answered(reply: Any) -> None:
-            if isinstance(reply, GoQueueError) and reply.retriable:
+            # One that was unloaded is led elsewhere: who leads it tells it.
+            if isinstance(reply, GoQueueError) and reply.retriable and coordinator.life is not Life.UNLOADED:
                 self._clock.call_after(RETRY_MS, again)
 
         coordinator.submit(news, answered)
@@ -148,9 +158,50 @@ class Groups:
                 if refused is not None and self.is_queue(group_id):
                     on_reply(refused)
                     return
+                if refused is not None and self.ask_queue is not None:
+                    self._begin(coordinator, command, refused, on_reply)
+                    return
+        self._decide(coordinator, command, on_reply)
+
+    def _begin(
+        self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[Any], refused: Any, on_reply: OnReply
+    ) -> None:
+        """In a cluster: a group that its coordinator does not know may be a queue on any node."""
+        group_id = command.group_id
+        self._beginning[group_id] += 1
+
+        def known(is_queue: bool | GoQueueError) -> None:
+            if is_queue is False:
+                self._decide(coordinator, command, on_reply)
+            else:
+                on_reply(refused if is_queue is True else is_queue)
+            self._beginning[group_id] -= 1
+            if not self._beginning[group_id]:
+                del self._beginning[group_id]
+
+        assert self.ask_queue is not None
+        self.ask_queue(group_id, known)
+
+    def _decide(self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[Any], on_reply: OnReply) -> None:
         if type(command) is commands.CommitOffsets:
             on_reply = self._measured_commit(command, on_reply)
         coordinator.submit(command, on_reply)
+
+    def ask(self, command: GroupCommand[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
+        """As `submit`; in a cluster, of the node that coordinates the group. For questions, and for those who need not
+        know which node that is."""
+        shard = shard_of_group(command.group_id)
+        if self._coordinators.is_here(shard):
+            self.submit(command, on_reply)
+        else:
+            self._coordinators.of(shard).submit(command, on_reply)
+
+    def find_queue(self, group_id: str, on_kind: Callable[[bool | GoQueueError], None]) -> None:
+        """Whether records were delivered to it one by one, on whichever node."""
+        if self.ask_queue is None:
+            on_kind(self.is_queue(group_id))
+        else:
+            self.ask_queue(group_id, on_kind)
 
     def kind_of(self, group_id: str) -> str | None:
         """As Kafka calls it; None: there is no such group."""
@@ -158,8 +209,8 @@ class Groups:
         return commands.SHARE if kind is None and self.is_queue(group_id) else kind
 
     def is_stream(self, group_id: str) -> bool:
-        """Whether there is a group of this name that commits offsets."""
-        return self._kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
+        """Whether there is a group of this name that commits offsets, or is about to be."""
+        return group_id in self._beginning or self._kind_of(group_id) in (commands.CLASSIC, commands.CONSUMER)
 
     def _kind_of(self, group_id: str) -> str | None:
         found = self._coordinators.find(shard_of_group(group_id))
@@ -205,11 +256,31 @@ class Groups:
     def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
         try:
-            coordinator = self._of(group_id)
+            self._end_transaction(shard_of_group(group_id), command, on_reply)
         except GoQueueError as error:
             on_reply(error)
+
+    def _end_transaction(self, shard: int, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+        if self._coordinators.is_here(shard):
+            self.end_transaction_here(shard, command, on_reply)
         else:
-            coordinator.submit(command, on_reply)
+            self._coordinators.of(shard).submit(command, on_reply)
+
+    def is_led(self, shard: int) -> bool:
+        """Whether this node is the coordinator of the groups in it."""
+        return self._coordinators.find(shard) is not None
+
+    def submit_to(self, shard: int, command: Any, on_reply: OnReply) -> None:
+        """For another node. A command about one group goes where all of them go."""
+        if isinstance(command, GroupCommand):
+            self.submit(command, on_reply)
+        else:
+            self._coordinators.here(shard).submit(command, on_reply)
+
+    def end_transaction_here(self, shard: int, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+        """A GoQueueError: it cannot be."""
+        self.on_transaction_ended(command.producer_id, shard)
+        self._coordinators.of_or_new(shard).submit(command, on_reply)
 
     def evict(self, group_id: str, on_done: Callable[[], None]) -> None:
         """Turn all members out. They hear of it with their next heartbeat, join again, and go on from what is committed

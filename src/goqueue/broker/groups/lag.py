@@ -2,11 +2,12 @@
 is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.broker.groups.groups import Groups, commands, consumer_commands, share_commands
 from goqueue.broker.queues.queues import Place, QueueLag, Queues
+from goqueue.broker.remote.ends import RemoteEnds
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
 from goqueue.machines.groups.commands import TopicPartition
@@ -16,6 +17,8 @@ from goqueue.model.refusal import Refused
 from goqueue.runtime.clock import Clock
 
 EMPTY = "Empty"
+Ends = Mapping[tuple[str, int], tuple[int, int]]
+"""Of partitions that other nodes lead: start and high watermark."""
 GROUPS_PER_TURN = 50
 """Of the event loop, when all groups are asked: others want to be served in between."""
 
@@ -57,12 +60,28 @@ class GroupLag(NamedTuple):
         return sum(one.lag or 0 for one in self.partitions)
 
 
+class Reader(NamedTuple):
+    """A group that reads a partition as a stream."""
+
+    group_id: str
+    committed: int | None
+    owner: str
+    """By its client id, or its member id; empty: nobody reads it now."""
+
+
+OnReaders = Callable[[list[Reader]], None]
+
+
 class Lag:
     def __init__(self, groups: Groups, queues: Queues, topics: Topics, clock: Clock) -> None:
         self._groups = groups
         self._queues = queues
         self._topics = topics
         self._clock = clock
+        self.ends: RemoteEnds | None = None
+        """In a cluster: where partitions end that other nodes lead."""
+        self.readers_elsewhere: Callable[[str, int, OnReaders], None] | None = None
+        """In a cluster: what coordinators on other nodes say of `readers`."""
 
     def of_group(self, group_id: str, on_reply: Callable[[GroupLag | GoQueueError], None]) -> None:
         """Refused with GROUP_ID_NOT_FOUND: there is no such group."""
@@ -78,18 +97,43 @@ class Lag:
             replies.append(reply)
             if len(replies) == len(questions):
                 failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-                on_reply(failure or self._measured(*replies))
+                if failure is not None or self.ends is None:
+                    on_reply(failure or self._measured({}, *replies))
+                else:
+                    self.ends.find(self._streamed(*replies), lambda ends: on_reply(self._measured(ends, *replies)))
 
         for question in questions:
-            self._groups.submit(question, collect)
+            self._groups.ask(question, collect)
 
     def of_some(self, group_ids: Iterable[str], on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
         """By name. A group that there is not, or that goes meanwhile, is left out."""
         self._in_turns(sorted(group_ids), [], on_reply)
 
-    def of_readers(self, topic: str, on_reply: Callable[[list[GroupLag] | GoQueueError], None]) -> None:
-        """Of the groups that read a topic as a stream, as far as the coordinator knows."""
-        self.of_some(self._groups.readers(topic), on_reply)
+    def readers(self, topic: str, partition: int, on_readers: OnReaders) -> None:
+        """Groups that read it as a stream, as far as their coordinators can be asked, by name."""
+        if self.readers_elsewhere is None:
+            self.readers_here(topic, partition, on_readers)
+            return
+
+        def told(others: list[Reader]) -> None:
+            self.readers_here(topic, partition, lambda own: on_readers(sorted([*own, *others])))
+
+        self.readers_elsewhere(topic, partition, told)
+
+    def readers_here(self, topic: str, partition: int, on_readers: OnReaders) -> None:
+        """Of groups that are coordinated here."""
+
+        def counted(reply: list[GroupLag] | GoQueueError) -> None:
+            found = []
+            for lag in () if isinstance(reply, GoQueueError) else reply:
+                for one in lag.partitions:
+                    is_stream = one.queue is None or one.committed is not None
+                    if (one.topic, one.partition) == (topic, partition) and is_stream:
+                        owner = "" if one.owner is None else one.owner.client_id or one.owner.member_id
+                        found.append(Reader(lag.group_id, one.committed, owner))
+            on_readers(found)
+
+        self.of_some(self._groups.readers(topic), counted)
 
     def _in_turns(
         self, group_ids: list[str], found: list[GroupLag], on_reply: Callable[[list[GroupLag] | GoQueueError], None]
@@ -113,13 +157,19 @@ class Lag:
         for group_id in now:
             self.of_group(group_id, collect)
 
-    def _measured(self, *replies: Any) -> GroupLag | GoQueueError:
+    def _streamed(self, offsets: Any, classic: Any, consumer: Any, _share: Any) -> list[TopicPartition]:
+        """What it has committed to, or reads as a stream."""
+        committed = [TopicPartition(one.topic, one.partition) for one in offsets.offsets if one.offset >= 0]
+        owned = self._consumer_owners(consumer.members) if consumer.epoch else _classic_owners(classic)
+        return [*committed, *(place for place, _ in owned)]
+
+    def _measured(self, ends: Ends, *replies: Any) -> GroupLag | GoQueueError:
         try:
-            return self._measure(*replies)
+            return self._measure(ends, *replies)
         except GoQueueError as error:  # of the coordinator of its deliveries
             return error.kept()
 
-    def _measure(self, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
+    def _measure(self, ends: Ends, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
         group_id = classic.group_id
         read = {TopicPartition(place.topic, place.partition) for place in self._queues.places(group_id)}
         owners: dict[TopicPartition, Owner] = {}
@@ -135,14 +185,23 @@ class Lag:
             return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         committed = {TopicPartition(one.topic, one.partition): one.offset for one in offsets.offsets if one.offset >= 0}
         partitions = (
-            self._partition(group_id, place, committed.get(place), owners.get(place))
+            self._partition(group_id, place, committed.get(place), owners.get(place), ends.get(place))
             for place in sorted(committed.keys() | owners.keys() | read)
         )
         return GroupLag(group_id, kind, state, tuple(partitions))
 
     def _partition(
-        self, group_id: str, partition: TopicPartition, committed: int | None, owner: Owner | None
+        self,
+        group_id: str,
+        partition: TopicPartition,
+        committed: int | None,
+        owner: Owner | None,
+        elsewhere: tuple[int, int] | None,
     ) -> PartitionLag:
+        """`elsewhere`: where it begins and ends, if another node leads it."""
+        if elsewhere is not None:
+            start, end = elsewhere
+            return PartitionLag(*partition, committed, end, max(0, end - max(start, committed or 0)), owner)
         place = Place(group_id, *partition)
         settled = self._queues.settled_below(place)
         try:

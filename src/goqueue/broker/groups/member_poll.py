@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.groups.members import ANY_GENERATION, Members, TopicPartition, Who
-from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, Receiver, ReceiveRequest, Receiving
+from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, Parked, Receiver, ReceiveRequest
 from goqueue.machines.groups.consumer.facts import ConsumerMember, FoundConsumerMember
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -49,7 +49,7 @@ class MemberPoll:
         self._request = request
         self._on_polled = on_polled
         self._group_id = request.who.group_id
-        self._parked: Receiving | None = None
+        self._parked: Parked | None = None
         self._has_changed = False
         self._due_s = members.clock.monotonic_s() + request.wait_ms / 1000
         self._generation = 0

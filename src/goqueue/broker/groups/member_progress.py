@@ -3,7 +3,8 @@ kept in step.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from goqueue.broker.groups.groups import Groups, commands, consumer_commands
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
@@ -16,11 +17,22 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 
 
+class EvensElsewhere(Protocol):
+    """Places in partitions that other nodes lead."""
+
+    def even(
+        self, place: Place, committed: int, on_even: Callable[[int | GoQueueError], None], *, is_to_read: bool
+    ) -> None:
+        """Tells what is to be committed there; NO_OFFSET: nothing."""
+
+
 class MemberProgress:
     def __init__(self, groups: Groups, queues: Queues, topics: Topics) -> None:
         self._groups = groups
         self._queues = queues
         self._topics = topics
+        self.elsewhere: EvensElsewhere | None = None
+        """In a cluster."""
 
     def commit(
         self,
@@ -34,7 +46,8 @@ class MemberProgress:
         wanted = []
         for (topic, partition), offset in offsets.items():
             try:
-                self._topics.replica(topic, partition)
+                if self._is_here(topic, partition):
+                    self._topics.replica(topic, partition)
             except Refused as error:
                 on_reply(error)
                 return
@@ -60,12 +73,11 @@ class MemberProgress:
                     on_reply(None)
 
             for each in wanted:
-                place, end = (
-                    Place(group_id, each.topic, each.partition),
-                    self._topics.end_offset(each.topic, each.partition),
-                )
-                # Nobody has done yet what lies beyond the end.
-                self._queues.submit(SettleBelow(place, min(each.offset, end or 0)), settled)
+                place, offset = Place(group_id, each.topic, each.partition), each.offset
+                if self._is_here(each.topic, each.partition):
+                    # Nobody has done yet what lies beyond the end.
+                    offset = min(offset, self._topics.end_offset(each.topic, each.partition) or 0)
+                self._queues.submit(SettleBelow(place, offset), settled)
 
         command = commands.CommitOffsets(group_id, tuple(wanted), generation, member_id, knows_group_not_found=True)
         self._groups.submit(command, committed)
@@ -128,28 +140,87 @@ class MemberProgress:
     ) -> None:
         behind: list[commands.OffsetToCommit] = []
         unopened: list[tuple[Place, int]] = []
+        distant: list[tuple[TopicPartition, int]] = []
         for partition, offset in committed.items():
-            place = Place(group_id, *partition)
+            if not self._is_here(*partition):
+                distant.append((partition, offset))
+                continue
             try:
-                replica = self._topics.replica(*partition)
-                start = self._queues.settled_below(place)
+                settled = self._settled(Place(group_id, *partition), offset, unopened)
             except GoQueueError as error:
                 if not isinstance(error, Refused) and error.retriable:  # it would begin elsewhere than where it is
                     on_even(error.kept())
                     return
                 continue  # whoever receives there is told
-            # An offset beyond the end counts like none: to settle up to there would lose what is still to come.
-            known = offset if offset <= replica.high_watermark else commands.NO_OFFSET
-            if start is None:
-                unopened.append((place, known))
-            elif known > start:
-                self._queues.submit(SettleBelow(place, known))
-            elif start > max(known, replica.start_offset):
-                behind.append(self._to_commit(partition, start))
-        if behind:
-            command = commands.CommitOffsets(group_id, tuple(behind), member.epoch, member.member_id)
-            self._groups.submit(command, lambda reply: None)
-        self._open(unopened if is_to_read else [], on_even)
+            if settled != commands.NO_OFFSET:
+                behind.append(self._to_commit(partition, settled))
+
+        def all_even(error: GoQueueError | None = None) -> None:
+            if error is not None:
+                on_even(error)
+                return
+            if behind:
+                command = commands.CommitOffsets(group_id, tuple(behind), member.epoch, member.member_id)
+                self._groups.submit(command, lambda reply: None)
+            self._open(unopened if is_to_read else [], on_even)
+
+        self._even_elsewhere(group_id, distant, behind, all_even, is_to_read=is_to_read)
+
+    def _settled(self, place: Place, offset: int, unopened: list[tuple[Place, int]]) -> int:
+        """What is to be committed there; NO_OFFSET: nothing."""
+        replica = self._topics.replica(place.topic, place.partition)
+        start = self._queues.settled_below(place)
+        # An offset beyond the end counts like none: to settle up to there would lose what is still to come.
+        known = offset if offset <= replica.high_watermark else commands.NO_OFFSET
+        if start is None:
+            unopened.append((place, known))
+        elif known > start:
+            self._queues.submit(SettleBelow(place, known))
+        elif start > max(known, replica.start_offset):
+            return start
+        return commands.NO_OFFSET
+
+    def _is_here(self, topic: str, partition: int) -> bool:
+        return self.elsewhere is None or bool(self._topics.led(topic, (partition,)))
+
+    def _even_elsewhere(
+        self,
+        group_id: str,
+        distant: list[tuple[TopicPartition, int]],
+        behind: list[commands.OffsetToCommit],
+        on_done: Callable[[GoQueueError | None], None],
+        *,
+        is_to_read: bool,
+    ) -> None:
+        waiting = len(distant)
+
+        def even(partition: TopicPartition, reply: int | GoQueueError) -> None:
+            nonlocal waiting
+            waiting -= 1
+            # A leader that cannot be reached now is asked again by the next poll; others are read meanwhile.
+            if not isinstance(reply, GoQueueError) and reply != commands.NO_OFFSET:
+                behind.append(self._to_commit(partition, reply))
+            if not waiting:
+                on_done(None)
+
+        if not distant:
+            on_done(None)
+        for partition, offset in distant:
+            assert self.elsewhere is not None
+            place = Place(group_id, *partition)
+            self.elsewhere.even(place, offset, partial(even, partition), is_to_read=is_to_read)
+
+    def even_here(
+        self, place: Place, committed: int, on_even: Callable[[int | GoQueueError], None], *, is_to_read: bool
+    ) -> None:
+        """For the coordinator of the group, which is another node."""
+        unopened: list[tuple[Place, int]] = []
+        try:
+            settled = self._settled(place, committed, unopened)
+        except GoQueueError as error:
+            on_even(error.kept())
+            return
+        self._open(unopened if is_to_read else [], lambda error: on_even(settled if error is None else error))
 
     def _open(self, places: list[tuple[Place, int]], on_open: Callable[[GoQueueError | None], None]) -> None:
         left = len(places)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from goqueue.broker.groups.groups import Groups, commands
-from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.queues import Place
 from goqueue.broker.queues.replay import Moved, Replays, Where
 from goqueue.model.errors import GoQueueError
 
@@ -16,9 +16,6 @@ class HasReplays(Protocol):
 
     @property
     def groups(self) -> Groups: ...
-
-    @property
-    def queues(self) -> Queues: ...
 
     @property
     def replays(self) -> Replays: ...
@@ -48,10 +45,13 @@ class Reset:
         self._moves: dict[int, Moved] = {}
 
     def run(self, on_done: OnReset) -> None:
-        is_queue = any(place.topic == self._topic for place in self._broker.queues.places(self._group_id))
-        if not is_queue:
-            self._move_stream(on_done, is_queue=False)
-            return
+        def placed(places: list[Place] | GoQueueError) -> None:
+            if isinstance(places, GoQueueError):
+                on_done(places)
+            elif any(place.topic == self._topic for place in places):
+                self._broker.groups.listed([self._group_id], listed)
+            else:
+                self._move_stream(on_done, is_queue=False)
 
         def listed(found: list[commands.ListedGroup] | GoQueueError) -> None:
             if isinstance(found, GoQueueError):
@@ -62,7 +62,7 @@ class Reset:
             else:
                 self._move_queue(on_done)
 
-        self._broker.groups.listed([self._group_id], listed)
+        self._broker.replays.places(self._group_id, placed)
 
     def _move_stream(self, on_done: OnReset, *, is_queue: bool) -> None:
         def moved(found: list[Moved] | GoQueueError) -> None:

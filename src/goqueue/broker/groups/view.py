@@ -76,7 +76,7 @@ def view_group(broker: HasGroups, group_id: str, on_view: Callable[[GroupView | 
             on_view(failure or _view(broker, group_id, *replies))
 
     for question in questions:
-        broker.groups.submit(question, collect)
+        broker.groups.ask(question, collect)
 
 
 def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: Any) -> GroupView | Refused:

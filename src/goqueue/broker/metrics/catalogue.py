@@ -204,6 +204,39 @@ METRICS = (
         "Offsets between there and the end of what may be read, summed over the same partitions.",
         True,
     ),
+    # -- the cluster, as this node sees it
+    *(
+        Metric(f"goqueue_cluster_{name}", kind, (), words)
+        for name, kind, words in (
+            ("nodes", GAUGE, "Nodes that are alive, and those that should hold replicas and are not."),
+            ("nodes_healthy", GAUGE, "Nodes that are alive."),
+            ("session_valid", GAUGE, "1 while etcd has heard of this node of late; always, without etcd."),
+            ("is_controller", GAUGE, "1 on the node that looks after what is not urgent."),
+            ("partition_count", GAUGE, "Partitions of topics and of the cluster's own ledgers."),
+            ("offline_partitions", GAUGE, "Partitions without a leader."),
+            ("under_min_isr_partitions", GAUGE, "Partitions with too few in-sync replicas for acks=all."),
+            ("under_replicated_partitions", GAUGE, "Partitions without all of their replicas in sync."),
+            ("preferred_leader_imbalance", GAUGE, "Partitions that another node leads than should."),
+            ("leaders", GAUGE, "Partitions that this node leads."),
+            ("replicas", GAUGE, "Replicas that this node should have, those that it leads too."),
+            ("standbys", GAUGE, "Ledgers that this node follows, each with a standby that could go on from it."),
+            ("standbys_behind", GAUGE, "Those that could not lead at once: still being built, or 10,000 facts behind."),
+            ("standby_lag_facts", GAUGE, "Facts that are committed and not applied by the standby that lacks most."),
+            ("leader_elections_total", COUNTER, "Changes of leaders that this node has seen."),
+            ("unclean_leader_elections_total", COUNTER, "Elections that may have lost records, likewise."),
+            ("isr_shrinks_total", COUNTER, "Replicas fallen out of sync, by partition and change, likewise."),
+            ("isr_expands_total", COUNTER, "Replicas come into sync, likewise."),
+            ("replica_fetches_total", COUNTER, "Requests of this node to leaders, for the replicas that it copies."),
+            ("replica_fetch_failures_total", COUNTER, "Those without an answer, or with one that could not be used."),
+            ("replicated_bytes_total", COUNTER, "Bytes of batches that this node copied from leaders."),
+        )
+    ),
+    Metric(
+        "goqueue_cluster_replica_lag_messages",
+        GAUGE,
+        ("follower",),
+        "Of the partitions that this node leads: messages that the replica of another node lacks, where it lacks most.",
+    ),
     # -- the process
     Metric("goqueue_runtime_loop_lag_seconds", HISTOGRAM, (), "How late the event loop ran a timer."),
     Metric(

@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from goqueue.broker.metrics.lines import Lines
+from goqueue.broker.metrics.of_cluster import read_cluster
 from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
 from goqueue.broker.metrics.of_topics import Names, read_topics
@@ -74,6 +75,7 @@ class Metrics(Collector):
         yield
         yield from read_groups(page, self._sources, self._names, has_partitions=has_partitions)
         read_node(page, self._sources)
+        read_cluster(page, self._sources)
         self._names.end()
         return page
 

@@ -88,4 +88,4 @@ def _read_meters(page: Page, meters: Meters, names: Names) -> None:
         page.observe("goqueue_consumer_offset_commit_latency_seconds", names.group(group), histogram)
     for group, polls in meters.polls.items():
         page.add("goqueue_consumer_polls_total", names.group(group), polls)
-        page.add("goqueue_consumer_polls_empty_total", names.group(group), meters.polls_empty[group])
+        page.add("goqueue_consumer_polls_empty_total", names.group(group), meters.polls_empty.get(group, 0))

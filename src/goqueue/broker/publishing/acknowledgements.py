@@ -9,6 +9,8 @@ from typing import Protocol
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import NotLeader
+from goqueue.replica.own_log import OwnLog
+from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 
@@ -65,8 +67,19 @@ class Acknowledgements:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def wait(self, acknowledger: Acknowledger, offset: int, timeout_ms: int, on_end: OnEnd) -> None:
-        """Call once when the high watermark has reached `offset`, or will not in this time; perhaps at once."""
+    def wait(
+        self,
+        acknowledger: Acknowledger,
+        offset: int,
+        timeout_ms: int,
+        on_end: OnEnd,
+        *,
+        needs_all_copies: bool = True,
+    ) -> None:
+        """Call once when the high watermark has reached `offset`, or will not in this time; perhaps at once.
+        `needs_all_copies`: else the leader's own log is enough, where nothing but that is waited for."""
+        if not needs_all_copies and isinstance(acknowledger, Replica):
+            acknowledger = OwnLog(acknowledger)
         due_sweep = self._sweeps + max(0, timeout_ms) // SWEEP_MS + 2  # the next sweep may come right now
         acknowledger.when_reached(offset, _Waiting(self._waiting, acknowledger, on_end, due_sweep).reached)
         if self._waiting and not self._sweep_is_due:

@@ -3,6 +3,9 @@
 The ids stand in the records, so nothing else is stored: a publish and its id are durable together, and after a restart
 the last `dedup.ms` of the log and what still waits for its time tell all ids. They count for the whole topic, which one
 node holds; with `dedup.scope = key` for the records of one key. A record of a transaction counts from its commit.
+
+In a cluster such a topic has one partition, or the scope is a key, so that one leader knows all ids that matter. A new
+leader reads them from the end of the log before it takes the first record with an id.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +17,9 @@ from goqueue.broker.publishing.opening import in_portions
 from goqueue.broker.publishing.turns import Steps, run_at_once
 from goqueue.broker.queues.observe import Aborted
 from goqueue.broker.topics.topics import Topics
-from goqueue.model.errors import GoQueueError
+from goqueue.model.codes import Code
+from goqueue.model.errors import CoordinatorLoading, GoQueueError
+from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
@@ -35,7 +40,9 @@ events = get_logger("broker")
 
 
 class Deduplication:
-    def __init__(self, topics: Topics, schedules: Schedules, clock: Clock) -> None:
+    def __init__(self, topics: Topics, schedules: Schedules, clock: Clock, *, is_spread: bool = False) -> None:
+        """`is_spread`: in a cluster, where leaders change."""
+        self._is_spread = is_spread
         self._topics = topics
         self._schedules = schedules
         self._clock = SteadyClock(clock, 0)
@@ -101,6 +108,8 @@ class Deduplication:
             return ids is looked.ids
         if looked.stands_at != replica.find_sent(batch):
             return False
+        if looked.origin is not None and looked.origin.partition in ids.unread:
+            return False
         known = ids.known
         is_decided = not any(self._ended(topic, partition, offsets) for partition, offsets in ids.undecided.items())
         are_fresh = known.keys().isdisjoint(looked.fresh)
@@ -134,12 +143,38 @@ class Deduplication:
         """What was decided of transactions since somebody looked. Done by two at a time it is done twice, and by none
         in part."""
         ids.expire(self._clock.now_ms())
+        while (partition := next((each for each in ids.unread if self._topics.leads(topic, each)), None)) is not None:
+            yield from self._read(topic, ids, partition)
         for partition, offsets in list(ids.undecided.items()):
             while (replica := self._ended(topic, partition, offsets)) is not None:
                 offset = offsets[0]
                 yield from self._decided(ids, replica, partition, offset)
                 if offsets and offsets[0] == offset:
                     del offsets[0]
+
+    def _read(self, topic: str, ids: Ids, partition: int) -> Steps[None]:
+        """What the log of a new leader tells, in slices. Refused: its delays are not loaded yet, try again."""
+        change = ids.unread[partition]
+        try:
+            found = []
+            for number, one in enumerate(self._stored_in(topic, ids, partition), 1):
+                found.append(one)
+                if not number % TURN_IDS:
+                    yield None
+        except CoordinatorLoading as error:
+            raise Refused(Code.NOT_ENOUGH_REPLICAS, f"ids of {topic}/{partition} are not known yet: {error}") from error
+        if ids.unread.get(partition) != change:
+            return  # it has another leader, or has been read meanwhile
+        del ids.unread[partition]
+        found.sort(key=lambda one: one[1].origin.published_ms)
+        for key, known in found:
+            ids.add(key, known)
+
+    def partition_changed(self, place: tuple[str, int]) -> None:
+        """In a cluster: this node leads it now, or does not any more."""
+        ids = self._ids.get(place[0])
+        if ids is not None:
+            ids.forget_partition(place[1])
 
     def _ended(self, topic: str, partition: int, offsets: list[int]) -> Replica | None:
         """The log in which the first of these batches is decided. None: it is not, or is out of service, so that
@@ -186,6 +221,9 @@ class Deduplication:
                 self._ids.pop(topic.name, None)
             elif before is None or (before.topic_id, before.scope) != (ids.topic_id, ids.scope):
                 self._ids[topic.name] = ids
+                if self._is_spread:
+                    for partition in range(topic.partitions):
+                        ids.forget_partition(partition)
             else:
                 before.dedup_ms = ids.dedup_ms
 
@@ -197,15 +235,18 @@ class Deduplication:
 
     def _stored(self, topic: Topic, ids: Ids) -> Iterator[tuple[bytes, Known]]:
         for partition in range(topic.partitions):
-            try:
-                replica = self._topics.replica(topic.name, partition)
-            except GoQueueError:
-                continue  # out of service: nobody can publish there
-            yield from self._in_log(ids, replica, partition)
-            for offset, body in self._schedules.unpublished(topic.name, partition):
-                given = _id_of(body.headers)
-                if given is not None and offset >= 0:  # no place was kept free for what comes by itself
-                    yield ids.key(given, body.key), Known(Origin(partition, offset, body.published_ms, replica), 0)
+            yield from self._stored_in(topic.name, ids, partition)
+
+    def _stored_in(self, topic: str, ids: Ids, partition: int) -> Iterator[tuple[bytes, Known]]:
+        try:
+            replica = self._topics.replica(topic, partition)
+        except GoQueueError:
+            return  # out of service: nobody can publish there
+        yield from self._in_log(ids, replica, partition)
+        for offset, body in self._schedules.unpublished(topic, partition):
+            given = _id_of(body.headers)
+            if given is not None and offset >= 0:  # no place was kept free for what comes by itself
+                yield ids.key(given, body.key), Known(Origin(partition, offset, body.published_ms, replica), 0)
 
     def _in_log(self, ids: Ids, replica: Replica, partition: int) -> Iterator[tuple[bytes, Known]]:
         """The records of transactions that have not ended are looked at when they have."""
@@ -216,7 +257,7 @@ class Deduplication:
         while (piece := replica.read(offset, READ_BYTES, replica.end_offset)) is not None:
             transactions = replica.producers.open_transactions
             aborted = Aborted(transactions.aborted_in(piece.first_offset, piece.next_offset - 1))
-            for batch in split(piece.view()):
+            for batch in split(memoryview(piece.read())):  # the log's memory is not ours beyond this turn
                 if batch.is_control:
                     aborted.ended(batch)
                 elif not mentions_wishes(batch, opens_compressed=True) or aborted.holds(batch):

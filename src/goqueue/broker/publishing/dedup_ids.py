@@ -100,7 +100,19 @@ class Ids:
         self.known: dict[bytes, Known] = {}
         self.undecided: dict[int, list[int]] = {}
         """By partition: batches of transactions that may not have ended, with ids in them."""
+        self.unread: dict[int, int] = {}
+        """In a cluster: partitions whose logs may have ids that are not known here, since another node led them; and
+        a number that is another one after every change of leader."""
         self._sweep_ms = 0
+        self._changes = 0
+
+    def forget_partition(self, partition: int) -> None:
+        """Another node leads it, or this one anew: some of its ids may be gone, and others may have come."""
+        for key in [key for key, known in self.known.items() if known.partition == partition]:
+            del self.known[key]
+        self.undecided.pop(partition, None)
+        self._changes += 1
+        self.unread[partition] = self._changes
 
     def key(self, given: bytes, record_key: bytes | None) -> bytes:
         """A digest: ids may be long, and there may be many."""

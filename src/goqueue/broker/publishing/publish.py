@@ -10,10 +10,11 @@ from goqueue.broker.publishing.inspection import OFF, Findings, Inspector, has_r
 from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.publishing.opening import TURN_RECORDS
 from goqueue.broker.publishing.record_rules import check_small, wish_faults
-from goqueue.broker.publishing.turns import Steps, Turns, run_at_once
-from goqueue.broker.topics.topics import Topics, code_of
+from goqueue.broker.publishing.turns import Steps, Turns, Waiting, run_at_once
+from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, Step, note_refused
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.ranges import merge, subtract
 from goqueue.model.refusal import Refused
@@ -145,6 +146,9 @@ class Publisher:
         """
         place = topic, partition
         replica = self._topics.replica(topic, partition)
+        if replica.is_resting:
+            yield Waiting(replica.when_awake)
+            replica = self._topics.replica(topic, partition)  # NotLeader: it was handed over
         self._check_copies(replica, needs_all_copies)
         batch = self.admit(topic, partition, data)
         self._check_first(replica, batch, begins_at_zero)
@@ -158,6 +162,8 @@ class Publisher:
                     yield from finding
                 else:
                     run_at_once(finding)
+                if replica.is_resting and tries_left:
+                    yield Waiting(replica.when_awake)
                 # From here on nothing comes between.
                 if self._topics.replica(topic, partition) is not replica:
                     raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} was deleted while this was published")
@@ -228,7 +234,7 @@ class Publisher:
         if replica is None:
             return False
         options = replica.options
-        if not options.is_plain or options.wishes == "all" or options.dedup_ms:
+        if replica.is_resting or not options.is_plain or options.wishes == "all" or options.dedup_ms:
             return True
         return options.wishes != OFF and len(data) > TURN_RECORDS * RECORD_BYTES_MIN
 
@@ -246,7 +252,7 @@ class Publisher:
         self, replica: Replica, topic: str, partition: int, batch: Batch, has_none_in_plain: bool = False
     ) -> bool:
         """Whether `batch` cannot simply be appended: its records have to be looked at in turns, or one is bad."""
-        is_checked = replica.lacks_copies or replica.options.schema_validation != OFF
+        is_checked = replica.options.schema_validation != OFF
         if is_checked or self.has_wishes(replica, topic, partition, batch, has_none_in_plain):
             return True
         if has_rules(replica):

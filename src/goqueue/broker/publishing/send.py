@@ -77,6 +77,7 @@ class Sent(NamedTuple):
 
 
 OnSent: TypeAlias = Callable[[list[Sent]], None]
+Spread: TypeAlias = Callable[[str, Sequence[NewMessage], OnSent], None]
 
 
 class Sender:
@@ -86,14 +87,22 @@ class Sender:
         self._dedup = dedup
         self._clock = clock
         self._turns = RoundRobin()
+        self.spread: Spread | None = None
+        """In a cluster: gives each message to the leader of its partition."""
 
-    def send(
-        self,
-        topic: str,
-        messages: Sequence[NewMessage],
-        on_sent: OnSent,
-    ) -> None:
+    def send(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent) -> None:
         """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
+        if self.spread is None:
+            self.send_here(topic, messages, on_sent)
+        else:
+            self.spread(topic, messages, on_sent)
+
+    def refused(self, topic: str, error: GoQueueError) -> None:
+        """A message found no partition."""
+        self._publisher.refused(topic, -1, 1, error)
+
+    def send_here(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent) -> None:
+        """As `send`, to partitions that this node leads."""
         started_s = self._publisher.now_s()
         by_partition: dict[int, list[int]] = {}
         try:

@@ -5,7 +5,7 @@ milliseconds. The work is a generator that yields where others may go first. Who
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from goqueue.model.errors import GoQueueError
 from goqueue.runtime.aside import Aside, at_once
@@ -13,7 +13,15 @@ from goqueue.runtime.clock import Clock
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[], Any]
-Steps: TypeAlias = Generator[Work | None, Any, T]
+
+
+class Waiting(NamedTuple):
+    """Somebody calls when it is time to go on. Who cannot wait goes on at once."""
+
+    begin: Callable[[Callable[[], None]], None]
+
+
+Steps: TypeAlias = Generator[Work | Waiting | None, Any, T]
 """Yields None: others may go first. Yields a function: it takes long, touches nothing of the broker's, and may run in
 another thread; its result is what the yield gives."""
 OnDone: TypeAlias = Callable[[Any], None]
@@ -28,7 +36,7 @@ def run_at_once(steps: Steps[T]) -> T:
     try:
         work = next(steps)
         while True:
-            work = steps.send(None if work is None else work())
+            work = steps.send(None if work is None or isinstance(work, Waiting) else work())
     except StopIteration as end:
         result: T = end.value
         return result
@@ -40,6 +48,8 @@ class Turns:
         self._aside: Aside = at_once
         self._active: set[_Run] = set()
         self._waiting: deque[_Run] = deque()
+        self._parked: set[_Run] = set()
+        """Somebody else tells them when to go on."""
         self._in_order: dict[Hashable, deque[_Run]] = {}
         """Invariant: the first of each is under way."""
         self._has_stopped = False
@@ -51,7 +61,7 @@ class Turns:
     @property
     def count(self) -> int:
         """Works that have begun and not ended."""
-        return len(self._active) + len(self._waiting)
+        return len(self._active) + len(self._waiting) + len(self._parked)
 
     def run(self, steps: Steps[Any], on_done: OnDone, order: Hashable = None) -> None:
         """The first turn is now: work that needs no other is done when this returns. Works of one `order` begin when
@@ -68,15 +78,18 @@ class Turns:
     def stop(self) -> None:
         """What is not done is given up: nothing of it is kept, and nobody is told."""
         self._has_stopped = True
-        for run in [*self._active, *self._waiting, *(each for runs in self._in_order.values() for each in runs)]:
+        ours = [*self._active, *self._waiting, *self._parked]
+        for run in [*ours, *(each for runs in self._in_order.values() for each in runs)]:
             run.steps.close()
         self._active.clear()
         self._waiting.clear()
+        self._parked.clear()
         self._in_order.clear()
 
     def _go_on(self, run: "_Run", result: object = None) -> None:
         if self._has_stopped:
             return
+        self._parked.discard(run)
         try:
             work = run.steps.send(result)
         except StopIteration as end:
@@ -88,7 +101,11 @@ class Turns:
         else:
             self._next_turn(run, work)
 
-    def _next_turn(self, run: "_Run", work: Work | None) -> None:
+    def _next_turn(self, run: "_Run", work: Work | Waiting | None) -> None:
+        if isinstance(work, Waiting):
+            self._parked.add(run)
+            work.begin(partial(self._go_on, run))
+            return
         if run not in self._active:
             if len(self._active) >= ACTIVE_MAX:
                 run.work = work
@@ -143,5 +160,5 @@ class _Run:
         self.steps = steps
         self.on_done = on_done
         self.order = order
-        self.work: Work | None = None
+        self.work: Work | Waiting | None = None
         """What it asked for when it had to wait."""

@@ -4,12 +4,14 @@ A record names its schema in the header `schema-id` or before its value, as Conf
 byte and four bytes of id. A record that names none must be JSON and fit the latest schema of the topic's subject.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from goqueue.broker.dead_letters.writing import dead_letters_of, make_dead_letter_topic
+from goqueue.broker.dead_letters.writing import dead_letters_of, make_dead_letter_topic, when_shown
 from goqueue.broker.delays.firing import record_bytes
+from goqueue.broker.publishing.acknowledgements import Acknowledger as Waiting
 from goqueue.broker.publishing.inspection import OFF, without
 from goqueue.broker.publishing.publish import Acknowledger, Appended, Batch, JointAcknowledger, Publisher
 from goqueue.broker.publishing.turns import Steps
@@ -36,12 +38,15 @@ PASSED, FAILED = "passed", "failed"
 FAULT_CHARS_MAX = 1000
 LETTERS_BYTES = 512 * 1024
 LETTERS_PER_TURN = 200
-TURN_COST, VALUE_COST = 64 * 1024, 128
+TURN_COST, VALUE_COST = 64 * 1024, 192
 """Bytes of values that are checked in one turn, and how many of them a value costs however small it is."""
+TURN_VALUE_BYTES_MAX = 16 * 1024
+"""A larger value is checked in another thread: an array of a megabyte takes a tenth of a second."""
 STEPS_MAX, STEPS_PER_BYTE = 50_000, 2
 """For all values of one batch together: no more than schemas that are good for something ever need."""
 
 Header: TypeAlias = tuple[str, bytes | None]
+Check: TypeAlias = Callable[[], str | None]
 
 
 def subjects_of(topic: str, options: TopicOptions) -> tuple[str, ...]:
@@ -64,6 +69,16 @@ class Fault(NamedTuple):
     why: str
 
 
+class AppendsElsewhere(Protocol):
+    """Partitions that other nodes lead."""
+
+    def is_elsewhere(self, topic: str, partition: int) -> bool: ...
+
+    def bytes_max(self, topic: str) -> int: ...
+
+    def wait(self, topic: str, partition: int, batch: bytearray) -> tuple[Waiting, Appended]: ...
+
+
 class Validation:
     def __init__(
         self, schemas: Schemas, topics: Topics, publisher: Publisher, clock: Clock, journeys: Journeys, meters: Meters
@@ -76,6 +91,8 @@ class Validation:
         self._meters = meters
         publisher.gate = self
         publisher.inspector.begin_check = self.begin
+        self.appends: AppendsElsewhere | None = None
+        """In a cluster: to dead letters whose partition another node leads."""
         self.rejected = 0
         self.buried = 0
 
@@ -140,12 +157,12 @@ class Validation:
                 if isinstance(reply, GoQueueError):
                     held.settled(reply)
                 else:
-                    self._clock.call_soon(lambda: self._write(place, shift, faults, held))
+                    when_shown(self._topics, name, self._clock, lambda: self._write(place, shift, faults, held))
 
             make_dead_letter_topic(self._topics, source, made)
             return
 
-        def written(acknowledgers: list[tuple[Acknowledger, Appended]] | Exception) -> None:
+        def written(acknowledgers: list[tuple[Waiting, Appended]] | Exception) -> None:
             if isinstance(acknowledgers, Exception):
                 is_ours = isinstance(acknowledgers, GoQueueError)
                 held.settled(acknowledgers if is_ours else Refused(Code.UNKNOWN_SERVER_ERROR, str(acknowledgers)))
@@ -156,22 +173,28 @@ class Validation:
 
     def _letters(
         self, name: str, place: tuple[str, int], shift: int, faults: Sequence[Fault]
-    ) -> Steps[list[tuple[Acknowledger, Appended]]]:
+    ) -> Steps[list[tuple[Waiting, Appended]]]:
         target, now_ms = self._topics.image.topics.get(name), self._clock.now_ms()
         partition = place[1] % (target.partitions if target else 1)
-        acknowledgers: list[tuple[Acknowledger, Appended]] = []
+        acknowledgers: list[tuple[Waiting, Appended]] = []
         for start in range(0, len(faults), LETTERS_PER_TURN):
             if start:
                 yield None
             some = faults[start : start + LETTERS_PER_TURN]
             letters = [_letter(fault, place, fault.record.offset + shift, now_ms) for fault in some]
-            for data in self._batches(name, letters):
-                kept = yield from self._publisher.told_steps(name, partition, memoryview(data))
-                acknowledgers.append(kept)
+            for data in self._batches(name, partition, letters):
+                if self.appends is not None and self.appends.is_elsewhere(name, partition):
+                    acknowledgers.append(self.appends.wait(name, partition, data))
+                else:
+                    kept = yield from self._publisher.told_steps(name, partition, memoryview(data))
+                    acknowledgers.append(kept)
         return acknowledgers
 
-    def _batches(self, name: str, letters: Sequence[NewRecord]) -> list[bytearray]:
-        limit = self._topics.replica(name, 0).log.options.batch_bytes_max
+    def _batches(self, name: str, partition: int, letters: Sequence[NewRecord]) -> list[bytearray]:
+        if self.appends is not None and self.appends.is_elsewhere(name, partition):
+            limit = self.appends.bytes_max(name)
+        else:
+            limit = self._topics.replica(name, partition).log.options.batch_bytes_max
         bytes_max = min(LETTERS_BYTES, limit) - HEADER_BYTES
         batches: list[list[NewRecord]] = []
         size = bytes_max + 1
@@ -184,7 +207,7 @@ class Validation:
         return [build_fitting(each, limit) for each in batches]
 
 
-def _when_all_reached(acknowledgers: Sequence[tuple[Acknowledger, Appended]], held: JointAcknowledger) -> None:
+def _when_all_reached(acknowledgers: Sequence[tuple[Waiting, Appended]], held: JointAcknowledger) -> None:
     waiting = len(acknowledgers)
 
     def reached() -> None:
@@ -222,18 +245,19 @@ class Checking:
             value = record.value
             if value is None:  # a tombstone has no fields
                 continue
-            why = self._judge.fault(value, record.headers)
-            if why is UNREAD or self._room <= 0:
+            check = self._judge.check_of(value, record.headers)
+            if check is UNREAD or self._room <= 0:
                 self._seconds += self._validation.now_s() - started_s
                 yield None
-                if why is UNREAD:
+                if check is UNREAD:
                     self._judge.learn((yield self._judge.study))
-                    why = self._judge.fault(value, record.headers)
+                    check = self._judge.check_of(value, record.headers)
                 self._room = TURN_COST
                 started_s = self._validation.now_s()
+            assert callable(check)
+            why = (yield check) if len(value) > TURN_VALUE_BYTES_MAX else check()
             self._room -= VALUE_COST + len(value)
             if why is not None:
-                assert isinstance(why, str)
                 self._faults.append(Fault(record, why[:FAULT_CHARS_MAX]))
         self._seconds += self._validation.now_s() - started_s
 
@@ -266,12 +290,13 @@ class _Judge:
         """By id: what the registry said of it."""
         self._unread: Text | None = None
 
-    def fault(self, value: bytes, headers: Sequence[Header]) -> "str | Unread | None":
-        """UNREAD: its schema has to be understood first, which takes long: `study` it, and `learn` what came of it."""
+    def check_of(self, value: bytes, headers: Sequence[Header]) -> "Check | Unread":
+        """What says why a value does not fit; it touches nothing of the broker's. UNREAD: its schema has to be
+        understood first, which takes long: `study` it, and `learn` what came of it."""
         try:
             schema_id, is_framed = named_schema(value, headers)
         except ValueError as error:
-            return str(error)
+            return partial(str, str(error))
         known = self._known.get(schema_id)
         if known is None:
             found = self._find(schema_id)
@@ -280,16 +305,15 @@ class _Judge:
             known = self._known[schema_id] = found
             self._basis[schema_id] = self._basis_of(schema_id)
         if isinstance(known, str):
-            return known
+            return partial(str, known)
         self._allowance.left += STEPS_PER_BYTE * len(value)
-        why = known.fault(value[PREFIX_BYTES:] if is_framed else value, is_framed, self._allowance)
-        return None if why is None else f"does not fit {self._name(schema_id)}: {why}"
+        payload = value[PREFIX_BYTES:] if is_framed else value
+        return partial(_fault, known, payload, is_framed, self._allowance, self._name(schema_id))
 
     def fault_at_once(self, value: bytes, headers: Sequence[Header]) -> str | None:
-        while (why := self.fault(value, headers)) is UNREAD:
+        while isinstance(check := self.check_of(value, headers), Unread):
             self.learn(self.study())
-        assert why is None or isinstance(why, str)
-        return why
+        return check()
 
     def study(self) -> Parsed | Failed:
         assert self._unread is not None
@@ -339,6 +363,11 @@ class _Judge:
         except InvalidSchema as error:  # a library of ours has become stricter than the one that took it
             return f"schema {schema_id} cannot be used: {error}"
         return found or f"there is no schema {schema_id}"
+
+
+def _fault(known: Parsed, payload: bytes, is_framed: bool, allowance: Allowance, name: str) -> str | None:
+    why = known.fault(payload, is_framed, allowance)
+    return None if why is None else f"does not fit {name}: {why}"
 
 
 def _mismatch(faults: Sequence[Fault], batch: Batch) -> SchemaMismatch:

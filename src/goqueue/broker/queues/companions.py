@@ -38,6 +38,11 @@ class Opening(NamedTuple):
     """It is not loaded by this. LogPoisoned: it cannot be opened."""
     options_changed: Callable[[Topic, int], None]
     """Those of the topic are others now: one that is open follows its durability."""
+    load: Callable[[Coordinator[Deliveries]], None] = Coordinator.load_now
+    """One that was opened. In a cluster it may go on from a standby, and serves when that is committed."""
+    make: Callable[[Topic, int], None] = lambda topic, partition: None
+    """Before one is opened that nobody has needed before. In a cluster its ledger is made by this, in the role of its
+    partition, and whoever leads opens it by that."""
 
 
 class TouchedCoordinators(Coordinators[Key, Deliveries]):
@@ -72,6 +77,8 @@ class DeliveryCompanions:
         self.groups: NameTable[dict[Spot, None]] = NameTable()
         """Where each of them reads."""
         self.on_applied: Callable[[Coordinator[Deliveries], list[Fact]], None] = lambda coordinator, facts: None
+        self.on_acked: Callable[[Fact], None] = lambda fact: None
+        """Called with a SettledStored that moved the progress of its place, and did nothing else."""
         self.on_loaded: Callable[[Coordinator[Deliveries], Topic, int], None] = lambda coordinator, topic, number: None
         """Called before any command."""
         self._at: dict[Spot, Coordinator[Deliveries]] = {}
@@ -104,7 +111,11 @@ class DeliveryCompanions:
 
     def of_or_made(self, topic: Topic, partition: int) -> Coordinator[Deliveries]:
         """LogPoisoned: it cannot be opened."""
-        return self.find(topic.name, partition) or self._open(topic, partition)
+        found = self.find(topic.name, partition)
+        if found is None:
+            self._opening.make(topic, partition)
+            found = self.find(topic.name, partition)
+        return found or self._open(topic, partition)
 
     def active(self) -> Iterator[Coordinator[Deliveries]]:
         return (each for _, each in self.coordinators.active())
@@ -154,10 +165,29 @@ class DeliveryCompanions:
     def _open(self, topic: Topic, partition: int) -> Coordinator[Deliveries]:
         coordinator = self._opening.open(topic, partition)
         coordinator.after_apply = partial(self._applied, coordinator)
+        coordinator.after_number = self.on_acked
         coordinator.on_loaded = partial(self._loaded, coordinator, topic, partition)
         self._at[topic.name, partition] = self.coordinators.add((topic.id, partition), coordinator)
-        coordinator.load_now()
+        self._opening.load(coordinator)
         return coordinator
+
+    # -- in a cluster
+
+    def lead(self, topic: Topic, partition: int) -> None:
+        """This node leads the partition now, and there is a ledger."""
+        try:
+            self._open(topic, partition)
+        except GoQueueError as error:
+            events.error("deliveries not opened", topic=topic.name, partition=partition, reason=str(error))
+            self._failed[topic.name, partition] = error.kept()
+
+    def lose(self, topic: Topic, partition: int) -> None:
+        """It does not any more: whoever waits is told, and what is known is dropped."""
+        spot = topic.name, partition
+        self._failed.pop(spot, None)
+        if self._at.pop(spot, None) is not None:
+            self._forget_groups(spot)
+            self.coordinators.unload((topic.id, partition))
 
     def _loaded(self, coordinator: Coordinator[Deliveries], topic: Topic, partition: int) -> None:
         spot = topic.name, partition
@@ -183,11 +213,7 @@ class DeliveryCompanions:
 
     def _forget(self, topic: Topic) -> None:
         for number in range(topic.partitions):
-            spot = topic.name, number
-            self._failed.pop(spot, None)
-            if self._at.pop(spot, None) is not None:
-                self._forget_groups(spot)
-                self.coordinators.unload((topic.id, number))
+            self.lose(topic, number)
 
     # -- groups
 

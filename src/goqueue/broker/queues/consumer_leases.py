@@ -3,11 +3,11 @@ the end of its leases.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.receive import LeasedPlace
-from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement, Verdict
+from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, subtract
 from goqueue.runtime.clock import Clock
@@ -39,7 +39,7 @@ class Holdings:
     def settle(self, place: Place, settlements: Sequence[Settlement], on_reply: OnReply) -> None:
         """`on_reply` gets a SettleReply, or a GoQueueError."""
 
-        def settled(reply: Any) -> None:
+        def settled(reply: SettleReply | GoQueueError) -> None:
             if not isinstance(reply, GoQueueError):
                 self._note(place, settlements, reply.verdicts)
             on_reply(reply)

@@ -5,25 +5,60 @@ difference but in what it costs.
 from collections.abc import Callable
 from typing import Any, Final
 
-from goqueue.machines.deliveries.commands import How, Lease, LeasedRun, LeaseReply, Place, Settle, SettleReply, Verdict
-from goqueue.machines.deliveries.direct import are_apart
+from goqueue.broker.queues.settle_latency import measured_settle
+from goqueue.broker.queues.watchers import Watchers
+from goqueue.machines.deliveries.commands import How, Lease, LeaseReply, Place, Settle, SettleReply, Verdict
+from goqueue.machines.deliveries.direct import NOTHING_NEW, are_apart
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.model.errors import GoQueueError
+from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.journeys import Journeys, Step
+from goqueue.telemetry.meters import Meters
 
 _ACK: Final = How.ACK  # looking up enum members costs
 _DONE: Final = Verdict.DONE
 _LEASED: Final = Step.LEASED
 _ONE_DONE: Final = SettleReply((_DONE,))
-_FIRST_ATTEMPT: Final = 1
 
 
 class DirectWay:
-    def __init__(self, journeys: Journeys, on_changed: Callable[[Coordinator[Deliveries]], None]) -> None:
+    def __init__(
+        self,
+        journeys: Journeys,
+        meters: Meters,
+        clock: Clock,
+        watchers: Watchers,
+        on_settled: Callable[[Coordinator[Deliveries], Deliveries], None],
+    ) -> None:
         self._journeys = journeys
-        self._on_changed = on_changed
-        """Something was leased or settled there, and no fact tells of it."""
+        self._meters = meters
+        self._clock = clock
+        self._watchers = watchers
+        self._on_settled = on_settled
+        """Something was settled there, and no fact tells of it."""
+
+    def lease_plain(
+        self,
+        coordinator: Coordinator[Deliveries],
+        place: Place,
+        consumer: str,
+        records_max: int,
+        lease_ms: int | None,
+        log: tuple[int, int] = NOTHING_NEW,
+    ) -> LeaseReply | None:
+        """At once, without a command. None: that cannot be done now, or there is nothing; see `Direct.lease`."""
+        now_ms = coordinator.directly()
+        if now_ms is None:
+            return None
+        leased = coordinator.peek().direct.lease(place, consumer, records_max, lease_ms, now_ms, log)
+        if leased is not None:
+            coordinator.deadline_set(leased.deadline_ms)
+            group_id, topic, partition = place
+            first, last, _, _ = leased.runs[0]
+            self._journeys.note(now_ms, _LEASED, topic, partition, first, last, group_id, consumer)
+            self._watchers.changed()
+        return leased
 
     def lease(
         self,
@@ -36,17 +71,9 @@ class DirectWay:
         """At once: whoever asks is not within a reply of the coordinator."""
         if not coordinator.is_active:
             return coordinator.refusal()
-        machine = coordinator.peek()
-        now_ms = coordinator.directly()
-        if now_ms is not None:
-            leased = machine.direct.lease(place, consumer, records_max, lease_ms, now_ms)
-            if leased is not None:
-                number, first, last, deadline_ms = leased
-                coordinator.deadline_set(deadline_ms)
-                group_id, topic, partition = place
-                self._journeys.note(now_ms, _LEASED, topic, partition, first, last, group_id, consumer)
-                self._on_changed(coordinator)
-                return LeaseReply(number, deadline_ms, (LeasedRun(first, last, _FIRST_ATTEMPT, now_ms),))
+        leased = self.lease_plain(coordinator, place, consumer, records_max, lease_ms)
+        if leased is not None:
+            return leased
         replies: list[LeaseReply | GoQueueError] = []
         coordinator.submit(Lease(place, consumer, records_max, lease_ms), replies.append)
         return replies.pop() if replies else coordinator.refusal()  # it met a fault, and reads its ledger again
@@ -56,22 +83,46 @@ class DirectWay:
         place, settlements, consumer = command.place, command.settlements, command.consumer
         done = 0
         if are_apart(settlements) and coordinator.directly() is not None:
-            settle = coordinator.peek().direct.settle
+            machine = coordinator.peek()
+            settle = machine.direct.settle
             for first, last, how, _, _, lease in settlements:
                 if how is not _ACK or not settle(place, first, last, lease, consumer):
                     break
                 done += 1
+            if done:
+                self._on_settled(coordinator, machine)
+        if done and done == len(settlements):
+            coordinator.when_stored(self._told(place.topic, done, on_reply))
+            return
+        if on_reply is not None:
+            on_reply = measured_settle(command, on_reply, self._meters, self._clock)
         if not done:
             coordinator.submit(command, on_reply)
-            return
-        self._on_changed(coordinator)
-        if done == len(settlements):
-            reply = _ONE_DONE if done == 1 else SettleReply((_DONE,) * done)
-            coordinator.when_stored(lambda error: answer(on_reply, reply if error is None else error))
             return
         both = _Both(done, on_reply)
         coordinator.when_stored(both.stored)
         coordinator.submit(Settle(place, settlements[done:], consumer), both.decided)
+
+    def _told(self, topic: str, done: int, on_reply: OnReply | None) -> Callable[[GoQueueError | None], None]:
+        """What answers that so many were acknowledged, when they are stored."""
+        if on_reply is None:
+            return _tell_nobody
+        reply = _ONE_DONE if done == 1 else SettleReply((_DONE,) * done)
+        monotonic_s, settled = self._clock.monotonic_s, self._meters.settled
+        started_s = monotonic_s()
+
+        def stored(error: GoQueueError | None) -> None:
+            if error is None:
+                settled(topic, "ack", monotonic_s() - started_s)
+                on_reply(reply)
+            else:
+                on_reply(error)
+
+        return stored
+
+
+def _tell_nobody(error: GoQueueError | None) -> None:
+    """Nobody asked."""
 
 
 def answer(on_reply: OnReply | None, reply: Any) -> None:

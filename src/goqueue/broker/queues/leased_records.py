@@ -13,6 +13,8 @@ from goqueue.replica.replica import Replica, Slice
 
 ONE_BATCH = 1
 
+_new_tuple = tuple.__new__
+
 Leased: TypeAlias = tuple[DecodedRecord, LeasedRun]
 """A record and the run that says how often it was delivered."""
 
@@ -25,11 +27,26 @@ class LeasedSlices(NamedTuple):
     left_out: list[LeasedRun]
     """What is not: it did not fit."""
 
+    @property
+    def size_bytes(self) -> int:
+        slices = self.slices
+        return slices[0].length if len(slices) == 1 else sum(piece.length for piece in slices)
+
 
 def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, is_first: bool = True) -> LeasedSlices:
     """Whole batches of `bytes_max` together. `is_first`: nothing else is in the answer, so the first batch comes
     whatever its size, because a consumer must get past it.
     """
+    if len(runs) == 1:
+        run = runs[0]
+        piece = replica.read(run.first, ONE_BATCH, replica.high_watermark)
+        if (
+            piece is not None
+            and piece.first_offset <= run.first
+            and run.last < piece.next_offset
+            and (is_first or piece.length <= bytes_max)
+        ):
+            return _new_tuple(LeasedSlices, ([piece], [run], []))
     slices: list[Slice] = []
     taken: list[LeasedRun] = []
     left_out: list[LeasedRun] = []

@@ -2,23 +2,36 @@
 many partitions.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
 from goqueue.broker.queues.companions import NOBODY, DeliveryCompanions, Opening, Spot, places_of
-from goqueue.broker.queues.group_options import check_group_options
-from goqueue.machines.deliveries.commands import DropGroup, GiveBack, GroupState, Measure, Place, RestoreGroup, Tally
-from goqueue.machines.deliveries.holders import HeldRun
+from goqueue.broker.queues.stands import OnStands
+from goqueue.machines.deliveries.commands import (
+    DropGroup,
+    GiveBack,
+    GroupState,
+    HeldRun,
+    Measure,
+    Place,
+    RestoreGroup,
+    Tally,
+)
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.group_options import SetGroupOptions
 from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_options import check_group_options
 from goqueue.model.ids import check_group_id
+from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
+
+OnOpen = Callable[[GoQueueError | None], None]
 
 
 class OptionsStore(Protocol):
@@ -31,11 +44,52 @@ class OptionsStore(Protocol):
     def submit(self, command: Any, on_reply: OnReply) -> None: ...
 
 
+class HeldElsewhere(Protocol):
+    def count(self, group_id: str, consumer: str, on_counts: Callable[[dict[int, int]], None]) -> None: ...
+
+    def watch(
+        self, group_id: str, consumer: str, counts: Mapping[int, int], wait_ms: int, on_change: Callable[[], None]
+    ) -> Callable[[], None]: ...
+
+
+class PlacesElsewhere(Protocol):
+    """Places in partitions that other nodes lead. False: it is led here, and nothing was done."""
+
+    def submit(self, command: Any, on_reply: OnReply | None) -> bool: ...
+
+    def open(
+        self,
+        place: Place,
+        start: str,
+        on_open: Callable[[GoQueueError | None], None],
+        at: int | None,
+        *,
+        is_member: bool,
+    ) -> bool: ...
+
+    def give_back(self, command: GiveBack) -> None: ...
+
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None: ...
+
+    def stands(self, group_id: str, places: Sequence[Place] | None, on_stands: OnStands) -> None: ...
+
+
 class QueueGroups:
     def __init__(self, opening: Opening, store: OptionsStore, clock: Clock) -> None:
+        self.elsewhere: PlacesElsewhere | None = None
+        """In a cluster."""
+        self.held_elsewhere: HeldElsewhere | None = None
+        """In a cluster: what consumers hold on other nodes."""
         self.companions = DeliveryCompanions(opening)
         self._store = store
         self._clock = clock
+        self.is_stream: Callable[[str], bool] = lambda _group_id: False
+        """Whether a group of this name commits offsets: then nobody but its members reads as a queue with it."""
+        self.ask_stream: Callable[[str, Callable[[bool | GoQueueError], None]], None] | None = None
+        """In a cluster: the same, of the group's coordinator."""
+        self._beginning: Counter[str] = Counter()
+        """Groups that a place is being opened for. They count as queues from before anybody is asked whether they may:
+        so, of two first uses at once, one sees the other (`goqueue.broker.groups.kinds_elsewhere`)."""
         self.on_options_changed: Callable[[str], None] = lambda group_id: None
 
     # -- options
@@ -58,11 +112,42 @@ class QueueGroups:
 
         self._store.submit(command, is_set)
 
+    def check_is_queue(self, group_id: str) -> None:
+        """Refused: the group is of another kind, or no group can have this id."""
+        check_group_id(group_id)
+        if self.is_stream(group_id):
+            raise stream_refusal(group_id)
+
+    def _begin(self, group_id: str, open_place: Callable[[OnOpen], None], on_open: OnOpen) -> None:
+        """Open a place, once nobody says that the group is of another kind."""
+        self._beginning[group_id] += 1
+
+        def begun(error: GoQueueError | None) -> None:
+            self._beginning[group_id] -= 1
+            if not self._beginning[group_id]:
+                del self._beginning[group_id]
+            on_open(error)
+
+        def known(is_stream: bool | GoQueueError) -> None:
+            if is_stream is False:
+                open_place(begun)
+            else:
+                begun(stream_refusal(group_id) if is_stream is True else is_stream)
+
+        if self.ask_stream is None or self.has_group(group_id):
+            known(False)
+        else:
+            self.ask_stream(group_id, known)
+
     # -- which there are
 
     def has_group(self, group_id: str) -> bool:
         """Whether anything was ever delivered to it."""
         return group_id in self.companions.groups
+
+    def is_queue(self, group_id: str) -> bool:
+        """Whether it reads one by one here, or is about to."""
+        return self.has_group(group_id) or group_id in self._beginning
 
     def groups(self) -> Iterator[str]:
         """All of them, in no order: for the start, when nobody waits yet. Else see `page`."""
@@ -92,6 +177,14 @@ class QueueGroups:
         """For questions about a place, now: it must not be kept. Raises why none can be answered."""
         return self.companions.peek_at(place.topic, place.partition)
 
+    def confirm(self, place: Place, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
+        """Call once all that was decided there so far is committed; with an error, if it will not be."""
+        found = self.companions.at(place.topic, place.partition)
+        if found is None:
+            on_confirmed(None)
+        else:
+            found.confirm(on_confirmed)
+
     def is_busy(self, place: Place) -> bool:
         """Nothing can be leased there now: this is asked from within a reply. It can be soon."""
         found = self.companions.at(place.topic, place.partition)
@@ -112,16 +205,43 @@ class QueueGroups:
         """How many records a consumer holds."""
         return sum(each.peek().held_by(group_id, consumer) for each in self.companions.of_group(group_id))
 
+    def count_elsewhere(self, group_id: str, consumer: str, on_counts: Callable[[dict[int, int]], None]) -> None:
+        """How many records a consumer holds on other nodes of a cluster, by their ids."""
+        if self.held_elsewhere is None:
+            on_counts({})
+        else:
+            self.held_elsewhere.count(group_id, consumer, on_counts)
+
+    def watch_elsewhere(
+        self, group_id: str, consumer: str, counts: Mapping[int, int], wait_ms: int, on_change: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Call once a consumer may hold another number of records on these nodes. Returns how to stop it."""
+        if self.held_elsewhere is None:
+            return lambda: None
+        return self.held_elsewhere.watch(group_id, consumer, counts, wait_ms, on_change)
+
     def state_of(self, group_id: str) -> GroupState:
         parts = [each.peek().state_of(group_id).places for each in self.companions.of_group(group_id)]
         return GroupState(dict(self.options(group_id)), tuple(chain.from_iterable(parts)))
 
     def give_back(self, command: GiveBack) -> None:
+        self.give_back_here(command)
+        if self.elsewhere is not None:
+            self.elsewhere.give_back(command)
+
+    def give_back_here(self, command: GiveBack) -> None:
         for each in self.companions.of_group(command.group_id):
             each.submit(command)
 
     def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
         """Forget a group, in all its places or in these topics."""
+        if self.elsewhere is None:
+            self.drop_here(group_id, topics, on_reply)
+        else:
+            self.elsewhere.drop(group_id, topics, on_reply)
+
+    def drop_here(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+        """As `drop`, in places that this node leads."""
         coordinators = self.companions.of_group(group_id)
         if not coordinators and not self.options(group_id):
             on_reply(Code.GROUP_ID_NOT_FOUND)
@@ -201,3 +321,8 @@ def ask_all(
     for coordinator, command in wanted:
         coordinator.submit(command, answered)
     answered(None)
+
+
+def stream_refusal(group_id: str) -> Refused:
+    words = f"{group_id!r} is a consumer group: join it to read with it, or choose another name"
+    return Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)

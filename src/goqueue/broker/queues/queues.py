@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from goqueue.broker.groups.starts import EARLIEST, LATEST, start_offset
+from goqueue.broker.groups.starts import start_offset
 from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.direct import DirectWay, answer
-from goqueue.broker.queues.group_options import ISOLATION, READ_UNCOMMITTED, START, policy_of
 from goqueue.broker.queues.lag import QueueLag, time_of
 from goqueue.broker.queues.lane_rates import LaneRates, LaneStats
 from goqueue.broker.queues.observe import Look, observe
+from goqueue.broker.queues.policies import policy_of
 from goqueue.broker.queues.queue_groups import OptionsStore, QueueGroups
-from goqueue.broker.queues.settle_latency import measured_settle
+from goqueue.broker.queues.stands import OnStands, stands_of
 from goqueue.broker.queues.watchers import Watchers
 from goqueue.broker.reading.open_batches import OpenBatches, Turn
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, note_delivery
+from goqueue.broker.tracing.noting import Journeys, note_acked, note_delivery
 from goqueue.machines.deliveries.commands import (
     DeadLettersWritten,
     LeaseReply,
@@ -24,6 +24,7 @@ from goqueue.machines.deliveries.commands import (
     Observe,
     OpenDelivery,
     Place,
+    Policy,
     Replay,
     Seek,
     SetPolicy,
@@ -35,8 +36,9 @@ from goqueue.machines.deliveries.why import RecordState
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.ids import check_group_id
+from goqueue.model.group_options import ISOLATION, READ_UNCOMMITTED, START
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.model.topics import Image, Topic, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
@@ -68,10 +70,7 @@ class Queues(QueueGroups):
         super().__init__(opening, store, clock)
         self._topics = topics
         self._journeys = journeys
-        self._meters = meters
         self._image = Image()
-        self.is_stream: Callable[[str], bool] = lambda _group_id: False
-        """Whether a group of this name commits offsets: then nobody but its members reads as a queue with it."""
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
         self.on_dying: list[Callable[[Place], None]] = []
@@ -84,16 +83,19 @@ class Queues(QueueGroups):
         self._watchers = Watchers(clock)
         self.watch, self.unwatch = self._watchers.add, self._watchers.remove
         """Call when something was leased, settled or given back: in this group, or in another."""
-        self._direct = DirectWay(journeys, self._changed_directly)
+        self._direct = DirectWay(journeys, meters, clock, self._watchers, self._settled_directly)
         self._rates = LaneRates()
         self._batches = OpenBatches()
         self.companions.on_applied = self._applied
+        self.companions.on_acked = partial(note_acked, journeys)
         self.companions.on_loaded = self._loaded
         self.on_options_changed = lambda group_id: self._tell_policies(self.places(group_id))
 
     def submit(self, command: PlaceCommand, on_reply: OnReply | None = None) -> None:
         """Commands of the delivery machine about one place."""
         place = command.place
+        if self.elsewhere is not None and self.elsewhere.submit(command, on_reply):
+            return
         try:
             coordinator = self.companions.find(place.topic, place.partition)
         except GoQueueError as error:
@@ -102,8 +104,6 @@ class Queues(QueueGroups):
         if coordinator is None:
             answer(on_reply, self.nothing(command))
         elif isinstance(command, Settle):
-            if on_reply is not None:
-                on_reply = measured_settle(command, on_reply, self._meters, self._clock)
             self._direct.settle(coordinator, command, on_reply)
         else:
             coordinator.submit(command, on_reply)
@@ -115,6 +115,22 @@ class Queues(QueueGroups):
             return LeaseReply(NO_LEASE_NUMBER, self._clock.now_ms(), ())
         return self._direct.lease(coordinator, place, consumer, records_max, lease_ms)
 
+    def take(
+        self, place: Place, consumer: str, records_max: int, lease_ms: int | None
+    ) -> tuple[Replica, LeaseReply] | None:
+        """`observe` and `lease` in one, where all of the log was observed before and what comes next is plain. None: it
+        takes both; also where the place is not open, or busy. Refused: as `observe` says.
+        """
+        _, topic, partition = place
+        coordinator = self.companions.at(topic, partition)
+        if coordinator is None:
+            return None
+        replica = self._topics.replica(topic, partition)
+        replica.check_fresh()
+        log = replica.start_offset, replica.high_watermark
+        reply = self._direct.lease_plain(coordinator, place, consumer, records_max, lease_ms, log)
+        return None if reply is None else (replica, reply)
+
     # -- what goes on
 
     def _loaded(self, coordinator: Coordinator[Deliveries], topic: Topic, partition: int) -> None:
@@ -122,7 +138,9 @@ class Queues(QueueGroups):
         stand there.
         """
         machine = coordinator.peek()
-        log_end = self._topics.end_offset(topic.name, partition)
+        # Not the high watermark, which a new leader knows only by and by: all that was ever leased is below the end.
+        host = self._topics.find_replica(topic.name, partition)
+        log_end = None if host is None else host.end_offset
         for group_id in machine.groups():
             for stored in machine.state_of(group_id).places:
                 place = Place(group_id, stored.topic, stored.partition)
@@ -132,7 +150,7 @@ class Queues(QueueGroups):
         self._changed(machine)
 
     def _open_again(self, coordinator: Coordinator[Deliveries], place: Place, topic: Topic, start_offset: int) -> None:
-        def opened(reply: Any) -> None:
+        def opened(reply: Code | GoQueueError) -> None:
             if not isinstance(reply, GoQueueError):
                 self._log_ends.pop(place, None)
             elif reply.retriable:  # no room on the disk for what has to be dropped
@@ -153,9 +171,9 @@ class Queues(QueueGroups):
         note_delivery(self._journeys, machine, facts, self._clock.now_ms())
         self._changed(machine)
 
-    def _changed_directly(self, coordinator: Coordinator[Deliveries]) -> None:
+    def _settled_directly(self, coordinator: Coordinator[Deliveries], machine: Deliveries) -> None:
         self.companions.coordinators.touch(coordinator)
-        self._changed(coordinator.peek())
+        self._changed(machine)
 
     def _changed(self, machine: Deliveries) -> None:
         if machine.woken or machine.dying:
@@ -194,7 +212,7 @@ class Queues(QueueGroups):
             if topic is not None:
                 self.submit(SetPolicy(place, self._policy(place.group_id, topic)))
 
-    def _policy(self, group_id: str, topic: Topic) -> Any:
+    def _policy(self, group_id: str, topic: Topic) -> Policy:
         return policy_of(topic.options(self._topics.defaults), self.options(group_id))
 
     # -- places
@@ -211,10 +229,23 @@ class Queues(QueueGroups):
         """Begin to deliver there: if the group is new there, at the offset `at`, or else at one end of the log.
         `on_open` once that is durable. `is_member`: a member of a consumer group wants it.
         """
+        if self.elsewhere is not None and self.elsewhere.open(place, start, on_open, at, is_member=is_member):
+            return
+        is_new = not is_member and not self.is_open(place)
         try:
-            if not is_member and not self.is_open(place):
+            if is_new:
                 self.check_is_queue(place.group_id)
-            replica = self._topics.replica(place.topic, place.partition)
+        except GoQueueError as error:
+            on_open(error.kept())
+            return
+        if is_new:
+            self._begin(place.group_id, lambda done: self._open(place, start, done, at), on_open)
+        else:
+            self._open(place, start, on_open, at)
+
+    def _open(self, place: Place, start: str, on_open: Callable[[GoQueueError | None], None], at: int | None) -> None:
+        try:
+            replica = self.replica(place)
             topic = self.topic(place.topic)
             coordinator = self.companions.of_or_made(topic, place.partition)
         except GoQueueError as error:
@@ -225,7 +256,7 @@ class Queues(QueueGroups):
             offset = max(replica.start_offset, min(at, replica.high_watermark))
         log_end = None if self.is_open(place) else self._log_ends.get(place)
 
-        def opened(reply: Any) -> None:
+        def opened(reply: Code | GoQueueError) -> None:
             if not isinstance(reply, GoQueueError):
                 self._log_ends.pop(place, None)
             on_open(reply if isinstance(reply, GoQueueError) else None)
@@ -241,19 +272,13 @@ class Queues(QueueGroups):
         return Look.of(replica.options, self.options(place.group_id).get(ISOLATION) == READ_UNCOMMITTED)
 
     def leader_epoch(self, place: Place) -> int:
-        """Of the partition, in which leases are given; -1: there is none."""
+        """Of the partition here, in which leases are given; -1: it is not served here."""
         return self._topics.leader_epoch(place.topic, place.partition)
-
-    def check_is_queue(self, group_id: str) -> None:
-        """Refused: the group is of another kind, or no group can have this id."""
-        check_group_id(group_id)
-        if self.is_stream(group_id):
-            words = f"{group_id!r} is a consumer group: join it to read with it, or choose another name"
-            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
 
     def observe(self, place: Place) -> Replica:
         """Tell the delivery what its log holds by now. Refused: there is no such partition, or it cannot be read."""
-        replica = self._topics.replica(place.topic, place.partition)
+        replica = self.replica(place)
+        replica.check_fresh()
         machine = self.peek_at(place)
         limit_offset = self._end(place, replica)
         if not machine.wants_to_observe(place, replica.start_offset, limit_offset):
@@ -327,7 +352,7 @@ class Queues(QueueGroups):
     def lag(self, place: Place) -> QueueLag:
         """How far this group is behind in one partition. Refused: it has never been there."""
         measure = self.measure(place)
-        replica = self._topics.replica(place.topic, place.partition)
+        replica = self.replica(place)
         oldest_ms = time_of(replica, measure.oldest_offset)
         return QueueLag(
             measure.ready,
@@ -339,6 +364,17 @@ class Queues(QueueGroups):
             None if oldest_ms is None else max(0, self._clock.now_ms() - oldest_ms),
         )
 
+    def stands(self, group_id: str, places: Sequence[Place] | None, on_stands: OnStands) -> None:
+        """Where a group stands in these partitions, or in all that it reads, whoever leads them."""
+        if self.elsewhere is not None:
+            self.elsewhere.stands(group_id, places, on_stands)
+        else:
+            wanted = sorted(self.places(group_id)) if places is None else places
+            stands_of(self, wanted, self._clock, on_stands)
+
+    def replica(self, place: Place) -> Replica:
+        return self._topics.replica(place.topic, place.partition)
+
     def lanes(self, place: Place) -> LaneStats:
         """Refused: this group has never been there."""
         return self._rates.look(place, self.measure(place), self._clock.now_ms())
@@ -347,7 +383,7 @@ class Queues(QueueGroups):
         """By lane, how long ago the oldest record that is ready was published; None: nothing is. Asked after
         `measure`.
         """
-        replica = self._topics.replica(place.topic, place.partition)
+        replica = self.replica(place)
         offsets = self.peek_at(place).oldest_ready(place)
         times = [None if offset is None else time_of(replica, offset) for offset in offsets]
         now_ms = self._clock.now_ms()

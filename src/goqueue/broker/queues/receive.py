@@ -2,66 +2,33 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from goqueue.broker.queues.leased_records import Leased, LeasedRecords, LeasedSlices, read_slices
-from goqueue.broker.queues.queues import EARLIEST, Place, Queues
+from goqueue.broker.queues.leased_records import Leased, LeasedRecords
+from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, Parked, ReceiveRequest, Taking
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import How, LeasedRun, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, LeasedRun
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import NAME_BYTES_MAX
 from goqueue.model.refusal import Refused
-from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-BYTES_MAX = 50 * 1024 * 1024
-
-__all__ = ["BYTES_MAX", "Leased", "LeasedPlace", "ReceiveRequest", "Receiver"]
+__all__ = ["BYTES_MAX", "Leased", "LeasedPlace", "Parked", "ReceiveRequest", "Receiver"]
 
 ALL_OPEN = object()
-
-
-class ReceiveRequest(NamedTuple):
-    group_id: str
-    consumer: str
-    places: Sequence[tuple[str, int]]
-    """Topic and partition, in the order in which to look."""
-    records_max: int
-    bytes_max: int = BYTES_MAX
-    wait_ms: int = 0
-    lease_ms: int | None = None
-    """None: as topic and group say."""
-    start: str = EARLIEST
-    """Where a group begins that is new in a place and has no option of its own for it."""
-    is_member: bool = False
-    """Of a consumer group: nobody else may read with the name of one."""
-    is_opened: bool = True
-    """Whoever asks will `read` what was leased. False: it is sent as it is stored."""
-
-
-class LeasedPlace(NamedTuple):
-    """What was leased in one partition, or why nothing can be."""
-
-    topic: str
-    partition: int
-    error: GoQueueError | None = None
-    slices: LeasedSlices | None = None
-    lease: int = 0
-    deadline_ms: int = 0
-    replica: Replica | None = None
-    order: Sequence[int] = ()
-    """The first offsets of the runs, in the order in which the lanes were served."""
-
 
 OnLeased: TypeAlias = Callable[[list[LeasedPlace]], None]
 
 
 def check_group_id(group_id: str) -> None:
-    if not 0 < len(group_id.encode(errors="replace")) <= NAME_BYTES_MAX:
+    if not 0 < len(group_id) <= NAME_BYTES_MAX or (
+        not group_id.isascii() and len(group_id.encode(errors="replace")) > NAME_BYTES_MAX
+    ):
         raise Refused(Code.INVALID_GROUP_ID, f"the name of a group has 1 to {NAME_BYTES_MAX} bytes")
 
 
@@ -71,29 +38,64 @@ class Receiver:
         self.meters = meters
         self.clock = clock
         self._topics = topics
+        self.taking = Taking(queues, self.look_further)
         self._records = LeasedRecords()
         self._parked: dict[Place, dict[Receiving, None]] = {}
         """Who waits, by place, the longest first."""
         self._looking: set[Place] = set()
         self._turn = 0
+        self.spread: Callable[[ReceiveRequest, OnLeased], Parked | None] | None = None
+        """In a cluster: asks the leaders of the places."""
         queues.on_woken.append(self._wake)
 
-    def receive(self, request: ReceiveRequest, on_leased: OnLeased) -> "Receiving | None":
+    def receive(self, request: ReceiveRequest, on_leased: OnLeased) -> Parked | None:
         """Answer at once, or later: then what is returned can be cancelled. Refused: no name for a group, or that of
         one that is no queue.
         """
+        if self.spread is None or not request.is_opened:
+            return self.receive_here(request, on_leased)
+        return self.spread(request, on_leased)
+
+    def receive_here(self, request: ReceiveRequest, on_leased: OnLeased) -> Parked | None:
+        """As `receive`, from partitions that this node leads."""
         check_group_id(request.group_id)
         if not request.is_member:
             self.queues.check_is_queue(request.group_id)
+        leased = self._take_at_once(request) if len(request.places) == 1 else None
+        if leased is not None and leased.slices is not None and not request.is_opened:
+            self.meters.received(leased.topic, request.group_id, leased.slices.size_bytes)
+            on_leased([leased])
+            return None
         self._turn += 1
         receiving = Receiving(self, request, on_leased, self._turn)
-        receiving.start()
+        if leased is None:
+            receiving.start()
+        else:
+            receiving.finish([leased])
         return None if receiving.is_over else receiving
+
+    def _take_at_once(self, request: ReceiveRequest) -> LeasedPlace | None:
+        """What most consumers do: take what comes next in one place. None: it takes more than that, or will fail."""
+        ((topic, partition),) = request.places
+        place = Place(request.group_id, topic, partition)
+        try:
+            leased = self.taking.plain(place, request, request.records_max, request.bytes_max, is_first=True)
+        except GoQueueError:
+            return None  # whoever takes the longer way meets it again
+        return leased if leased is not None and leased.slices is not None and leased.slices.runs else None
+
+    def measure(self, group_id: str, leased: Sequence[LeasedPlace]) -> None:
+        self.meters.polled(group_id, is_empty=not leased)
+        for one in leased:
+            if one.slices is not None:
+                self.meters.delivered(one.topic, group_id, one.slices.size_bytes)
 
     def read(self, leased: LeasedPlace, group_id: str) -> list[Leased]:
         """The records of what was leased, urgent ones first. What cannot be read is rejected: nobody could ever settle
         it. What would take too long to unpack is given back, as if it had not been leased: whoever asks next gets it.
         """
+        if leased.records is not None:
+            return list(leased.records)
         assert leased.slices is not None
         assert leased.replica is not None
         place = Place(group_id, leased.topic, leased.partition)
@@ -125,8 +127,7 @@ class Receiver:
                 self.settle_runs(place, one.slices.runs, one.lease, How.UNDO)
 
     def settle_runs(self, place: Place, runs: Sequence[LeasedRun], lease: int, how: How, reason: str = "") -> None:
-        settlements = tuple(Settlement(run.first, run.last, how, 0, reason, lease) for run in runs)
-        self.queues.submit(Settle(place, settlements))
+        self.taking.settle_runs(place, runs, lease, how, reason)
 
     # -- waiting
 
@@ -227,9 +228,9 @@ class Receiving:
             return
         leased = self._take(self._places[self._first :] + self._places[: self._first])
         if leased or self._failed or self._request.wait_ms <= 0:
-            self._finish(leased)
+            self.finish(leased)
             return
-        self._timer = self._receiver.clock.call_after(self._request.wait_ms, lambda: self._finish([]))
+        self._timer = self._receiver.clock.call_after(self._request.wait_ms, lambda: self.finish([]))
         for place in self._places:
             self._receiver.park(place, self)
 
@@ -243,7 +244,7 @@ class Receiving:
             return
         leased = self._take([place])
         if leased or self._failed:
-            self._finish(leased)
+            self.finish(leased)
 
     def _take(self, places: Sequence[Place]) -> list[LeasedPlace]:
         found: list[LeasedPlace] = []
@@ -252,7 +253,7 @@ class Receiving:
             if records <= 0 or size <= 0:
                 break
             try:
-                leased = self._take_from(place, records, size, is_first=size == self._request.bytes_max)
+                leased = self._take_from(place, records, size)
             except GoQueueError as error:
                 self._failed.append(LeasedPlace(place.topic, place.partition, error.kept()))
                 continue
@@ -261,35 +262,20 @@ class Receiving:
             if leased.slices.runs:
                 found.append(leased)
                 records -= sum(run.last - run.first + 1 for run in leased.slices.runs)
-                size -= sum(piece.length for piece in leased.slices.slices)
+                size -= leased.slices.size_bytes
             if leased.slices.left_out:
                 break  # full: what is leased behind it would be given back as well
         return found
 
-    def _take_from(self, place: Place, records_max: int, bytes_max: int, *, is_first: bool) -> LeasedPlace | None:
+    def _take_from(self, place: Place, records_max: int, bytes_max: int) -> LeasedPlace | None:
         receiver, request = self._receiver, self._request
-        replica = receiver.queues.observe(place)
-        reply = receiver.queues.lease(place, request.consumer, records_max, request.lease_ms)
-        if isinstance(reply, GoQueueError):
-            try:
-                raise reply.kept()
-            finally:
-                del reply  # the error holds this frame
-        if receiver.queues.is_behind(place, replica):
-            receiver.look_further(place)
-        if not reply.runs:
-            return None
-        try:
-            slices = read_slices(replica, reply.runs, bytes_max, is_first=is_first)
-        except GoQueueError:
-            receiver.settle_runs(place, reply.runs, reply.lease, How.UNDO)  # it reached nobody
-            raise
-        if slices.left_out:
-            receiver.settle_runs(place, slices.left_out, reply.lease, How.UNDO)
-        order = [run.first for run in reply.runs]
-        return LeasedPlace(place.topic, place.partition, None, slices, reply.lease, reply.deadline_ms, replica, order)
+        is_first = bytes_max == request.bytes_max
+        leased = receiver.taking.plain(place, request, records_max, bytes_max, is_first=is_first)
+        if leased is None:
+            leased = receiver.taking.take(place, request, records_max, bytes_max, is_first=is_first)
+        return leased
 
-    def _finish(self, leased: list[LeasedPlace]) -> None:
+    def finish(self, leased: list[LeasedPlace]) -> None:
         if self.is_over or self._is_opening:
             return
         self._stop_waiting()
@@ -311,15 +297,8 @@ class Receiving:
 
     def _give(self, leased: list[LeasedPlace]) -> None:
         self.is_over = True
-        self._measure(leased)
+        self._receiver.measure(self._request.group_id, leased)
         self._on_leased(leased + self._failed)
-
-    def _measure(self, leased: list[LeasedPlace]) -> None:
-        meters, group_id = self._receiver.meters, self._request.group_id
-        meters.polled(group_id, is_empty=not leased)
-        for one in leased:
-            if one.slices is not None:
-                meters.delivered(one.topic, group_id, sum(piece.length for piece in one.slices.slices))
 
     def cancel(self) -> None:
         """Its client is gone."""

@@ -1,17 +1,16 @@
 """Reading again: a queue group sent back to an earlier place, or given part of the log once more, or a fork of it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from goqueue.broker.groups.groups import Groups, commands
 from goqueue.broker.queues.queues import EARLIEST, LATEST, Place, Queues
-from goqueue.broker.reading.filters import RecordFilter
+from goqueue.broker.queues.replay_requests import NOWHERE, Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.moments import parse_moment_ms
 from goqueue.model.ranges import Range, count, merge, subtract
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -22,61 +21,15 @@ from goqueue.runtime.clock import Clock
 __all__ = ["Difference", "Moved", "ReplayRequest", "Replayed", "Replays", "Where"]
 
 
-NOWHERE = -1
-"""As a place before a move: the group was never there."""
+OnMoved = Callable[[list[Moved] | GoQueueError], None]
 
 
-class Where(NamedTuple):
-    """A place in every partition of a topic; exactly one of these."""
+class LedElsewhere(Protocol):
+    """In a cluster: what leaders of other partitions know of a group that reads them as a queue."""
 
-    end: str | None = None
-    """earliest or latest"""
-    offset: int | None = None
-    moment_ms: int | None = None
+    def look(self, group_id: str, topic: str, where: Where, partitions: Sequence[int], on_looked: OnMoved) -> None: ...
 
-    @classmethod
-    def parse(cls, written: str | int, now_ms: int) -> "Where":
-        """A number is an offset; a text is earliest, latest or a time. InvalidMoment: it is none of these."""
-        if isinstance(written, int):
-            return cls(offset=written)
-        return cls(end=written) if written in (EARLIEST, LATEST) else cls(moment_ms=parse_moment_ms(written, now_ms))
-
-
-class Moved(NamedTuple):
-    partition: int
-    before: int
-    after: int
-
-
-class ReplayRequest(NamedTuple):
-    group_id: str
-    topic: str
-    start: Where
-    stop: Where
-    """Not included."""
-    filter: RecordFilter = RecordFilter()
-    partitions: Sequence[int] | None = None
-    records_per_second: int = 0
-    is_dry_run: bool = False
-    fork_as: str | None = None
-    """Replay into a copy of the group under this name; the group itself stays as it is."""
-
-
-class Replayed(NamedTuple):
-    partition: int
-    first_offset: int
-    next_offset: int
-    records: int
-    """That will be delivered again (or would be, in a dry run)."""
-
-
-class Difference(NamedTuple):
-    """Offsets of one partition that only one of two groups has settled."""
-
-    topic: str
-    partition: int
-    only_first: tuple[Range, ...]
-    only_second: tuple[Range, ...]
+    def places(self, group_id: str, on_places: Callable[[list[Place] | GoQueueError], None]) -> None: ...
 
 
 class Replays:
@@ -85,6 +38,37 @@ class Replays:
         self._groups = groups
         self._topics = topics
         self._clock = clock
+        self.elsewhere: LedElsewhere | None = None
+
+    def places(self, group_id: str, on_places: Callable[[list[Place] | GoQueueError], None]) -> None:
+        """Where a group reads as a queue, whoever leads it."""
+        if self.elsewhere is None:
+            on_places(list(self._queues.places(group_id)))
+        else:
+            self.elsewhere.places(group_id, on_places)
+
+    def look(
+        self, group_id: str, topic: str, where: Where, partitions: Sequence[int] | None, on_looked: OnMoved
+    ) -> None:
+        """Where a queue group is, and where `where` would move it, partition by partition, whoever leads them."""
+        try:
+            chosen = range(self._topic(topic).partitions) if partitions is None else partitions
+            if self.elsewhere is None:
+                on_looked(self.look_here(group_id, topic, where, chosen))
+            else:
+                self.elsewhere.look(group_id, topic, where, chosen, on_looked)
+        except GoQueueError as error:
+            on_looked(error.kept())
+
+    def look_here(self, group_id: str, topic: str, where: Where, partitions: Sequence[int]) -> list[Moved]:
+        """GoQueueError: one of them is not here, or has no such place."""
+        looked = []
+        for partition in partitions:
+            place = Place(group_id, topic, partition)
+            machine = self._queues.peek_at(place)
+            before = machine.measure(place).start_offset if place in machine.places(group_id) else NOWHERE
+            looked.append(Moved(partition, before, self.resolve(topic, partition, where)))
+        return looked
 
     def resolve(self, topic: str, partition: int, where: Where) -> int:
         """The offset that `where` means in one partition. Refused: outside of the log, or no place at all."""
@@ -116,25 +100,18 @@ class Replays:
         is_dry_run: bool = False,
     ) -> None:
         """Let a queue group go on from elsewhere, now, whoever is receiving."""
-        try:
-            moves = []
-            for partition in self._partitions(topic, partitions):
-                place = Place(group_id, topic, partition)
-                machine = self._queues.peek_at(place)
-                before = machine.measure(place).start_offset if place in machine.places(group_id) else NOWHERE
-                moves.append(Moved(partition, before, self.resolve(topic, partition, where)))
-        except GoQueueError as error:
-            on_done(error)
-            return
-        if is_dry_run:
-            on_done(moves)
-            return
+
+        def looked(moves: list[Moved] | GoQueueError) -> None:
+            if isinstance(moves, GoQueueError) or is_dry_run:
+                on_done(moves)
+            else:
+                _each(moves, move, lambda error: on_done(error or moves))
 
         def move(one: Moved, done: Callable[[Any], None]) -> None:
             place = Place(group_id, topic, one.partition)
             self._open(place, done, lambda: self._queues.seek(place, one.after, done))
 
-        _each(moves, move, lambda error: on_done(error or moves))
+        self.look(group_id, topic, where, partitions, looked)
 
     def seek_stream(
         self,
@@ -150,12 +127,17 @@ class Replays:
         """Let a group of stream readers go on from elsewhere. Refused with NON_EMPTY_GROUP while it has members, unless
         `is_live`: then they are turned out, and begin there when they come back.
         """
-        try:
-            found = self._topic(topic)
-            after = {number: self.resolve(topic, number, where) for number in self._partitions(topic, partitions)}
-        except GoQueueError as error:
-            on_done(error)
-            return
+        found = self._topics.image.topics.get(topic)
+        topic_id = None if found is None else found.id  # or else it is refused soon
+        after: dict[int, int] = {}
+
+        def looked(moves: list[Moved] | GoQueueError) -> None:
+            if isinstance(moves, GoQueueError):
+                on_done(moves)
+                return
+            after.update((each.partition, each.after) for each in moves)
+            places = tuple(commands.TopicPartition(topic, number) for number in after)
+            self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
 
         def fetched(reply: Any) -> None:
             before = {} if isinstance(reply, GoQueueError) else {each.partition: each.offset for each in reply.offsets}
@@ -164,7 +146,7 @@ class Replays:
                 on_done(reply if isinstance(reply, GoQueueError) else moves)
                 return
             offsets = tuple(
-                commands.OffsetToCommit(topic, each.partition, each.after, topic_id=found.id) for each in moves
+                commands.OffsetToCommit(topic, each.partition, each.after, topic_id=topic_id) for each in moves
             )
 
             def reset() -> None:
@@ -177,8 +159,7 @@ class Replays:
             else:
                 reset()
 
-        places = tuple(commands.TopicPartition(topic, number) for number in after)
-        self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
+        self.look(group_id, topic, where, partitions, looked)
 
     def replay(self, request: ReplayRequest, on_done: Callable[[list[Replayed] | GoQueueError], None]) -> None:
         """Deliver [start, stop) of a topic again, all of it or what the filter takes."""
@@ -273,7 +254,7 @@ class Replays:
 
     def _partitions(self, topic: str, partitions: Sequence[int] | None) -> Sequence[int]:
         found = self._topic(topic)
-        return range(found.partitions) if partitions is None else partitions
+        return self._topics.led(topic, range(found.partitions) if partitions is None else partitions)
 
     def _topic(self, name: str) -> Topic:
         found = self._topics.image.topics.get(name)

@@ -1,10 +1,10 @@
 """Settling by receipt: what a consumer without a session holds in its hand, back to the lease it stands for."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from goqueue.broker.queues.queues import Place, Queues
-from goqueue.machines.deliveries.commands import OLD_LEASE, How, Settle, Settlement, Verdict
+from goqueue.machines.deliveries.commands import OLD_LEASE, How, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import (
@@ -60,21 +60,47 @@ One: TypeAlias = tuple[int, Settlement]
 """The number of a receipt among those that came, and what it asks for."""
 
 
+class Held(NamedTuple):
+    """A record that a consumer holds, as it says."""
+
+    place: Place
+    offset: int
+    consumer: str
+
+
+OnReceipts = Callable[[list[str | GoQueueError]], None]
+
+
+class SettlesElsewhere(Protocol):
+    def receipts_held(self, wanted: Sequence[Held], on_receipts: OnReceipts) -> None: ...
+
+    def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None: ...
+
+    def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None: ...
+
+    def extend(self, receipt: str, hold_ms: int, on_done: Callable[[int | GoQueueError], None]) -> None: ...
+
+    def finish(self, receipt: str, runs: Sequence[Any], on_done: Callable[[int | GoQueueError], None]) -> None: ...
+
+
 class Settler:
     def __init__(self, queues: Queues, receipt_key: bytes) -> None:
         self._queues = queues
         self._key = receipt_key
+        self.spread: SettlesElsewhere | None = None
+        """In a cluster: has each receipt settled by the leader of its partition."""
 
     def _epoch(self, place: Place) -> int:
-        """Of the leader: leases that another one gave, or this one before its last restart, are forgotten."""
+        """Of the leader, here: leases that another one gave, or this one before its last restart, are forgotten."""
         return self._queues.leader_epoch(place) & EPOCH_MAX
 
-    def receipt(self, place: Place, offset: int, lease: int) -> str:
-        return encode_receipt(Receipt(self._epoch(place), *place, offset, lease), self._key)
+    def receipt(self, place: Place, offset: int, lease: int, epoch: int) -> str:
+        """`epoch`: in which the lease was given, as it is told with it. There may be a later one by now."""
+        return encode_receipt(Receipt(epoch & EPOCH_MAX, *place, offset, lease), self._key)
 
-    def lease_receipt(self, place: Place, first: int, last: int, lease: int) -> str:
+    def lease_receipt(self, place: Place, first: int, last: int, lease: int, epoch: int) -> str:
         """For all that was leased of a place at one time, between `first` and `last`."""
-        return encode_lease_receipt(LeaseReceipt(self._epoch(place), *place, first, last, lease), self._key)
+        return encode_lease_receipt(LeaseReceipt(epoch & EPOCH_MAX, *place, first, last, lease), self._key)
 
     def lease_of(self, receipt: str) -> LeaseReceipt:
         """Its lease is OLD_LEASE if it was given before the last restart. MalformedReceipt: it is none of ours."""
@@ -82,16 +108,41 @@ class Settler:
         is_current = found.epoch == self._epoch(Place(found.group_id, found.topic, found.partition))
         return found if is_current else found._replace(lease=OLD_LEASE)
 
+    def receipts_held(self, wanted: Sequence[Held], on_receipts: OnReceipts) -> None:
+        """The receipts of records, whoever leads their partitions; or why there is none."""
+        if self.spread is None:
+            on_receipts(self.receipts_held_here(wanted))
+        else:
+            self.spread.receipts_held(wanted, on_receipts)
+
+    def receipts_held_here(self, wanted: Sequence[Held]) -> list[str | GoQueueError]:
+        found: list[str | GoQueueError] = []
+        for each in wanted:
+            try:
+                found.append(self.receipt_held(each.place, each.offset, each.consumer))
+            except GoQueueError as error:
+                found.append(error.kept())
+        return found
+
     def receipt_held(self, place: Place, offset: int, consumer: str) -> str:
         """The receipt of a record that a consumer holds. Refused: it holds no such record."""
         lease = self._queues.peek_at(place).lease_of(place, offset, consumer)
         if lease is None:
             spot = f"{place.topic}/{place.partition}/{offset}"
             raise Refused(Code.INVALID_RECORD_STATE, f"{spot} is not leased to member {consumer!r}")
-        return self.receipt(place, offset, lease)
+        return self.receipt(place, offset, lease, self._epoch(place))
 
     def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
         """As `settle`, and tells what came of it."""
+        if self.spread is None:
+            self.settle_one_here(wanted, now_ms, on_settled)
+        else:
+            self.spread.settle_one(wanted, now_ms, on_settled)
+
+    def settle_one_here(
+        self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]
+    ) -> None:
+        """As `settle_one`, in a partition that this node leads."""
         try:
             receipt = decode_receipt(wanted.receipt, self._key)
         except GoQueueError as error:
@@ -117,7 +168,7 @@ class Settler:
             verdict = answers[0]
             on_settled(verdict if isinstance(verdict, GoQueueError) else seen[0]._replace(verdict=verdict))
 
-        self.settle([wanted], settled)
+        self.settle_here([wanted], settled)
         # Right now, and not when all is durable: somebody else may have got the record by then.
         look = machine.look(place, offset)
         measure = None if look is None else machine.measure(place)
@@ -145,6 +196,13 @@ class Settler:
 
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         """Each by itself; the answers come together, when all that was done is durable."""
+        if self.spread is None:
+            self.settle_here(wanted, on_settled)
+        else:
+            self.spread.settle(wanted, on_settled)
+
+    def settle_here(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
+        """As `settle`, in partitions that this node leads."""
         answers: list[Verdict | GoQueueError] = [Verdict.UNKNOWN] * len(wanted)
         by_place: dict[Place, list[One]] = {}
         for number, want in enumerate(wanted):
@@ -175,7 +233,7 @@ class Settler:
     ) -> None:
         """Neighbours together: that costs as much as one. Where that fails, one by one, to tell them apart."""
 
-        def settled(reply: Any) -> None:
+        def settled(reply: SettleReply | GoQueueError) -> None:
             apart: list[list[One]] = []
             for place_in_reply, run in enumerate(runs):
                 verdict = reply if isinstance(reply, GoQueueError) else reply.verdicts[place_in_reply]

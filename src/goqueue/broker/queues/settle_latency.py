@@ -1,8 +1,8 @@
 """How long it takes until an acknowledgement is durable."""
 
-from typing import Any, Final
+from typing import Final
 
-from goqueue.machines.deliveries.commands import How, Settle
+from goqueue.machines.deliveries.commands import How, Settle, SettleReply
 from goqueue.model.errors import GoQueueError
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import OnReply
@@ -18,7 +18,7 @@ def measured_settle(command: Settle, on_reply: OnReply, meters: Meters, clock: C
         return on_reply
     started_s, topic = clock.monotonic_s(), command.place.topic
 
-    def replied(reply: Any) -> None:
+    def replied(reply: SettleReply | GoQueueError) -> None:
         if not isinstance(reply, GoQueueError):
             meters.settled(topic, how, clock.monotonic_s() - started_s)
         on_reply(reply)

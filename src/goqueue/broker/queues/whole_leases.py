@@ -4,12 +4,11 @@ For consumers that take thousands of records at a time and remember ranges of th
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.settle import Settler
-from goqueue.machines.deliveries.commands import OLD_LEASE, How, Settle, Settlement, Verdict
-from goqueue.machines.deliveries.holders import HeldRun
+from goqueue.machines.deliveries.commands import OLD_LEASE, HeldRun, How, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import subtract
 
@@ -28,6 +27,14 @@ class Run(NamedTuple):
 
 def extend_lease(queues: Queues, settler: Settler, receipt: str, hold_ms: int, on_done: OnDone) -> None:
     """What of it is still leased stays so until `hold_ms` from now. A lease of before the last restart is over."""
+    if settler.spread is not None:
+        settler.lease_of(receipt)
+        settler.spread.extend(receipt, hold_ms, on_done)
+    else:
+        extend_lease_here(queues, settler, receipt, hold_ms, on_done)
+
+
+def extend_lease_here(queues: Queues, settler: Settler, receipt: str, hold_ms: int, on_done: OnDone) -> None:
     found = settler.lease_of(receipt)
     place = Place(found.group_id, found.topic, found.partition)
     runs = queues.peek_at(place).held.runs_of(place, found.lease)
@@ -39,6 +46,14 @@ def finish_lease(queues: Queues, settler: Settler, receipt: str, runs: Sequence[
     """Acknowledge what of it is still leased. After a restart, which forgets leases: of `runs`, what was delivered to
     nobody since and is not known to have been given back.
     """
+    if settler.spread is not None:
+        settler.lease_of(receipt)
+        settler.spread.finish(receipt, runs, on_done)
+    else:
+        finish_lease_here(queues, settler, receipt, runs, on_done)
+
+
+def finish_lease_here(queues: Queues, settler: Settler, receipt: str, runs: Sequence[Run], on_done: OnDone) -> None:
     found = settler.lease_of(receipt)
     place = Place(found.group_id, found.topic, found.partition)
     held = queues.peek_at(place).held
@@ -59,7 +74,7 @@ def _settle(queues: Queues, place: Place, settlements: Sequence[Settlement], don
         on_done(done_before)
         return
 
-    def settled(reply: Any) -> None:
+    def settled(reply: SettleReply | GoQueueError) -> None:
         if isinstance(reply, GoQueueError):
             on_done(reply)
             return

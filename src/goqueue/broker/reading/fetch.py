@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from goqueue.broker.topics.topics import Topics, code_of
+from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, Step
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.replica.replica import Replica, Slice
@@ -114,6 +115,7 @@ class Fetcher:
         """At least one batch: a reader must get past a batch larger than its limits."""
         try:
             replica = self._topics.replica(want.topic, want.partition)
+            replica.check_fresh()
             if want.leader_epoch != NO_EPOCH:
                 check_epoch(replica, want.leader_epoch)
             offset, start, high = want.offset, replica.start_offset, replica.high_watermark

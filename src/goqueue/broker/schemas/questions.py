@@ -2,14 +2,25 @@
 `broker.durable`. A coordinator that is not active refuses each of these.
 """
 
+from typing import Protocol
+
 from goqueue.machines.schemas.facts import VersionStored
 from goqueue.machines.schemas.machine import SchemaMachine
 from goqueue.model.schemas import Level, Mode
-from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.coordinators import Submitting
+
+
+class SchemaSource(Submitting, Protocol):
+    """Who knows the schemas: their coordinator, or in a cluster whoever stands for it here."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    def peek(self) -> SchemaMachine: ...
 
 
 class SchemaQuestions:
-    def __init__(self, coordinator: Coordinator[SchemaMachine]) -> None:
+    def __init__(self, coordinator: SchemaSource) -> None:
         self._coordinator = coordinator
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.schemas.formats.parsed import SCHEMA_BYTES_MAX, Dependency, Parsed, digest
-from goqueue.broker.schemas.questions import SchemaQuestions
+from goqueue.broker.schemas.questions import SchemaQuestions, SchemaSource
 from goqueue.broker.schemas.study import Failed, Pair, Study, Text
 from goqueue.machines.schemas.facts import (
     DeleteSubject,
@@ -20,7 +20,6 @@ from goqueue.machines.schemas.facts import (
     SetMode,
     VersionStored,
 )
-from goqueue.machines.schemas.machine import SchemaMachine
 from goqueue.model import registry_words as words
 from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
@@ -35,7 +34,7 @@ from goqueue.model.schemas import (
     check_subject,
 )
 from goqueue.runtime.aside import Aside, at_once
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import OnReply
 
 __all__ = ["DeleteSubject", "DeleteVersion", "Given", "Schemas", "SetLevel", "SetMode", "VersionStored"]
 
@@ -55,7 +54,7 @@ class Given(NamedTuple):
 
 
 class Schemas(SchemaQuestions):
-    def __init__(self, coordinator: Coordinator[SchemaMachine]) -> None:
+    def __init__(self, coordinator: SchemaSource) -> None:
         super().__init__(coordinator)
         self._study = Study(at_once)
         self._parsed: dict[int, Parsed] = {}

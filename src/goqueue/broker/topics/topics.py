@@ -5,21 +5,22 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from goqueue.broker.topics.jobs import Steps, TopicJobs
-from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, ListChange, Result, SetOptions
-from goqueue.model.codes import Code
-from goqueue.model.errors import (
-    BatchTooLarge,
-    CoordinatorFailed,
-    CoordinatorLoading,
-    CorruptBatch,
-    DiskFull,
-    GoQueueError,
-    InvalidWish,
-    NotCoordinator,
-    OffsetOutOfRange,
-    ReadFailed,
+from goqueue.machines.controller import (
+    AddPartitions,
+    CreateTopic,
+    DeleteTopic,
+    ListChange,
+    Reassign,
+    Result,
+    SetOptions,
 )
-from goqueue.model.refusal import Refused
+from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
+from goqueue.model.errors import (
+    GoQueueError,
+)
+from goqueue.model.placements import NOWHERE
+from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
 from goqueue.ports.dice import Dice, random_id
 from goqueue.records.partitioners import Partitioner
@@ -36,6 +37,7 @@ __all__ = [
     "DeleteTopic",
     "ListChange",
     "MetadataStore",
+    "Reassign",
     "Replica",
     "Result",
     "SetOptions",
@@ -48,7 +50,7 @@ PARTITIONER = "partitioner"
 events = get_logger("broker")
 
 
-TopicCommand: TypeAlias = CreateTopic | DeleteTopic | AddPartitions | SetOptions
+TopicCommand: TypeAlias = CreateTopic | DeleteTopic | AddPartitions | SetOptions | Reassign
 OnResult: TypeAlias = Callable[[Result | GoQueueError], None]
 
 
@@ -73,8 +75,8 @@ PARTITIONS_PER_STEP = 32
 
 
 class Topics:
-    """Invariant: once a change is answered, every partition of the image is open here (or known to have failed), and
-    nobody sees one before."""
+    """Invariant: once a change is answered, every partition of the image that is placed here is open (or known to have
+    failed), in its role, and nobody sees one before."""
 
     def __init__(self, store: MetadataStore, replicas: Replicas, clock: Clock, dice: Dice) -> None:
         self._store = store
@@ -93,6 +95,8 @@ class Topics:
         """Names that have to be looked at; all others are as they were."""
         self._is_reconciling = False
         self._is_starting = True
+        self.elsewhere: Callable[[str, int], bool] | None = None
+        """In a cluster: whether another node leads a partition."""
         self.on_change: list[Callable[[TopicsChange], None]] = []
         store.on_change = self.reconcile
 
@@ -104,6 +108,19 @@ class Topics:
     def defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return self._replicas.defaults
+
+    def newest(self, topic_id: bytes) -> Topic | None:
+        """By its id, as the metadata has it, though this node may still be about to open it."""
+        return self._store.image.by_id(topic_id)
+
+    def leads(self, topic: str, partition: int) -> bool:
+        replica = self._replicas.get(topic, partition)
+        return replica is not None and replica.role.is_leader
+
+    def exists(self, topic: str, partition: int) -> bool:
+        """On this node or another."""
+        known = self._seen.topics.get(topic)
+        return known is not None and 0 <= partition < known.partitions
 
     def new_id(self) -> bytes:
         """For a topic that is to be made."""
@@ -132,8 +149,11 @@ class Topics:
                     changed, self._changed = self._changed, {}
                     looked_at |= changed
                     for name in changed:
-                        if name not in self._jobs:  # else it is looked at again when that is over
+                        if name not in self._jobs:
                             self._bring_about(name)
+                        elif (topic := self._store.image.find(name)) is not None:
+                            # It is looked at again when that is over. But a leader must not wait for a disk.
+                            self._replicas.take_roles(topic)
                 call_each((partial(self._show, looked_at), partial(self._answer, looked_at)))
                 if not self._changed:
                     break
@@ -141,7 +161,7 @@ class Topics:
             self._is_reconciling = False
 
     def _bring_about(self, name: str) -> None:
-        stored, topic = self._store.deleting.get(name), self._store.image.topics.get(name)
+        stored, topic = self._store.deleting.get(name), self._store.image.find(name)
         if stored is not None:
             self._ready.pop(name, None)
             if self._removed.get(name) != stored.topic_id:
@@ -150,10 +170,14 @@ class Topics:
         self._removed.pop(name, None)
         if topic is None or self._ready.get(name) is topic:
             return
-        if missing := self._replicas.missing(topic, range(topic.partitions)):
+        if misplaced := self._replicas.misplaced(topic):
+            self._jobs.begin(name, self._displace(topic, misplaced))
+        elif missing := self._replicas.missing(topic, self._replicas.placed(topic)):
+            self._replicas.take_roles(topic)
             self._jobs.begin(name, self._open(topic, missing))
         else:
             self._replicas.set_options(topic)
+            self._replicas.take_roles(topic)
             self._ready[name] = topic
 
     def _remove(self, name: str, topic_id: bytes, partitions: int) -> Steps:
@@ -171,6 +195,12 @@ class Topics:
         else:  # its name stays taken, and the next start tries again
             events.error("topic not removed", topic=name, reason=str(error))
 
+    def _displace(self, topic: Topic, partitions: list[int]) -> Steps:
+        """Copies that are to be elsewhere."""
+        error = yield self._replicas.displace(topic.name, partitions)
+        if error is not None:
+            events.error("copies not put aside", topic=topic.name, partitions=partitions, reason=str(error))
+
     def _open(self, topic: Topic, missing: list[int]) -> Steps:
         """In service all together; a crash in between is made up for by the next start."""
         openings = []
@@ -180,7 +210,7 @@ class Topics:
             error = yield opening.run
             if error is not None:
                 events.error("partitions not opened", topic=topic.name, first=some[0], reason=str(error))
-            wanted = self._store.image.topics.get(topic.name)
+            wanted = self._store.image.find(topic.name)
             if wanted is None or wanted.id != topic.id:
                 return  # deleted meanwhile
             openings.append(opening)
@@ -188,13 +218,13 @@ class Topics:
             self._replicas.adopt(opening)
             if self._is_starting:
                 for replica in opening.opened.values():
-                    if replica.log.is_new:
+                    if replica.log.is_new and self._replicas.is_missed(topic, replica):
                         self._replicas.note_made_anew(replica)
 
     def _show(self, names: Iterable[str]) -> None:
         wanted, before = self._store.image, self._seen
-        ready = {name: self._ready.get(name) if name in wanted.topics else None for name in names}
-        changes = {name: topic for name, topic in ready.items() if before.topics.get(name) is not topic}
+        ready = {name: self._ready.get(name) if wanted.find(name) is not None else None for name in names}
+        changes = {name: topic for name, topic in ready.items() if before.find(name) is not topic}
         if not changes and (wanted.revision, wanted.nodes) == (before.revision, before.nodes):
             return
         self._seen = before.replaced(wanted.revision, changes, wanted.nodes)
@@ -231,16 +261,34 @@ class Topics:
         done = [name for name in names if name not in self._jobs]
         call_each(call for name in done for call in self._unanswered.pop(name, ()))
 
+    def led(self, topic: str, partitions: Iterable[int]) -> list[int]:
+        """Those of them that are not for another node to look after."""
+        elsewhere = self.elsewhere
+        return [each for each in partitions if elsewhere is None or not elsewhere(topic, each)]
+
     def replica(self, topic: str, partition: int) -> Replica:
-        """Refused: there is none, or it is out of service."""
+        """Refused: there is none, or it is out of service. NotLeader: it is led elsewhere."""
         replica = self._replicas.get(topic, partition)
         if replica is None:
             if (topic, partition) in self._replicas.failed:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, str(self._replicas.failed[topic, partition]))
+            if self._replicas.seat is not None and self._store.image.placement(topic, partition) is not NOWHERE:
+                raise self.not_leader(topic, partition)
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition} of {topic!r}")
         if replica.failure is not None:
+            if isinstance(replica.failure, NotLeader):
+                raise self.not_leader(topic, partition)
             raise Refused(code_of(replica.failure), str(replica.failure))
         return replica
+
+    def not_leader(self, topic: str, partition: int) -> NotLeader:
+        """Of a partition that this node does not lead: who does."""
+        image = self._store.image
+        leader, epoch = image.leader_of(topic, partition), image.placement(topic, partition).epoch
+        seat = self._replicas.seat
+        if leader is None or (seat is not None and leader.node_id == seat.node_id):  # it will, and does not yet
+            return NotLeader(f"nobody leads {topic}/{partition} at the moment", epoch=epoch)
+        return NotLeader(f"{topic}/{partition} is led by node {leader.node_id}", leader, epoch)
 
     def durability(self, topic: str, partition: int) -> str:
         """What an acknowledgement of this partition means now: `disk`, or `os`."""
@@ -266,27 +314,14 @@ class Topics:
         replica = self._replicas.get(topic, partition)
         return None if replica is None else replica.high_watermark
 
+    def has_failed(self, topic: str, partition: int) -> bool:
+        """The copy of this node cannot be used. One that other nodes have, or lead, has not failed."""
+        if self._replicas.seat is None:
+            return self.leader_epoch(topic, partition) < 0
+        replica = self._replicas.get(topic, partition)
+        return (topic, partition) in self._replicas.failed or (replica is not None and replica.log.failure is not None)
+
     def leader_epoch(self, topic: str, partition: int) -> int:
         """-1: out of service here."""
         replica = self._replicas.get(topic, partition)
         return -1 if replica is None or replica.failure is not None else replica.leader_epoch
-
-
-CODES: tuple[tuple[type[GoQueueError], Code], ...] = (
-    (CorruptBatch, Code.CORRUPT_MESSAGE),
-    (BatchTooLarge, Code.MESSAGE_TOO_LARGE),
-    (OffsetOutOfRange, Code.OFFSET_OUT_OF_RANGE),
-    (DiskFull, Code.KAFKA_STORAGE_ERROR),
-    (InvalidWish, Code.INVALID_RECORD),
-    (ReadFailed, Code.KAFKA_STORAGE_ERROR),
-    (CoordinatorLoading, Code.COORDINATOR_LOAD_IN_PROGRESS),
-    (CoordinatorFailed, Code.COORDINATOR_NOT_AVAILABLE),
-    (NotCoordinator, Code.NOT_COORDINATOR),
-)
-
-
-def code_of(error: GoQueueError) -> Code:
-    """The protocol's number for one of our errors."""
-    if isinstance(error, Refused):
-        return error.code
-    return next((code for kind, code in CODES if isinstance(error, kind)), Code.KAFKA_STORAGE_ERROR)

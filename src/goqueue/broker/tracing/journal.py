@@ -188,18 +188,21 @@ class Journal:
             at = piece.next_offset
         return Chapter(batches, [], at, replica.start_offset, replica.end_offset)
 
-    def notes_of(self, chapter: Chapter) -> Iterator[Note]:
-        """Of topics that are still those that they were. May be asked in another thread."""
-        yield from chapter.notes
+    def notes_of(self, chapter: Chapter) -> Iterator[tuple[int, Note]]:
+        """Of topics that are still those that they were, each with the number by which chapters are counted. May be
+        asked in another thread.
+        """
+        yield from enumerate(chapter.notes, chapter.next - len(chapter.notes))
         for data in chapter.batches:
             try:
-                pages = [_decode(record.value or b"") for batch in split(memoryview(data)) for record in decode(batch)]
+                records = [record for batch in split(memoryview(data)) for record in decode(batch)]
+                pages = [(record.offset, _decode(record.value or b"")) for record in records]
             except (GoQueueError, msgspec.MsgspecError) as error:
                 events.warning("stored journeys not read", reason=str(error))
                 continue
-            for page in pages:
+            for number, page in pages:
                 same = self._same_topics(page)
-                yield from (note for note in page.notes if note.topic in same)
+                yield from ((number, note) for note in page.notes if note.topic in same)
 
     def _same_topics(self, page: Page) -> set[str]:
         return {topic for topic, id_ in page.topic_ids.items() if self._topic_id(topic) == id_}

@@ -49,10 +49,7 @@ def note_delivery(journeys: Journeys, machine: Deliveries, facts: Iterable[Fact]
             assert isinstance(fact, Changed)
             _note_changed(journeys, fact)
         elif kind is SettledStored:
-            assert isinstance(fact, SettledStored)
-            group, topic, partition = fact.place
-            for first, last in fact.ranges:
-                journeys.note(fact.now_ms, _ACKED, topic, partition, first, last, group)
+            note_acked(journeys, fact)
         elif kind is Extended:
             assert isinstance(fact, Extended)
             for lease, first, last in fact.parts:
@@ -63,6 +60,13 @@ def note_delivery(journeys: Journeys, machine: Deliveries, facts: Iterable[Fact]
         elif kind is ReplayStored:
             assert isinstance(fact, ReplayStored)
             _note_replayed(journeys, fact, now_ms)
+
+
+def note_acked(journeys: Journeys, fact: Fact) -> None:
+    assert isinstance(fact, SettledStored)
+    group, topic, partition = fact.place
+    for first, last in fact.ranges:
+        journeys.note(fact.now_ms, _ACKED, topic, partition, first, last, group)
 
 
 def _note_changed(journeys: Journeys, fact: Changed) -> None:

@@ -1,6 +1,6 @@
 """All about journeys of one node: what is noted, where it is kept, and who may ask."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from goqueue.broker.reading.scan import scan
@@ -37,7 +37,7 @@ OnFound = Callable[[list[tuple[Spot, DecodedRecord]] | GoQueueError], None]
 
 
 class KeySearch:
-    """The latest records of one key, at most `limit` in each partition; the latest first."""
+    """The latest records of one key in partitions that are led here, at most `limit` in each; the latest first."""
 
     def __init__(self, topics: Topics, clock: Clock, topic: str, key: bytes, limit: int, on_found: OnFound) -> None:
         self._topics = topics
@@ -50,19 +50,20 @@ class KeySearch:
 
     def start(self) -> None:
         topic = self._topics.image.topics.get(self._topic)
-        self._look(0, 0 if topic is None else topic.partitions)
+        self._look([] if topic is None else self._topics.led(self._topic, range(topic.partitions)))
 
-    def _look(self, partition: int, partitions: int) -> None:
-        if partition >= partitions:
+    def _look(self, partitions: Sequence[int]) -> None:
+        if not partitions:
             self._found.sort(key=lambda one: (one[1].timestamp, one[0].offset), reverse=True)
             self._on_found(self._found)
             return
+        partition, *rest = partitions
         try:
             end = self._topics.replica(self._topic, partition).last_stable_offset
         except GoQueueError as error:
             self._on_found(error)
             return
-        self._look_back(partition, end, end, lambda: self._look(partition + 1, partitions))
+        self._look_back(partition, end, end, lambda: self._look(rest))
 
     def _look_back(self, partition: int, end: int, log_end: int, on_done: Callable[[], None]) -> None:
         """[end - window, end), and then what is before it, until there are enough."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.delays.schedules import Schedules
-from goqueue.broker.groups.lag import GroupLag, Lag
+from goqueue.broker.groups.lag import Lag, Reader
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.receive import Receiver
 from goqueue.broker.topics.topics import Topics
@@ -94,14 +94,13 @@ class Why:
             on_answer(Answer(journey, now, state, answer, (), record))
             return
 
-        def counted(reply: list[GroupLag] | GoQueueError) -> None:
-            lags = [] if isinstance(reply, GoQueueError) else reply
+        def told(readers: list[Reader]) -> None:
             try:
-                on_answer(self._of_groups(journey, now, record, lags))
+                on_answer(self._of_groups(journey, now, record, readers))
             except GoQueueError as error:
                 on_answer(error)
 
-        self._lag.of_readers(now.topic, counted)
+        self._lag.readers(now.topic, now.partition, told)
 
     # -- before any group comes to it
 
@@ -135,18 +134,14 @@ class Why:
     # -- groups
 
     def _of_groups(
-        self, journey: Journey, spot: Spot, record: DecodedRecord | None, lags: Sequence[GroupLag]
+        self, journey: Journey, spot: Spot, record: DecodedRecord | None, readers: Sequence[Reader]
     ) -> Answer:
         answers = [
             self._of_queue(place, spot, journey)
             for place in self._queues.readers(spot.topic, spot.partition)
             if not place.group_id.startswith(OUR_GROUPS)
         ]
-        for lag in lags:
-            for one in lag.partitions:
-                if (one.topic, one.partition) == spot[:2] and (one.queue is None or one.committed is not None):
-                    owner = "" if one.owner is None else one.owner.client_id or one.owner.member_id
-                    answers.append(_of_stream(lag.group_id, one.committed, spot.offset, owner))
+        answers += [_of_stream(each.group_id, each.committed, spot.offset, each.owner) for each in readers]
         if not answers:
             return Answer(journey, spot, "published", "published, and no group has read this topic yet", (), record)
         words = "; ".join(f"{each.group}: {each.answer}" for each in answers)

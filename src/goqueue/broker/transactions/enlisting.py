@@ -35,10 +35,11 @@ class Writer(NamedTuple):
 class Enlistment:
     """One request that waits."""
 
-    __slots__ = ("command", "size", "then", "timer")
+    __slots__ = ("command", "joins", "size", "then", "timer")
 
-    def __init__(self, command: AddPartitions | AddGroup, size: int, then: OnEnlisted) -> None:
+    def __init__(self, command: AddPartitions | AddGroup, size: int, then: OnEnlisted, *, joins: bool) -> None:
         self.command = command
+        self.joins = joins
         self.size = size
         self.then = then
         self.timer: Timer | None = None
@@ -49,9 +50,10 @@ class Enlisting:
     def __init__(
         self,
         clock: Clock,
-        submit: Callable[[AddPartitions | AddGroup, OnReply], None],
+        submit: Callable[[AddPartitions | AddGroup, bool, OnReply], None],
         when_settled: Callable[[str, Callable[[], None]], None],
     ) -> None:
+        """`submit`: with whether what it names is to join; else it is only asked whether it has."""
         self._clock = clock
         self._submit = submit
         self._when_settled = when_settled
@@ -71,18 +73,21 @@ class Enlisting:
     def is_idle(self) -> bool:
         return not self._queues
 
-    def add_partitions(self, writer: Writer, partitions: tuple[Partition, ...], size: int, then: OnEnlisted) -> None:
-        """`then` gets the coordinator's verdict, in the order of the calls. `size`: the bytes that wait for it."""
-        self._add(AddPartitions(*writer, partitions), size, then)
+    def add_partitions(
+        self, writer: Writer, partitions: tuple[Partition, ...], size: int, then: OnEnlisted, *, joins: bool = True
+    ) -> None:
+        """`then` gets the coordinator's verdict, in the order of the calls. `size`: the bytes that wait for it.
+        `joins`: False, if the producer has said so itself."""
+        self._add(AddPartitions(*writer, partitions), size, then, joins=joins)
 
-    def add_group(self, writer: Writer, group: str, then: OnEnlisted) -> None:
-        self._add(AddGroup(*writer, group), 0, then)
+    def add_group(self, writer: Writer, group: str, then: OnEnlisted, *, joins: bool = True) -> None:
+        self._add(AddGroup(*writer, group), 0, then, joins=joins)
 
-    def _add(self, command: AddPartitions | AddGroup, size: int, then: OnEnlisted) -> None:
+    def _add(self, command: AddPartitions | AddGroup, size: int, then: OnEnlisted, *, joins: bool) -> None:
         if self._waiting_bytes + size > WAITING_BYTES_MAX:
             then(Code.CONCURRENT_TRANSACTIONS)
             return
-        one = Enlistment(command, size, then)
+        one = Enlistment(command, size, then, joins=joins)
         self._waiting_bytes += size
         queue = self._queues.setdefault(command.transactional_id, deque())
         queue.append(one)
@@ -90,7 +95,7 @@ class Enlisting:
             self._ask(one)
 
     def _ask(self, one: Enlistment) -> None:
-        self._submit(one.command, partial(self._answered, one))
+        self._submit(one.command, one.joins, partial(self._answered, one))
 
     def _answered(self, one: Enlistment, reply: CodeReply | GoQueueError) -> None:
         code = Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else reply.code

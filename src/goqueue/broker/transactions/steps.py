@@ -5,11 +5,12 @@ until then or until its time is over; a restart forgets it, and nothing else.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.broker.publishing.send import NewMessage, Sender
 from goqueue.broker.topics.topics import Topics
+from goqueue.broker.transactions.enlisting import Writer
 from goqueue.broker.transactions.transactions import (
     AddPartitions,
     EndTransaction,
@@ -57,6 +58,15 @@ class _Begun(NamedTuple):
     """The same by the monotonic clock, which counts for time-outs."""
 
 
+AppendElsewhere: TypeAlias = Callable[
+    [Producer, tuple[str, int], NewMessage, int | None, Callable[[Placed | GoQueueError], None], bool], None
+]
+
+FindOwner: TypeAlias = Callable[
+    [Producer, str, NewMessage, int | None, Callable[[Placed | GoQueueError], None], Callable[[], None]], None
+]
+
+
 class TransactionSteps:
     def __init__(
         self, transactions: Transactions, topics: Topics, publisher: Publisher, sender: Sender, clock: Clock
@@ -68,6 +78,11 @@ class TransactionSteps:
         self._clock = clock
         self.begun: NameTable[_Begun] = NameTable()
         """By transactional id: begun, and nothing published yet; or too long ago, see `is_begun`."""
+        self.elsewhere: AppendElsewhere | None = None
+        """In a cluster: appends to a partition that another node leads."""
+        self.find_owner: FindOwner | None = None
+        """In a cluster: has it published where the coordinator of the producer is, or by the last argument if it is no
+        producer of transactions."""
 
     # -- questions
 
@@ -182,7 +197,8 @@ class TransactionSteps:
     ) -> None:
         try:
             known = self._open(producer)
-            self._topics.replica(topic, partition)
+            if self._topics.led(topic, (partition,)):
+                self._topics.replica(topic, partition)
         except GoQueueError as error:
             on_added(error)
             return
@@ -211,7 +227,7 @@ class TransactionSteps:
         one that is sent again is known; None: it is the next.
         """
         try:
-            self._open(producer)
+            producer = producer._replace(transactional_id=self._open(producer).transactional_id)
             partition = self._sender.choose(topic, message)
         except GoQueueError as error:
             on_placed(error)
@@ -234,10 +250,25 @@ class TransactionSteps:
         on_placed: Callable[[Placed | GoQueueError], None],
     ) -> None:
         """As a producer of transactions: in the open one. As one without: by its sequence alone."""
-        machine = self._transactions.peek()
-        if machine.of_producer(producer.producer_id) is not None:
+
+        def plainly() -> None:
+            self._publish_plainly(producer, topic, message, sequence, on_placed)
+
+        if self._transactions.peek().of_producer(producer.producer_id) is not None:
             self.publish(producer, topic, message, sequence, on_placed)
-            return
+        elif self.find_owner is None:
+            plainly()
+        else:
+            self.find_owner(producer, topic, message, sequence, on_placed, plainly)
+
+    def _publish_plainly(
+        self,
+        producer: Producer,
+        topic: str,
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+    ) -> None:
         try:
             if not self._transactions.ids.was_given(producer.producer_id):
                 raise Refused(Code.UNKNOWN_PRODUCER_ID, f"nobody was made producer {producer.producer_id}")
@@ -249,6 +280,31 @@ class TransactionSteps:
         if failure is not None:
             on_placed(failure)
 
+    def append_here(
+        self,
+        producer: Producer,
+        place: tuple[str, int],
+        message: NewMessage,
+        sequence: int | None,
+        on_placed: Callable[[Placed | GoQueueError], None],
+        *,
+        transactional: bool,
+    ) -> None:
+        """For another node, whose producer it is: to a partition that this one leads."""
+
+        def append(code: Code = Code.NONE) -> None:
+            failure: GoQueueError | None = Refused(code) if code is not Code.NONE else None
+            if failure is None:
+                failure = self._append(producer, place, message, sequence, on_placed, transactional=transactional)
+            if failure is not None:
+                on_placed(failure)
+
+        if transactional and producer.transactional_id is not None:
+            writer = Writer(producer.transactional_id, producer.producer_id, producer.epoch)
+            self._transactions.enlisting.add_partitions(writer, (place,), 0, append, joins=False)
+        else:
+            append()
+
     def _append(
         self,
         producer: Producer,
@@ -259,6 +315,9 @@ class TransactionSteps:
         *,
         transactional: bool,
     ) -> GoQueueError | None:
+        if self.elsewhere is not None and not self._topics.led(place[0], (place[1],)):
+            self.elsewhere(producer, place, message, sequence, on_placed, transactional)
+            return None
         topic, partition = place
         now_ms, started_s = self._clock.now_ms(), self._publisher.now_s()
         try:

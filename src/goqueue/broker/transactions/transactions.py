@@ -2,26 +2,25 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from goqueue.broker.shards import shard_of_transaction
-from goqueue.broker.topics.topics import Topics, code_of
+from goqueue.broker.topics.topics import Topics
 from goqueue.broker.transactions.enlisting import Enlisting, Writer
 from goqueue.broker.transactions.joined import Joined
+from goqueue.broker.transactions.markers import Ends, Hanging, Markers
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.shards import TransactionShards
-from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.machine import Command
 from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
+    CodeReply,
     EndTogether,
     EndTransaction,
     InitProducer,
-    MarkerJob,
-    MarkersWritten,
     Partition,
     ProducerIdWanted,
     ProducerReply,
@@ -30,15 +29,13 @@ from goqueue.machines.transactions.commands import (
 from goqueue.machines.transactions.facts import COMPLETE, State, TransactionChanged
 from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
-from goqueue.model.errors import BatchTooLarge, GoQueueError, LogPoisoned
-from goqueue.model.refusal import Refused
-from goqueue.records.batch import Batch, check_batch
-from goqueue.records.control import ControlKind, build_control
+from goqueue.model.error_codes import code_of
+from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.records.batch import Batch
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.runtime.coordinators import Coordinators
 from goqueue.runtime.ledger import Fact
-from goqueue.telemetry.logs import get_logger
 from goqueue.telemetry.meters import Meters
 
 __all__ = [
@@ -58,27 +55,8 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-RETRY_MS = 1000
-
-events = get_logger("broker")
-
-
-class Ends(NamedTuple):
-    """Who else must hear that a transaction is over."""
-
-    offsets: Callable[[str, EndTransactionOffsets, OnReply], None]
-    """of a group"""
-    schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
-    """partition, producer id and epoch, whether it was committed"""
-
-
-class Hanging(NamedTuple):
-    """A transaction that is open in a partition and that its coordinator does not know."""
-
-    producer_id: int
-    epoch: int
-    coordinator_epoch: int
-    commit: bool
+SETTLE_ELSEWHERE_MS = 50
+"""After which a coordinator on another node is asked again whether a transaction is over."""
 
 
 class Transactions:
@@ -92,20 +70,52 @@ class Transactions:
         meters: Meters,
     ) -> None:
         self.ids = ids
-        self._coordinators = coordinators
+        self.coordinators = self._coordinators = coordinators
         self._shards = TransactionShards(coordinators)
-        self._topics, self._clock, self._ends, self._meters = topics, clock, ends, meters
+        self._topics, self._clock, self._meters = topics, clock, meters
         self._began_s: dict[str, float] = {}
         """By transactional id, while one is under way that began since the start."""
-        self._under_way: set[tuple[str, int, Partition | str]] = set()
         self._settled: dict[str, list[Callable[[], None]]] = {}
         """Who waits for the markers of a transactional id."""
         self.committed = self.aborted = 0
         """Since the start."""
-        self.enlisting = Enlisting(clock, self._submit, self.when_settled)
+        self.enlisting = Enlisting(clock, self._enlist, self.when_settled)
+        self.markers = Markers(self._shards, topics, clock, ends, self._submit)
+        self.verified = self.markers.verified
         self._joined: dict[int, Joined] = {}
         """By shard."""
         coordinators.watch(self._added)
+        coordinators.on_removed.append(self._removed)
+
+    def _removed(self, number: int) -> None:
+        """Whoever waits for markers there does so in vain: another node writes them."""
+        self._joined.pop(number, None)
+        for name in [name for name in self._settled if shard_of_transaction(name) == number]:
+            for call in self._settled.pop(name):
+                self._clock.call_soon(call)
+
+    def _is_elsewhere(self, transactional_id: str) -> bool:
+        return self.markers.elsewhere is not None and self._shards.find(transactional_id) is None
+
+    def _enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply) -> None:
+        elsewhere = self.markers.elsewhere
+        if elsewhere is None or not self._is_elsewhere(command.transactional_id):
+            self._submit(command, on_reply)
+            return
+        places = command.partitions if isinstance(command, AddPartitions) else (command.group,)
+        question = self.verified.ask(command.producer_id, places)
+
+        def answered(reply: CodeReply | GoQueueError) -> None:
+            is_sound = self.verified.end(question)
+            if isinstance(reply, GoQueueError) or reply.code is not Code.NONE:
+                on_reply(reply)
+            elif is_sound:
+                self.verified.note(command.producer_id, command.epoch, places)
+                on_reply(reply)
+            else:
+                on_reply(CodeReply(Code.CONCURRENT_TRANSACTIONS))  # it may be over: it is asked again
+
+        elsewhere.enlist(command, joins, answered)
 
     def _added(self, number: int, coordinator: Coordinator[TransactionMachine]) -> None:
         self._joined[number] = Joined(coordinator.when_durable)
@@ -128,6 +138,10 @@ class Transactions:
         """As DescribeTransactions shows it: of a decided transaction only what still waits for its marker."""
         return self._shards.describe(transactional_id)
 
+    def partition_of(self, transactional_id: str) -> int:
+        """Of the ledger that transactions are kept in."""
+        return shard_of_transaction(transactional_id)
+
     def now_ms(self, transactional_id: str) -> int:
         """By the clock that this transaction goes by."""
         found = self._shards.find(transactional_id)
@@ -146,8 +160,8 @@ class Transactions:
         name = command.key if isinstance(command, EndTogether) else command.transactional_id
         try:
             coordinator = self._coordinators.of_or_new(shard_of_transaction(name))
-        except LogPoisoned as error:  # its ledger cannot be made
-            on_reply(error)
+        except GoQueueError as error:  # its ledger cannot be made, or is led elsewhere
+            on_reply(error.kept())
         else:
             coordinator.submit(command, on_reply)
 
@@ -196,6 +210,9 @@ class Transactions:
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
         """Call when every marker of the last transaction that was decided is written, at once if they are."""
+        if self._is_elsewhere(transactional_id):
+            self._clock.call_after(SETTLE_ELSEWHERE_MS, call)
+            return
         found = self._shards.find(transactional_id)
         known = found.peek().get(transactional_id) if found is not None and found.is_active else None
         if found is None or (found.is_active and (known is None or not known.is_prepared)):
@@ -209,19 +226,33 @@ class Transactions:
 
     def verify_writer(self, writer: Writer, place: Partition | str) -> Code:
         """May `writer` write to this partition, or commit offsets of this group, without asking first?"""
+        if self._is_elsewhere(writer.transactional_id):
+            is_known = self.verified.has(writer.producer_id, writer.epoch, place)
+            waits = not is_known or self.enlisting.is_waited_for(writer.transactional_id)
+            return Code.CONCURRENT_TRANSACTIONS if waits else Code.NONE
         return self._verify(writer.producer_id, writer.epoch, place)
 
     def has_joined(self, writer: Writer, place: Partition | str) -> bool:
-        """Whether this is part of the writer's transaction, though perhaps not for good yet."""
+        """Whether this is part of the writer's transaction, though perhaps not for good yet; or nobody here knows."""
+        if self._is_elsewhere(writer.transactional_id):
+            return True
         return self.may_write(writer.producer_id, writer.epoch, place) is Code.NONE
 
     def may_write(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
         """Whether this is part of the producer's transaction. While nobody knows, it is asked to try again."""
+        if self.verified.has(producer_id, epoch, place):
+            return Code.NONE
         verdict = self._shards.verify(producer_id, epoch, place)
         is_unknown = verdict is Code.INVALID_PRODUCER_ID_MAPPING
         return Code.NOT_ENOUGH_REPLICAS if is_unknown and not self.is_active else verdict
 
+    def verify_producer(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        """As `verify`, for another node that was sent something."""
+        return self._verify(producer_id, epoch, place)
+
     def _verify(self, producer_id: int, epoch: int, place: Partition | str) -> Code:
+        if self.verified.has(producer_id, epoch, place):
+            return Code.NONE
         verdict = self.may_write(producer_id, epoch, place)
         is_settled = self.enlisting.is_idle and all(each.is_settled for each in self._joined.values())
         if verdict is not Code.NONE or is_settled:
@@ -240,7 +271,7 @@ class Transactions:
             for call in self._settled.pop(name):
                 self._clock.call_soon(call)
         if due:
-            coordinator.when_durable(lambda: self._write_markers(coordinator, due))
+            coordinator.when_durable(lambda: self.markers.write(coordinator, due))
 
     def _applied(self, number: int, coordinator: Coordinator[TransactionMachine], facts: Iterable[Fact]) -> None:
         """Not before the decision is durable: a marker that outlived it would tear the transaction apart."""
@@ -257,7 +288,7 @@ class Transactions:
                     for call in self._settled.pop(fact.transactional_id, ()):
                         self._clock.call_soon(call)
         if names:
-            coordinator.when_durable(lambda: self._write_markers(coordinator, names))
+            coordinator.when_durable(lambda: self.markers.write(coordinator, names))
 
     def _measure(self, fact: TransactionChanged) -> None:
         name, now_s = fact.transactional_id, self._clock.monotonic_s()
@@ -266,60 +297,6 @@ class Transactions:
             self._meters.transactions_begun += 1
         elif fact.state in COMPLETE and name in self._began_s:
             self._meters.transactions_s.observe(now_s - self._began_s.pop(name))
-
-    def _write_markers(self, coordinator: Coordinator[TransactionMachine], names: Iterable[str]) -> None:
-        if not coordinator.is_active:
-            return  # it asks what is due when it is loaded
-        for job in coordinator.peek().markers_due(names):
-            places: list[Partition | str] = [*job.partitions, *job.groups]
-            for place in places:
-                key = (job.transactional_id, job.serial, place)
-                if key not in self._under_way:
-                    self._under_way.add(key)
-                    self._write(job, place, key)
-
-    def _write_later(self, name: str) -> None:
-        """They are still due."""
-        coordinator = self._shards.find(name)
-        if coordinator is not None:
-            self._clock.call_after(RETRY_MS, partial(self._write_markers, coordinator, [name]))
-
-    def _write(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
-        def noted(reply: Any) -> None:
-            if isinstance(reply, GoQueueError):
-                self._write_later(job.transactional_id)
-
-        def done(reply: Any = None) -> None:
-            self._under_way.discard(key)
-            if isinstance(reply, GoQueueError) and not _is_over(reply):
-                events.error(
-                    "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
-                )
-                self._write_later(job.transactional_id)
-                return
-            is_group = isinstance(place, str)
-            self._submit(
-                MarkersWritten(
-                    job.transactional_id,
-                    job.producer_id,
-                    job.serial,
-                    () if is_group else (place,),  # type: ignore[arg-type]
-                    (place,) if is_group else (),  # type: ignore[arg-type]
-                ),
-                noted,
-            )
-
-        if isinstance(place, str):
-            end = EndTransactionOffsets(job.producer_id, job.epoch, job.commit, job.written_epoch)
-            self._ends.offsets(place, end, done)
-            return
-        # First what was delayed: once the marker stands in the log, nobody asks for this partition again.
-        self._ends.schedules(
-            place,
-            (job.producer_id, job.epoch),
-            job.commit,
-            lambda reply: done(reply) if isinstance(reply, GoQueueError) else self._append_marker(job, place, done),
-        )
 
     def end_hanging(self, one: Hanging, place: Partition, on_code: Callable[[Code], None]) -> None:
         """Write the marker that never came. If the coordinator has the transaction, it alone may end it, in all its
@@ -350,13 +327,7 @@ class Transactions:
         def ended(reply: GoQueueError | None) -> None:
             on_code(Code.NONE if reply is None else code_of(reply))
 
-        def settled(reply: Any) -> None:
-            if isinstance(reply, GoQueueError):
-                ended(reply)
-            else:
-                self._append_marker(one, place, ended)
-
-        self._ends.schedules(place, (one.producer_id, one.epoch), one.commit, settled)
+        self.markers.end_here(one, place, ended)
 
     def _abort(self, known: TransactionChanged, one: Hanging, on_code: Callable[[Code], None]) -> None:
         """Its producer goes on with the next epoch, if it goes on."""
@@ -374,27 +345,3 @@ class Transactions:
 
         name = known.transactional_id
         self.submit(EndTransaction(name, one.producer_id, one.epoch, commit=False, bumps_epoch=True), decided)
-
-    def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
-        """`done` gets None, or why there is no marker."""
-        try:
-            replica = self._topics.replica(*place)
-            kind = ControlKind.COMMIT if job.commit else ControlKind.ABORT
-            now_ms = self._clock.now_ms()
-            marker = build_control(
-                kind,
-                producer_id=job.producer_id,
-                producer_epoch=job.epoch,
-                coordinator_epoch=job.coordinator_epoch,
-                timestamp=now_ms,
-            )
-            replica.append_marker(check_batch(memoryview(marker)), job.coordinator_epoch, now_ms)
-        except GoQueueError as error:
-            done(error)
-            return
-        replica.when_reached(replica.end_offset, lambda: done(replica.failure))
-
-
-def _is_over(error: GoQueueError) -> bool:
-    """The topic is gone, or a newer producer has been there: there is nothing left to end."""
-    return isinstance(error, Refused) and error.code in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PRODUCER_EPOCH)

@@ -11,7 +11,7 @@ import msgspec
 from goqueue.broker.dead_letters.moves import Move
 from goqueue.broker.transactions.steps import Producer
 from goqueue.broker.view.scope import Scope
-from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, SetOptions
+from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, Reassign, SetOptions
 from goqueue.machines.schemas.facts import DeleteSubject, DeleteVersion, SetLevel, SetMode
 from goqueue.machines.transactions.commands import EndTogether
 from goqueue.model.access import EVERY_NAME, Kind, Operation
@@ -72,6 +72,7 @@ BY_TYPE: Mapping[type, Visit] = {
     AddPartitions: _named(TOPIC, Operation.ALTER, "name"),
     CreateTopic: _named(TOPIC, Operation.CREATE, "name"),
     DeleteTopic: _named(TOPIC, Operation.DELETE, "name"),
+    Reassign: _named(TOPIC, Operation.ALTER, "name"),
     SetOptions: _named(TOPIC, Operation.ALTER_CONFIGS, "name"),
     DeleteSubject: _named(SUBJECT, Operation.DELETE, "subject"),
     DeleteVersion: _named(SUBJECT, Operation.DELETE, "subject"),

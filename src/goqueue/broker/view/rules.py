@@ -45,6 +45,7 @@ RULES: Mapping[str, Rules] = {
     ),
     "receiver": Rules(claims={"receive": (TOPIC, GROUP)}),
     "settler": Rules(
+        free=frozenset({"spread"}),
         lists={"lease_of": place_of, "place_of": place_of},
         claims={"settle": (TOPIC, GROUP), "settle_one": (TOPIC, GROUP)},
     ),

@@ -96,7 +96,7 @@ class FetcherPort:
 
 class ScopedImage(Image):
     def __init__(self, image: Image, scope: Scope) -> None:
-        super().__init__(image.revision, ScopedTopics(image.topics, scope))
+        super().__init__(image.revision, ScopedTopics(image.topics, scope), image.nodes, image.ledgers)
         self.__dict__["_whole"] = image
         self.__dict__["_scope"] = scope
 

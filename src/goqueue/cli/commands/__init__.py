@@ -1,6 +1,8 @@
 """All commands, as one table. It is read at every start, so there is nothing heavy in it."""
 
 from goqueue.cli.commands.bench import BENCH
+from goqueue.cli.commands.cluster import CLUSTER_STATE
+from goqueue.cli.commands.cluster_dev import CLUSTER_DEV
 from goqueue.cli.commands.groups import GROUP_COMMANDS
 from goqueue.cli.commands.local import CONFIG, FIRST, LAST
 from goqueue.cli.commands.messages import MESSAGES
@@ -23,6 +25,8 @@ COMMANDS: tuple[Command, ...] = (
     *TRACES,
     *SCHEMAS,
     *CLUSTER,
+    *CLUSTER_STATE,
+    *CLUSTER_DEV,
     *PIPELINE,
     *CONFIG,
     *BENCH,
@@ -49,7 +53,7 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         "--server",
         metavar="URL",
         is_absent_by_default=True,
-        help="HTTP address of a node (GOQUEUE_SERVER; default http://127.0.0.1:8080)",
+        help="HTTP address of a node, or of several with commas (GOQUEUE_SERVER; default http://127.0.0.1:8080)",
     ),
     flag(
         "-c",

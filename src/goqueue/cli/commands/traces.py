@@ -1,4 +1,4 @@
-"""Commands that tell what happened to messages, and how the cluster is."""
+"""Commands that tell what happened to messages, and how a node is."""
 
 from goqueue.cli.table import ASKS, Asks, Command, Shown, flag, place
 from goqueue.cli.values import duration_ms, moment_ms, number
@@ -108,5 +108,4 @@ CLUSTER = (
         examples=("goqueue cluster health",),
         is_watched=True,
     ),
-    Command("cluster nodes", "list the nodes", "cluster.nodes", examples=("goqueue cluster nodes",), is_watched=True),
 )

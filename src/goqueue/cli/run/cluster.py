@@ -1,12 +1,12 @@
 """`goqueue cluster`."""
 
-from operator import itemgetter
 from typing import Any
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED
-from goqueue.cli.output import Column, size
+from goqueue.cli.output import size
 from goqueue.client import HttpRefused
+from goqueue.wire.rest.operations.cluster import CLUSTER_NODES, CLUSTER_STATE, RECOVER_CLUSTER
 
 UNAVAILABLE = 503
 
@@ -14,13 +14,14 @@ UNAVAILABLE = 503
 async def _facts(call: Call) -> dict[str, Any]:
     stats = await call.admin.stats()
     probe = await call.admin.is_ready()
+    state = await call.admin.call(CLUSTER_STATE)
     return {
         "cluster_id": probe.broker.cluster_id if probe.broker else None,
         "server": call.target.server,
         "node_id": stats.node_id,
         "version": await call.admin.version(),
         "uptime": stats.uptime,
-        "nodes": 1,
+        "nodes": state.nodes,
         "topics": stats.topics,
         "partitions": sum(each.partitions for each in stats.topic_stats.values()),
         "messages": sum(each.total_messages for each in stats.topic_stats.values()),
@@ -53,8 +54,61 @@ async def health(call: Call) -> int:
     return 0
 
 
-async def nodes(call: Call) -> None:
-    facts = await _facts(call)
-    node = {name: facts[name] for name in ("node_id", "server", "version", "uptime")} | {"state": "up"}
-    columns = [Column(name.upper().replace("_", " "), itemgetter(name)) for name in node]
-    call.out.rows([node], columns)
+async def recover(call: Call) -> int:
+    """What would be done, unless --yes says that it is to be."""
+    given = call.given
+    choices = [_choice(call, text) for text in given.choose]
+    asked = {"without": given.without, "choices": choices, "reason": given.reason}
+    found = await call.admin.call(RECOVER_CLUSTER, dry_run=not given.yes, **asked)
+    if not call.out.is_for_a_person:
+        call.out.facts(found)
+        return 0
+    call.out.facts(
+        found,
+        {
+            "Halted": found.halted,
+            "Done": "yes" if found.is_done else "no: this is what --yes would do",
+            "Nodes without an answer": ", ".join(map(str, found.missing_nodes)) or "none",
+            "Stay as they are": ", ".join(found.left) or "none",
+        },
+    )
+    rows = [
+        [
+            f"{one.topic}/{one.partition}",
+            f"{one.node_id}",
+            f"{one.end_offset}",
+            " ".join(f"{copy.node_id}:{copy.last_epoch}/{copy.end_offset}" for copy in one.copies),
+        ]
+        for one in found.partitions
+    ]
+    titles = ["PARTITION", "GOES ON WITH NODE", "END", "COPIES (NODE:EPOCH/END)"]
+    call.out.table(titles, rows, [False, True, True, False])
+    return 0
+
+
+def _choice(call: Call, text: str) -> dict[str, Any]:
+    place, _, node_id = text.partition("=")
+    topic, _, partition = place.rpartition("/")
+    if not topic or not partition.isdigit() or not node_id.isdigit():
+        call.given.refuse(f"--choose {text}: say it as orders/0=2, a topic, a partition and a node")
+    return {"topic": topic, "partition": int(partition), "node_id": int(node_id)}
+
+
+async def ready(call: Call) -> int:
+    """For rolling restarts: the next node may be stopped."""
+    state = await call.admin.call(CLUSTER_STATE)
+    told = [each for each in (await call.admin.call(CLUSTER_NODES)).nodes if each.is_alive]
+    missing = [
+        (state.under_replicated_partitions, "partitions miss replicas"),
+        (state.nodes - state.nodes_alive, "nodes are not there"),
+        (sum(each.standbys_behind or 0 for each in told), "standbys are behind"),
+        (sum(each.standbys_behind is None for each in told), "nodes do not tell how far their standbys are"),
+    ]
+    reasons = [f"{count} {words}" for count, words in missing if count]
+    if reasons:
+        words = f"not yet: {', '.join(reasons)}"
+        call.out.facts({"ready": False, "message": words}, {"Ready": "no", "Message": words})
+        return EXIT_FAILED
+    words = "all replicas are in sync, and standbys are up to date: one node may be stopped"
+    call.out.facts({"ready": True, "message": words}, {"Ready": "yes", "Message": words})
+    return 0

@@ -2,11 +2,11 @@
 
 from typing import NoReturn
 
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
+from goqueue.broker.queues.settle import Held, Settled, Wanted
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, timestamp_of
 from goqueue.doors.grpc.errors import NOT_FOUND, PRECONDITION, GrpcError, error_of
+from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.grpc import ack_pb2 as pb
 from goqueue.wire.grpc import common_pb2
@@ -33,14 +33,14 @@ class AckService:
         self._call = call
 
     async def ack(self, request: pb.AckRequest) -> pb.AckResponse:
-        await self._settle(Wanted(self._receipt(request)))
+        await self._settle(Wanted(await self._receipt(request)))
         return pb.AckResponse(success=True)
 
     async def nack(self, request: pb.NackRequest) -> pb.NackResponse:
         delay_ms = BACKOFF
         if request.HasField("visibility_timeout"):
             delay_ms = duration_ms_of("visibility_timeout", request.visibility_timeout, 0, DELAY_MS_MAX)
-        settled = await self._settle(Wanted(self._receipt(request), How.RETRY, delay_ms, _reason(request.reason)))
+        settled = await self._settle(Wanted(await self._receipt(request), How.RETRY, delay_ms, _reason(request.reason)))
         answer = pb.NackResponse(success=True)
         if settled.is_dying:
             answer.dlq_topic = self._call.broker.dead_letters.name_of(settled.place.topic)
@@ -49,7 +49,7 @@ class AckService:
         return answer
 
     async def reject(self, request: pb.RejectRequest) -> pb.RejectResponse:
-        settled = await self._settle(Wanted(self._receipt(request), How.REJECT, reason=_reason(request.reason)))
+        settled = await self._settle(Wanted(await self._receipt(request), How.REJECT, reason=_reason(request.reason)))
         return pb.RejectResponse(success=True, dlq_topic=self._call.broker.dead_letters.name_of(settled.place.topic))
 
     async def extend_visibility(self, request: pb.ExtendVisibilityRequest) -> pb.ExtendVisibilityResponse:
@@ -70,16 +70,23 @@ class AckService:
             pb.AckError(topic=each.topic, partition=each.partition, offset=each.offset) for each in request.offsets
         ]
         outcomes: list[Verdict | GoQueueError] = [Verdict.UNKNOWN] * count
-        wanted: list[tuple[int, Wanted]] = []
+        receipts: dict[int, str | GoQueueError] = {}
+        held: dict[int, Held] = {}
         for number, entry in enumerate(entries):
             try:
                 if entry.receipt_handle:
-                    receipt = self._of_group(entry.receipt_handle, request.group_id)
+                    receipts[number] = self._of_group(entry.receipt_handle, request.group_id)
                 else:
-                    receipt = self._held(request.group_id, request.member_id, entry)
-                wanted.append((number, Wanted(receipt)))
+                    held[number] = self._held(request.group_id, request.member_id, entry)
             except GoQueueError as error:
                 outcomes[number] = error.kept()
+        receipts |= zip(held, await self._receipts(list(held.values())))
+        wanted: list[tuple[int, Wanted]] = []
+        for number, receipt in sorted(receipts.items()):
+            if isinstance(receipt, GoQueueError):
+                outcomes[number] = receipt
+            else:
+                wanted.append((number, Wanted(receipt)))
         answers = await self._call.ask(
             lambda done: self._call.broker.settler.settle([each for _, each in wanted], done)
         )
@@ -94,10 +101,22 @@ class AckService:
 
     # -- which message
 
-    def _receipt(self, request: pb.AckRequest | pb.NackRequest | pb.RejectRequest) -> str:
+    async def _receipt(self, request: pb.AckRequest | pb.NackRequest | pb.RejectRequest) -> str:
         if request.receipt_handle:
             return self._of_group(request.receipt_handle, request.group_id)
-        return self._held(request.group_id, request.member_id, request)
+        (receipt,) = await self._receipts([self._held(request.group_id, request.member_id, request)])
+        if isinstance(receipt, GoQueueError):
+            try:
+                raise receipt.kept()
+            finally:
+                del receipt  # the error holds this frame
+        return receipt
+
+    async def _receipts(self, held: list[Held]) -> list[str | GoQueueError]:
+        found: list[str | GoQueueError] = await self._call.ask(
+            lambda done: self._call.broker.settler.receipts_held(held, done)
+        )
+        return found
 
     def _of_group(self, receipt: str, group_id: str) -> str:
         if group_id and self._call.broker.settler.place_of(receipt).group_id != group_id:
@@ -107,11 +126,11 @@ class AckService:
 
     def _held(
         self, group_id: str, member_id: str, at: pb.AckRequest | pb.NackRequest | pb.RejectRequest | pb.AckError
-    ) -> str:
+    ) -> Held:
         if not at.topic:
             raise GrpcError("say a receipt_handle, or topic, partition and offset with the member_id that holds it")
         place = Place(named("group_id", group_id), at.topic, self._call.partition(at.topic, at.partition))
-        return self._call.broker.settler.receipt_held(place, at.offset, named("member_id", member_id))
+        return Held(place, at.offset, named("member_id", member_id))
 
     async def _settle(self, wanted: Wanted) -> Settled:
         call = self._call

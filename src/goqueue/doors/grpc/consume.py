@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from goqueue.broker.queues.replay import Where
+from goqueue.broker.queues.replay_requests import Where
 from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.follow import Follower, Piece
 from goqueue.doors.grpc.call import Call, named

@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from goqueue.broker.gate import Gate
-from goqueue.broker.metrics.metrics import DoorFacts
+from goqueue.broker.metrics.sources import DoorFacts
 from goqueue.doors.grpc.acks import AckService
 from goqueue.doors.grpc.consume import ConsumeService
 from goqueue.doors.grpc.groups import GroupService
@@ -123,6 +123,8 @@ class GrpcDoor:
         if self._server is not None:
             self.stop_reading()
             await self._server.stop(self.limits.drain_s_max)
+            if self._serving.spread is not None:
+                await self._serving.spread.close()
             self._server = None
 
 

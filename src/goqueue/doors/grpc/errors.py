@@ -8,17 +8,19 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from goqueue.broker.groups.members import NotAssigned
-from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
     BatchTooLarge,
     GoQueueError,
+    Indeterminate,
     InvalidFilter,
     InvalidMoment,
     InvalidName,
     InvalidOption,
     InvalidWish,
     MalformedReceipt,
+    NotReached,
 )
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import common_pb2 as pb
@@ -97,6 +99,8 @@ OWN: tuple[tuple[type[GoQueueError], Known, str], ...] = (
     (MalformedReceipt, (INVALID, pb.ERROR_CODE_RECEIPT_HANDLE_INVALID), "MALFORMED_RECEIPT"),
     (BatchTooLarge, (TOO_MUCH, pb.ERROR_CODE_MESSAGE_TOO_LARGE), "MESSAGE_TOO_LARGE"),
     (NotAssigned, (PRECONDITION, pb.ERROR_CODE_NOT_ASSIGNED), "NOT_ASSIGNED"),
+    (NotReached, (UNAVAILABLE, pb.ERROR_CODE_LEADER_NOT_AVAILABLE), "NODE_NOT_REACHED"),
+    (Indeterminate, (StatusCode.DEADLINE_EXCEEDED, pb.ERROR_CODE_REPLICATION_FAILED), "INDETERMINATE"),
 )
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.listing import GroupSummary, page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
 from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import common_pb2
@@ -54,14 +54,12 @@ class GroupService:
         if request.force:
             _: object = await self._call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
         reply: Any = await self._call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
-        is_kept = bool(broker.queues.options(group_id)) or bool(broker.queues.places(group_id))
-        if reply.code is not Code.NONE and not (reply.code is Code.GROUP_ID_NOT_FOUND and is_kept):
-            if reply.code is Code.GROUP_ID_NOT_FOUND:
-                words = f"there is no group {group_id!r}"
-                raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_GROUP_NOT_FOUND)
+        if reply.code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
             raise Refused(reply.code, f"group {group_id!r} has members")
-        if is_kept:
-            await self._call.ask(lambda done: broker.queues.drop(group_id, None, done))
+        dropped: Any = await self._call.ask(lambda done: broker.queues.drop(group_id, None, done))
+        if reply.code is Code.GROUP_ID_NOT_FOUND and dropped is Code.GROUP_ID_NOT_FOUND:
+            words = f"there is no group {group_id!r}"
+            raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_GROUP_NOT_FOUND)
         return pb.DeleteGroupResponse()
 
 

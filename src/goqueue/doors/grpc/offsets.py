@@ -1,14 +1,16 @@
 """OffsetService: how far groups have come, and setting them back."""
 
+from functools import partial
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.groups.members import TopicPartition, Who
+from goqueue.broker.groups.members import Who
 from goqueue.broker.groups.reset import Reset
-from goqueue.broker.queues.replay import Moved, Where
+from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import moment_ms_of
 from goqueue.doors.grpc.errors import GrpcError
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.commands import TopicPartition
 from goqueue.wire.grpc import offset_pb2 as pb
 
 OFFSETS_MAX = 10_000
@@ -38,8 +40,8 @@ class OffsetService:
     async def fetch_offsets(self, request: pb.FetchOffsetsRequest) -> pb.FetchOffsetsResponse:
         """What the group committed; or, where it has only acknowledged messages, the first that is not settled."""
         broker, group_id = self._call.broker, named("group_id", request.group_id)
-        reply: Any = await self._call.order(
-            lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done)
+        reply: Any = await self._call.order_by_code(
+            lambda done: broker.groups.ask(commands.FetchOffsets(group_id, None), done)
         )
         found = {(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
         words = {(each.topic, each.partition): each.metadata for each in reply.offsets}
@@ -61,7 +63,11 @@ class OffsetService:
     async def reset_offsets(self, request: pb.ResetOffsetsRequest) -> pb.ResetOffsetsResponse:
         group_id = named("group_id", request.group_id)
         results = []
-        for topic, where, partitions in self._moves(request):
+        moves = self._moves(request)
+        for topic, where, partitions in moves:  # nothing is moved before all can be
+            look = self._call.broker.replays.look
+            await self._call.ask(partial(look, group_id, topic, where, partitions))
+        for topic, where, partitions in moves:
             move = Reset(
                 self._call.broker,
                 group_id,
@@ -81,7 +87,7 @@ class OffsetService:
         return pb.ResetOffsetsResponse(results=results)
 
     def _moves(self, request: pb.ResetOffsetsRequest) -> list[tuple[str, Where, list[int]]]:
-        """Checked before the first is made: topic, where to, and which partitions."""
+        """Topic, where to, and which partitions."""
         call = self._call
         if request.strategy == pb.OFFSET_RESET_STRATEGY_OFFSET:
             _check_count(len(request.offsets))
@@ -96,9 +102,6 @@ class OffsetService:
             for each in request.partitions:
                 by_topic.setdefault(each.topic, []).append(call.partition(each.topic, each.partition))
             moves = [(topic, where, partitions) for topic, partitions in by_topic.items()]
-        for topic, where, partitions in moves:
-            for number in partitions:
-                call.broker.replays.resolve(topic, number, where)
         return moves
 
 

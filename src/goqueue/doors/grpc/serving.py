@@ -15,14 +15,16 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
+from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, Told
 from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.model.access import Permission
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
+from goqueue.ports.forwarding import Forwarding
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.grpc import common_pb2 as pb
 
@@ -72,11 +74,11 @@ class Requests(Generic[T]):
 
 
 class _Out:
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, write: Callable[[bytes], Awaitable[Any]]) -> None:
+        self._write = write
 
     async def write(self, message: Message) -> None:
-        await self._context.write(message.SerializeToString())
+        await self._write(message.SerializeToString())
 
 
 class Behaviour:
@@ -103,6 +105,8 @@ class Serving:
     def __init__(self, gate: Gate) -> None:
         self.counting = Counting(gate.meters)
         self._gate = gate
+        self.spread = None if gate.forwarding is None else _spread(gate, gate.forwarding)
+        """In a cluster."""
         self._stopping = Stopping()
         self._parked: set[asyncio.Task[Any]] = set()
 
@@ -128,16 +132,22 @@ class Serving:
         return grpc.unary_unary_rpc_method_handler(self._unary(method, behaviour))
 
     def _unary(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
-        kind, name = GetMessageClass(method.input_type), _path(method)
+        kind, name, spread = GetMessageClass(method.input_type), _path(method), self.spread
+
+        async def here(data: bytes) -> bytes:
+            call, serve_one = behaviour.admitted()
+            reply = await self._confirmed(method.name, call, serve_one(self._decode(kind, data)))
+            return reply.SerializeToString()
 
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._check()
-                call, serve_one = behaviour.admitted()
-                reply = await self._confirmed(method.name, call, serve_one(self._decode(kind, data)))
-                return reply.SerializeToString()
+                return await (here(data) if spread is None else spread.unary(method, self._decode(kind, data), data))
 
             return await self._guarded(name, context, answer)
+
+        if spread is not None:
+            spread.add(method, here)
 
         return serve
 
@@ -154,13 +164,19 @@ class Serving:
         return reply
 
     def _streaming(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
-        kind, name = GetMessageClass(method.input_type), _path(method)
+        kind, name, spread = GetMessageClass(method.input_type), _path(method), self.spread
 
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
                 self._check()
                 _, serve_one = behaviour.admitted()
-                await self._until_stop(serve_one(self._decode(kind, data), _Out(context)))
+                request = self._decode(kind, data)
+                if spread is None:
+                    await self._until_stop(serve_one(request, _Out(context.write)))
+                    return
+                await self._until_stop(
+                    spread.stream(method, request, data, context, lambda part, write: serve_one(part, _Out(write)))
+                )
 
             await self._guarded(name, context, answer)
 
@@ -173,7 +189,7 @@ class Serving:
             async def answer() -> None:
                 self._check()
                 _, serve_one = behaviour.admitted()
-                await serve_one(Requests(context, partial(self._decode, kind)), _Out(context))
+                await serve_one(Requests(context, partial(self._decode, kind)), _Out(context.write))
 
             await self._guarded(name, context, answer)
 
@@ -183,12 +199,12 @@ class Serving:
         if self._stopping.is_stopping:
             raise StopsHere
 
-    async def _until_stop(self, streaming: Awaitable[None]) -> None:
+    async def _until_stop(self, streaming: Awaitable[T]) -> T:
         task: asyncio.Task[Any] | None = asyncio.current_task()
         assert task is not None
         self._parked.add(task)
         try:
-            await streaming
+            return await streaming
         except asyncio.CancelledError:
             if not self._stopping.is_stopping:
                 raise
@@ -222,6 +238,10 @@ class Serving:
         raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
 
 
+def _spread(gate: Gate, forwarding: Forwarding) -> SpreadCalls:
+    return SpreadCalls(forwarding, gate.grpc_address, gate.partitions)
+
+
 def _path(method: MethodDescriptor) -> str:
     return f"{method.containing_service.full_name}/{method.name}"
 
@@ -235,7 +255,10 @@ def _ours(fault: BaseException) -> GoQueueError | None:
 
 
 async def _abort(context: Context, error: GoQueueError) -> NoReturn:
-    status, words, details = status_of(error)
+    if isinstance(error, Told):
+        status, words, details = STATUSES[error.reply.status], error.reply.words, error.reply.details
+    else:
+        status, words, details = status_of(error)
     del error  # what is raised below holds this frame
     await context.abort(status, words, ((DETAILS, details),))
     raise AssertionError("abort raises")

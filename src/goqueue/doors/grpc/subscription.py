@@ -4,24 +4,29 @@ rebalance, room for more of them, or time for a heartbeat. There is no polling, 
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.member_poll import BEATS_PER_SESSION, Polled, PollRequest, poll
-from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
-from goqueue.broker.queues.queues import EARLIEST, Place
-from goqueue.broker.queues.receive import LeasedPlace
-from goqueue.broker.queues.replay import Where
+from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, Who
+from goqueue.broker.queues.replay_requests import Moved, Where
+from goqueue.broker.queues.taking import LeasedPlace
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, message_of, payload_bytes, timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import GrpcError, error_of
 from goqueue.doors.grpc.serving import Writing
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.errors import GoQueueError
+from goqueue.model.starts import EARLIEST
 from goqueue.wire.grpc import consume_pb2 as pb
 
 TOPICS_MAX = 100
 LEASE_MS_MAX = 12 * 3_600_000
 BEAT_MS_MIN = 10
 PAUSE_MS = 1000
+ANOTHER = -1
+"""As the id of a node: one of the others, until they are asked."""
 OVERHEAD_BYTES = 512
 """Of a leased message: its place, its time, its trace and its receipt."""
 
@@ -57,6 +62,8 @@ class Subscription:
         self._has_moved = False
         self._assigned: tuple[TopicPartition, ...] = ()
         self._generation = 0
+        self._held: dict[int, int] = {}
+        """How much it holds on other nodes, at most, by their ids."""
 
     async def run(self, where: Where, out: Writing) -> None:
         broker = self._call.broker
@@ -101,24 +108,24 @@ class Subscription:
     async def _begin(self, where: Where) -> None:
         """Where the group begins in partitions that it has never read."""
         broker = self._call.broker
-        partitions = [
-            TopicPartition(name, number) for name in self._topics for number in range(self._call.topic(name).partitions)
-        ]
-        if where.end != EARLIEST:  # which is where it begins if nobody says otherwise
-            starts = {each: broker.replays.resolve(*each, where) for each in partitions}
-            _: object = await self._call.ask(
-                lambda done: broker.members.progress.start_at(self._group_id, starts, done)
-            )
+        for name in self._topics:
+            self._call.topic(name)
+        if where.end == EARLIEST:  # which is where it begins if nobody says otherwise
+            return
+        starts: dict[TopicPartition, int] = {}
+        for name in self._topics:
+            looked: list[Moved] = await self._call.ask(partial(broker.replays.look, self._group_id, name, where, None))
+            starts |= {TopicPartition(name, each.partition): each.after for each in looked}
+        _: object = await self._call.ask(lambda done: broker.members.progress.start_at(self._group_id, starts, done))
 
     # -- one turn
 
     async def _turn(self, beat_ms: int, out: Writing) -> None:
-        broker = self._call.broker
         self._news.clear()
         if self._has_moved:
             self._has_moved = False
             await self._follow(out)
-        room = self._messages_max - broker.queues.held_by(self._group_id, self._who.member_id)
+        room = await self._room()
         polled = await self._poll(room, beat_ms) if room > 0 else await self._wait_for_room(beat_ms)
         if polled is None:
             return
@@ -130,6 +137,15 @@ class Subscription:
         elif not self._has_moved:
             now = timestamp_of(self._call.now_ms)
             await out.write(pb.ConsumeResponse(heartbeat=pb.Heartbeat(timestamp=now)))
+
+    async def _room(self) -> int:
+        """For how many more. What other nodes have given is counted until they are asked, which is done when there
+        seems to be little room left."""
+        queues = self._call.broker.queues
+        free = self._messages_max - queues.held_by(self._group_id, self._who.member_id)
+        if sum(self._held.values()) > free // 2:
+            self._held = await self._call.ask(partial(queues.count_elsewhere, self._group_id, self._who.member_id))
+        return free - sum(self._held.values())
 
     def _moved(self) -> None:
         self._has_moved = True
@@ -184,14 +200,16 @@ class Subscription:
         queues = self._call.broker.queues
 
         def freed() -> None:
-            if queues.held_by(self._group_id, self._who.member_id) < self._messages_max:
+            if queues.held_by(self._group_id, self._who.member_id) + sum(self._held.values()) < self._messages_max:
                 self._news.set()
 
         queues.watch(self._group_id, freed)
+        stop = queues.watch_elsewhere(self._group_id, self._who.member_id, self._held, beat_ms, self._news.set)
         try:
             is_time = await self._rest(beat_ms)
         finally:
             queues.unwatch(self._group_id, freed)
+            stop()
         if not is_time:
             return None
         _: object = await self._call.ask(lambda done: self._call.broker.members.beat(self._who, done))
@@ -226,14 +244,14 @@ class Subscription:
         place = Place(self._group_id, leased.topic, leased.partition)
         topic = broker.topics.image.topics.get(leased.topic)
         topic_id = b"" if topic is None else topic.id
-        assert leased.replica is not None
-        until, end = timestamp_of(leased.deadline_ms), leased.replica.high_watermark
+        until = timestamp_of(leased.deadline_ms)
+        end = leased.end if leased.replica is None else leased.replica.high_watermark
         batches = [pb.MessageBatch(high_watermark=end)]
         size = 0
         for record, run in broker.receiver.read(leased, self._group_id):
             message = message_of(leased.topic, topic_id, leased.partition, record)
             message.retry_count = run.attempt - 1
-            message.receipt_handle = broker.settler.receipt(place, record.offset, leased.lease)
+            message.receipt_handle = broker.settler.receipt(place, record.offset, leased.lease, leased.epoch)
             message.lease_until.CopyFrom(until)
             weight = OVERHEAD_BYTES + payload_bytes(record)
             size += weight
@@ -241,4 +259,6 @@ class Subscription:
                 batches.append(pb.MessageBatch(high_watermark=end))
                 size = weight
             batches[-1].messages.append(message)
+        if leased.replica is None:
+            self._held[ANOTHER] = self._held.get(ANOTHER, 0) + sum(len(each.messages) for each in batches)
         return [each for each in batches if each.messages]

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.errors import GrpcError
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import topic_pb2 as pb
 

@@ -25,7 +25,7 @@ class TransactionService:
         if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
             raise GrpcError(f"transaction_timeout_ms is {timeout_ms}, but must be from 1 to {TIMEOUT_MS_MAX}")
         name = request.transactional_id or None
-        reply = await self._call.order(lambda done: self._steps.init(name, timeout_ms, done))
+        reply = await self._call.order_by_code(lambda done: self._steps.init(name, timeout_ms, done))
         return pb.InitProducerResponse(producer_id=reply.producer_id, epoch=reply.epoch)
 
     async def begin_transaction(self, request: pb.BeginTransactionRequest) -> pb.BeginTransactionResponse:

@@ -2,24 +2,31 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
 from goqueue.broker.gate import Credentials, Gate
+from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
+from goqueue.doors.http.forwarded import ForwardedRequests
 from goqueue.doors.http.operation import SLASH_SIGN, Route
 from goqueue.doors.http.paths import Paths
+from goqueue.doors.http.permissions import READS_TOPIC
 from goqueue.doors.http.request_rate import RequestRate
+from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import App, Message, Receive, Scope, Send
+from goqueue.wire.forwarded import HTTP
 
 PREFIX = "/v1"
 NOT_LIMITED = frozenset({"health", "healthz", "readyz", "livez", "metrics", "version"})
@@ -43,10 +50,15 @@ class HttpApp:
         visitors: Visitors | None = None,
     ) -> None:
         view = gate.admit(Credentials("http")).view(OPEN)
-        call = Call(view, gate.clock.now_ms(), version("goqueue"))
+        call = Call(view, gate.clock.now_ms(), version("goqueue"), gate.forwarding)
         self._call = call
+        self._gate = gate
         self._paths = _paths(ROUTES, call, gate)
         self._by_header = by_header or {}
+        self._forwarded = ForwardedRequests(self._dispatch)
+        if gate.forwarding is not None:
+            gate.forwarding.serve(HTTP, self._forwarded.serve)
+            follow_parts.serve(gate.forwarding, partial(look_at_part, self._following))
         self._rate = RequestRate(gate.clock.monotonic_s, requests_per_second_max) if requests_per_second_max else None
         self._id = gate.dice.randbytes(4).hex().encode()
         self._requests = 0
@@ -61,8 +73,14 @@ class HttpApp:
             max_age=PREFLIGHT_S,
         )
 
+    def _following(self) -> Call:
+        """As whoever follows a topic may use the broker."""
+        view = self._gate.admit(Credentials("http")).view(READS_TOPIC)
+        return replace(self._call, broker=view)
+
     def stop(self) -> None:
         """What would go on for ever comes to its end."""
+        self._forwarded.stop()
         call_each(list(self._call.on_stop))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,6 +128,11 @@ class HttpApp:
             if headers is not None:
                 await answer_error(send, TOO_MANY, "TOO_MANY_REQUESTS", "too many requests; try again later", headers)
                 return
+        await self._dispatch(scope, receive, send)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        resource = path[1:].partition("/")[0]
         if not resource or resource not in self._paths.first_words:
             for name, other in self._by_header.items():
                 if header(scope, name) is not None:

@@ -8,6 +8,7 @@ import msgspec
 
 from goqueue.doors.http.errors import TOO_LARGE, UNAVAILABLE, HttpError
 from goqueue.wire.asgi import Receive, Scope, Send
+from goqueue.wire.forwarded import HttpReply
 from goqueue.wire.rest.common import ErrorReply
 
 Header: TypeAlias = tuple[bytes, bytes]
@@ -81,6 +82,14 @@ async def answer(
         }
     )
     await send({"type": "http.response.body", "body": body})
+
+
+async def answer_raw(send: Send, reply: HttpReply) -> None:
+    """As another node has given it."""
+    headers = [each for each in reply.headers if each[0] not in (b"content-length", b"x-request-id")]
+    headers.append((b"content-length", b"%d" % len(reply.body)))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
 
 
 async def answer_json(send: Send, status: int, body: object) -> None:

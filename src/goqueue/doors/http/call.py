@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from goqueue.broker.asking import Asking
 from goqueue.broker.topics.auto_creation import create_missing, missing
-from goqueue.broker.topics.topics import Replica
 from goqueue.broker.view.view import View
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
+from goqueue.ports.forwarding import Forwarding
+from goqueue.replica.replica import Replica
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Call(Asking):
     started_ms: int
     """When the door was opened."""
     version: str
+    forwarding: Forwarding | None = None
+    """The way to other nodes, in a cluster."""
     on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 
@@ -42,10 +45,14 @@ class Call(Asking):
                 raise error.kept()
         return self.topic(name)
 
+    def led(self, topic: Topic) -> list[int]:
+        """The partitions of a topic that this node looks after: on one node, all."""
+        return self.broker.topics.led(topic.name, range(topic.partitions))
+
     def replicas(self, topic: Topic) -> dict[int, Replica]:
         """The partitions of a topic that are in service."""
         found = {}
-        for number in range(topic.partitions):
+        for number in self.led(topic):
             with suppress(Refused):
                 found[number] = self.broker.topics.replica(topic.name, number)
         return found

@@ -23,6 +23,8 @@ STANDING_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
+CLOSE = (b"connection", b"close")
+
 events = get_logger("http door")
 
 T = TypeVar("T")
@@ -82,6 +84,8 @@ class HttpDoor:
         self._server: Listener | None = None
         self._is_empty = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.is_leaving = False
+        """The node stops soon: each connection ends with the next answer, which says so."""
         self.malformed = 0
         """Requests that were refused before the app saw them."""
         self._complaints = 0
@@ -99,7 +103,8 @@ class HttpDoor:
 
     def _date(self) -> None:
         now_s = None if self._now_ms is None else self._now_ms() / 1000
-        self._state.default_headers = [(b"date", formatdate(now_s, usegmt=True).encode()), *STANDING_HEADERS]
+        headers = [(b"date", formatdate(now_s, usegmt=True).encode()), *STANDING_HEADERS]
+        self._state.default_headers = [*headers, CLOSE] if self.is_leaving else headers
         self._timers["date"] = asyncio.get_running_loop().call_later(1, self._date)
 
     def _sweep(self) -> None:
@@ -132,6 +137,13 @@ class HttpDoor:
     def lost(self) -> None:
         if not self._state.connections:
             self._is_empty.set()
+
+    def leave(self) -> None:
+        """Before a stop, while others take over: all requests are answered, and their clients go elsewhere with the
+        next. A connection that is closed without a word may take a request along that was on its way.
+        """
+        self.is_leaving = True
+        self._state.default_headers = [*self._state.default_headers, CLOSE]
 
     def stop_reading(self) -> None:
         """The first step of a stop: no new connection, and none is kept for another request."""

@@ -10,7 +10,17 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from goqueue.broker.gate import Credentials, Gate
-from goqueue.doors.http.asgi import JSON, PARKED, ClientGone, answer, answer_error, answer_json, header, read_body
+from goqueue.doors.http.asgi import (
+    JSON,
+    PARKED,
+    ClientGone,
+    answer,
+    answer_error,
+    answer_json,
+    answer_raw,
+    header,
+    read_body,
+)
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import (
@@ -23,10 +33,12 @@ from goqueue.doors.http.errors import (
     HttpError,
     status_and_code,
 )
+from goqueue.doors.http.forward import BODY, Raw, Spreading
 from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
+from goqueue.wire.forwarded import NOT_MINE
 from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
@@ -45,6 +57,7 @@ class Endpoint:
         self._call = call
         query_type = operation.query_type
         self._parameters = tuple(each.encode_name for each in msgspec.structs.fields(query_type)) if query_type else ()
+        self._spread = None if gate.forwarding is None else Spreading(operation, gate.forwarding)
         self._decode = None if operation.body_type is None else msgspec.json.Decoder(operation.body_type).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,11 +65,12 @@ class Endpoint:
         try:
             call = self._admit()
             arguments = {"call": call, **await self._arguments(scope, receive)}
+            handling = self._handle(call, arguments) if self._spread is None else self._spread_out(scope, arguments)
             if self._operation.waits:
-                reply = await self._while_there(scope, receive, self._wait(send, arguments))
+                reply = await self._while_there(scope, receive, _wait(send, handling))
             else:
                 async with asyncio.timeout(REQUEST_S_MAX):
-                    reply = await self._handle(call, arguments)
+                    reply = await handling
         except ClientGone:
             return
         except GoQueueError as error:
@@ -100,6 +114,8 @@ class Endpoint:
         if operation.waits and LINKED in scope:
             raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
         body = await read_body(scope, receive, operation.body_bytes_max)
+        if self._spread is not None:
+            scope[BODY] = body
         if self._decode is not None:
             _check_content_type(scope, body)
         try:
@@ -140,6 +156,8 @@ class Endpoint:
         if isinstance(reply, Text):
             content = reply.content if isinstance(reply.content, bytes) else reply.content.encode()
             await answer(send, self._operation.status, content, reply.media_type.encode(), reply.headers)
+        elif isinstance(reply, Raw):
+            await answer_raw(send, reply.reply)
         elif isinstance(reply, Elsewhere):
             await answer(send, SEE_OTHER, b"", headers=((b"location", reply.path.encode()),))
         elif isinstance(reply, WithStatus):
@@ -147,10 +165,16 @@ class Endpoint:
         else:
             await answer_json(send, self._operation.status, reply)
 
-    async def _wait(self, send: Send, arguments: Mapping[str, Any]) -> Any:
-        reply = await self._handler(**arguments)
-        if isinstance(reply, Events):
-            await _stream(send, reply)
+    async def _spread_out(self, scope: Scope, arguments: dict[str, Any]) -> Any:
+        """In a cluster."""
+        assert self._spread is not None
+        call: Call = arguments["call"]
+
+        async def handle(other: Mapping[str, Any]) -> Any:
+            return await self._handle(call, {**arguments, **other} if other else arguments)
+
+        reply = await self._spread.reply(scope, call, arguments, handle)
+        if NOT_MINE in scope:
             raise ClientGone
         return reply
 
@@ -204,6 +228,14 @@ def _check_content_type(scope: Scope, body: bytes) -> None:
     if kind != JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
         message = f"the body must be sent as application/json, not as {kind.decode('latin-1')[:100]}"
         raise HttpError(UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", f"{message}; with curl: --json instead of -d")
+
+
+async def _wait(send: Send, handling: Coroutine[Any, Any, Any]) -> Any:
+    reply = await handling
+    if isinstance(reply, Events):
+        await _stream(send, reply)
+        raise ClientGone
+    return reply
 
 
 async def _stream(send: Send, reply: Events) -> None:

@@ -1,17 +1,19 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
 from goqueue.broker.groups.members import NotAssigned
-from goqueue.broker.topics.topics import code_of
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
     BatchTooLarge,
     GoQueueError,
+    Indeterminate,
     InvalidFilter,
     InvalidMoment,
     InvalidName,
     InvalidOption,
     InvalidWish,
     MalformedReceipt,
+    NotReached,
 )
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryRefused
@@ -84,6 +86,8 @@ OWN_CODES: tuple[tuple[type[GoQueueError], str, int], ...] = (
     (MalformedReceipt, "MALFORMED_RECEIPT", BAD_REQUEST),
     (BatchTooLarge, "MESSAGE_TOO_LARGE", TOO_LARGE),
     (NotAssigned, "NOT_ASSIGNED", FORBIDDEN),
+    (NotReached, "NODE_NOT_REACHED", UNAVAILABLE),
+    (Indeterminate, "INDETERMINATE", TIMED_OUT),
 )
 
 

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import LeasedPlace
-from goqueue.broker.queues.settle import How
+from goqueue.broker.queues.taking import LeasedPlace
 from goqueue.doors.http.as_json import shown_record
 from goqueue.doors.http.call import Call
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.wire.rest.common import Duration
@@ -86,7 +85,7 @@ def _messages_of(call: Call, group_id: str, leased: LeasedPlace) -> list[Receive
             **shown_record(leased.partition, record),
             topic=leased.topic,
             delivery_count=run.attempt,
-            receipt_handle=call.broker.settler.receipt(place, record.offset, leased.lease),
+            receipt_handle=call.broker.settler.receipt(place, record.offset, leased.lease, leased.epoch),
             lease_until=until,
         )
         for record, run in call.broker.receiver.read(leased, group_id)

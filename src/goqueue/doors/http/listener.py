@@ -44,6 +44,7 @@ class HttpLimits:
 
 class Owner(Protocol):
     limits: HttpLimits
+    is_leaving: bool
 
     def complain(self, peer: str, why: str) -> None: ...
 
@@ -149,6 +150,8 @@ class HttpConnection(HttpToolsProtocol):
         self._is_in_body = True
         self._deadline = self.loop.time() + self._limits.body_s_max
         super().on_headers_complete()
+        if self._owner.is_leaving:
+            self._last_is(self.cycle)
         if not self.pipeline:
             self._running = self.cycle
 

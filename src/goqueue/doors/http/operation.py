@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.model.access import Permission
+from goqueue.model.ledgers import LedgerKind
 from goqueue.wire.rest.operation import JSON, Operation
 
 Handle = Callable[..., Awaitable[Any]]

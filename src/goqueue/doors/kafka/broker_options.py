@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from goqueue.broker.groups.groups import commands, share_commands
-from goqueue.broker.stored import CONSUMER_GROUPS
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import BROKER_NAMES, broker_values, type_of
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS
+from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.kept_options import OptionType
 from goqueue.model.option_words import OPTION_WORDS
 

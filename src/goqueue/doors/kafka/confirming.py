@@ -2,8 +2,8 @@
 stored. Those that a coordinator answers itself wait for its ledger already.
 """
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.model.codes import Code
+from goqueue.model.ledgers import LedgerKind
 from goqueue.wire.kafka.notation import Message
 
 RESTS_ON: dict[int, tuple[LedgerKind, ...]] = {

@@ -163,6 +163,10 @@ class Connection(asyncio.BufferedProtocol):
             self._gather(nbytes)
         self._flush()
 
+    def trust(self, limits: Limits) -> None:
+        """It has shown who it is: other limits hold for what comes next."""
+        self._limits = limits
+
     def rest(self) -> None:
         """What else has come is handled in a later turn: the request at hand took long, and others want theirs."""
         if not self._is_resting:

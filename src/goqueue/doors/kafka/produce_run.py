@@ -2,12 +2,14 @@
 
 from functools import partial
 
-from goqueue.broker.publishing.publish import Appended, Batch, Publisher
+from goqueue.broker.publishing.publish import Publisher
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.routes import Route
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.records.batch import Batch
+from goqueue.replica.replica import Appended
 
 RUN_MAX = 1000
 """Requests; about as many buffers as Linux writes in one call."""
@@ -109,6 +111,9 @@ class ProduceRun:
         if found is None or len(self._order) >= RUN_MAX:
             return False
         route, correlation_id, start, end = found
+        share = self._shares.get(route)
+        if share is None and not route.replica.may_acknowledge:
+            return False  # who handles it waits until it is handed over, or says why and who leads
         publisher = routes.publisher
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = publisher.sees_no_wishes(self._read)
@@ -123,7 +128,6 @@ class ProduceRun:
                     return False  # perhaps it was taken just now
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
-        share = self._shares.get(route)
         if share is None:
             share = self._shares[route] = Share(route)
         share.correlation_ids.append(correlation_id)

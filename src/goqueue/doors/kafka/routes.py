@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
 
-from goqueue.broker.publishing.publish import Appended, Replica
-from goqueue.broker.topics.topics import code_of
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
+from goqueue.replica.replica import Appended, Replica
 from goqueue.wire.kafka.errors import MalformedRequest
 from goqueue.wire.kafka.frames import RequestHeader, request_frame, response_frame
 from goqueue.wire.kafka.messages.produce import (
@@ -187,9 +187,12 @@ class Routes:
         key = bytes(frame[KEY_AT:size])
         if key not in self._by_version.get(version, ()):
             try:
-                route = Route(self._topics.replica(name, topic.partition_data[0].index), name, version, message)
+                replica = self._topics.replica(name, topic.partition_data[0].index)
             except GoQueueError:
                 return
+            if message.acks == 1 and replica.has_followers:
+                return  # a run waits for all in-sync copies
+            route = Route(replica, name, version, message)
             if self._count >= ROUTES_MAX:
                 self._forget()
             self._count += 1

@@ -7,9 +7,10 @@ its consumers must come to an end.
 
 from collections.abc import Callable, Iterable
 
-from goqueue.broker.queues.consumer_leases import Holdings, How
+from goqueue.broker.queues.consumer_leases import Holdings
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
+from goqueue.machines.deliveries.commands import How
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.notation import INT32_MAX

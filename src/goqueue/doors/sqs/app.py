@@ -4,12 +4,14 @@ It has no listener of its own: the HTTP door gives it what is for it. Signatures
 there are no keys to check them with.
 """
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.doors.sqs.call import Call, Desk, Naming, told
+from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.errors import GoQueueError
@@ -24,6 +26,7 @@ SERVICE = "AmazonSQS."
 TARGET = b"x-amz-target"
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """A mebibyte of message may be six of JSON."""
+REQUEST_ID = b"x-amzn-requestid"
 CONTENT_TYPE = b"application/x-amz-json-1.0"
 
 events = get_logger("sqs")
@@ -56,7 +59,7 @@ class SqsApp:
         except ClientGone:
             return
         request_id = random_uuid(self._gate.dice).encode()
-        headers += [(b"content-length", b"%d" % len(body)), (b"x-amzn-requestid", request_id)]
+        headers += [(b"content-length", b"%d" % len(body)), (REQUEST_ID, request_id)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -66,6 +69,9 @@ class SqsApp:
             return 200, [(b"content-type", CONTENT_TYPE)], _encode(answer)
         except ClientGone:
             raise
+        except Passed as passed:
+            headers = [each for each in passed.reply.headers if each[0] not in (b"content-length", REQUEST_ID)]
+            return passed.reply.status, headers, passed.reply.body
         except GoQueueError as error:
             return _refusal(told(error))  # not kept here: it holds this frame
         except Exception as bug:  # noqa: BLE001  a client gets an answer, the log gets the rest
@@ -88,7 +94,10 @@ class SqsApp:
         host = headers.get(b"host", b"localhost").decode("latin-1")
         view = self._gate.admit(Credentials("sqs")).view(action.permission)
         call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
-        return await action.handle(call, request)
+        if self._gate.forwarding is None:
+            return await action.handle(call, request)
+        handle = partial(action.handle, call, request)
+        return await spread(self._gate.forwarding, scope, body, action, call, request, handle)
 
     async def _gone(self, scope: Scope, receive: Receive) -> None:
         scope[ENDS_WITH_CLIENT] = True

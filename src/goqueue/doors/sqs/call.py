@@ -6,11 +6,19 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from goqueue.broker.asking import Asking
-from goqueue.broker.topics.topics import Result
 from goqueue.broker.view.view import View
 from goqueue.doors.sqs.queue import AllQueues, KnownQueues, Queue
+from goqueue.machines.controller_commands import Result
 from goqueue.model.codes import Code
-from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidOption, InvalidWish, MalformedReceipt
+from goqueue.model.errors import (
+    BatchTooLarge,
+    GoQueueError,
+    Indeterminate,
+    InvalidOption,
+    InvalidWish,
+    MalformedReceipt,
+    NotReached,
+)
 from goqueue.model.refusal import Refused
 from goqueue.wire.sqs.checks import need
 from goqueue.wire.sqs.errors import SqsError, invalid_parameter
@@ -109,6 +117,8 @@ NAMES: tuple[tuple[type[GoQueueError], str], ...] = (
     (InvalidWish, INVALID),
     (InvalidOption, INVALID),
     (BatchTooLarge, INVALID),
+    (NotReached, "ServiceUnavailable"),
+    (Indeterminate, "ServiceUnavailable"),
 )
 CODES: dict[Code, str] = {
     Code.UNKNOWN_TOPIC_OR_PARTITION: "QueueDoesNotExist",

@@ -127,6 +127,12 @@ class StoreRecurring(Command["RecurringReply"], frozen=True):
     """It does not run before ReleaseRecurring: nobody knows yet that it lives here."""
 
 
+class HoldRecurring(Command["RecurringReply"], frozen=True):
+    """It does not run before ReleaseRecurring: the metadata does not say that it lives here."""
+
+    name: str
+
+
 class ReleaseRecurring(Command["RecurringReply"], frozen=True):
     name: str
 

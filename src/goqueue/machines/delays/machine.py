@@ -23,6 +23,7 @@ from goqueue.machines.delays.commands import (
     FollowHost,
     FoundRecurring,
     FoundSchedule,
+    HoldRecurring,
     ReleaseRecurring,
     Reschedule,
     Schedule,
@@ -147,6 +148,10 @@ class Delays:
     def recurring(self) -> list[FoundRecurring]:
         return self._state.recurrings.found()
 
+    def held_recurring(self) -> list[str]:
+        """Names of those that do not run yet."""
+        return self._state.recurrings.held()
+
     def has_recurring(self, name: str) -> bool:
         return name in self._state.recurrings
 
@@ -226,8 +231,8 @@ class Delays:
                 facts = decisions.take_producer(command)
             case StoreRecurring():
                 facts, reply = self._state.recurrings.decide_store(command, self._state.target, now_ms)
-            case ReleaseRecurring():
-                facts, reply = self._state.recurrings.decide_release(command.name)
+            case HoldRecurring() | ReleaseRecurring():
+                facts, reply = self._state.recurrings.decide_whether_it_runs(command)
             case DropRecurring():
                 facts, reply = self._state.recurrings.decide_drop(command.name)
             case _:

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from goqueue.machines.deadlines import Deadlines
-from goqueue.machines.delays.commands import FoundRecurring, RecurringReply, StoreRecurring
+from goqueue.machines.delays.commands import (
+    FoundRecurring,
+    HoldRecurring,
+    RecurringReply,
+    ReleaseRecurring,
+    StoreRecurring,
+)
 from goqueue.machines.delays.cron import NEVER, InvalidCron, Moments
 from goqueue.machines.delays.facts import (
     RAN,
@@ -81,6 +87,9 @@ class Recurrings:
             for name, each in sorted(self._by_name.items())
         ]
 
+    def held(self) -> list[str]:
+        return [self._by_number[number].stored.name for number in sorted(self._held)]
+
     def get(self, number: int) -> Recurring:
         return self._by_number[number]
 
@@ -132,11 +141,13 @@ class Recurrings:
         held = [RecurringHeld(stored.number)] if command.is_held else []
         return [*self._facts_of_end(name), stored, *held], RecurringReply(Code.NONE, next_ms=next_ms)
 
-    def decide_release(self, name: str) -> tuple[list[Fact], RecurringReply]:
-        known = self._by_name.get(name)
+    def decide_whether_it_runs(self, command: HoldRecurring | ReleaseRecurring) -> tuple[list[Fact], RecurringReply]:
+        known = self._by_name.get(command.name)
         if known is None:
-            return [], _refused(f"there is no recurring schedule {name!r}")
-        return [RecurringReleased(known.stored.number)], RecurringReply(Code.NONE, next_ms=known.next_ms)
+            return [], _refused(f"there is no recurring schedule {command.name!r}")
+        number = known.stored.number
+        fact = RecurringHeld(number) if isinstance(command, HoldRecurring) else RecurringReleased(number)
+        return [fact], RecurringReply(Code.NONE, next_ms=known.next_ms)
 
     def decide_drop(self, name: str) -> tuple[list[Fact], RecurringReply]:
         facts = self._facts_of_end(name)

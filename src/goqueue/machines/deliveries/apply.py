@@ -102,7 +102,8 @@ class DeliveryState:
 
     def _progress(self, fact: Progress) -> None:
         delivery = self._delivery(fact.place)
-        delivery.topic_id = fact.topic_id
+        if delivery.topic_id != fact.topic_id:
+            delivery.set_topic(fact.topic_id)
         window = delivery.window(fact.window)
         if window is not None:
             window.stored_start = fact.start_offset

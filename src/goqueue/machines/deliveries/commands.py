@@ -330,3 +330,29 @@ class Tally(msgspec.Struct):
     died: int = 0
     """Became dead letters, for whatever reason."""
     extended: int = 0
+
+
+class HeldRun(NamedTuple):
+    """Neighbours that one consumer holds, delivered equally often."""
+
+    place: Place
+    first: int
+    last: int
+    consumer: str
+    attempt: int
+    leased_ms: int
+    deadline_ms: int
+    """Of the first to end."""
+
+
+class Stand(msgspec.Struct, array_like=True, frozen=True):
+    """In one partition. An offset of -1 and no code: the group has not read there."""
+
+    topic: str
+    partition: int
+    start_offset: int = -1
+    """All below it is settled."""
+    leader_epoch: int = 0
+    lag: int = -1
+    code: Code = Code.NONE
+    message: str = ""

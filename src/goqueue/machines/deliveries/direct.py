@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from goqueue.machines.deliveries.apply import DeliveryState
 from goqueue.machines.deliveries.blocks import Range, merged
-from goqueue.machines.deliveries.commands import OWN_WINDOW, Place, Settlement
+from goqueue.machines.deliveries.commands import OWN_WINDOW, LeasedRun, LeaseReply, Place, Settlement
 from goqueue.machines.deliveries.draft import Draft
 from goqueue.machines.deliveries.facts import Progress, SettledStored
 from goqueue.machines.deliveries.lanes import NO_DEFICITS
@@ -22,15 +22,12 @@ from goqueue.machines.deliveries.leases import HeldLease
 from goqueue.machines.deliveries.pick import LEASE_RECORDS_MAX
 from goqueue.machines.deliveries.place import DEAD_MAX, Delivery
 from goqueue.machines.machine import Fact
+from goqueue.records.plain import NumberRecord
 
+NOTHING_NEW = (0, 0)
+"""As the ends of a log: nothing in it that was not observed."""
 
-class DirectLease(NamedTuple):
-    """Neighbours that were never delivered before."""
-
-    number: int
-    first: int
-    last: int
-    deadline_ms: int
+_new_tuple = tuple.__new__
 
 
 class Unstored(NamedTuple):
@@ -57,14 +54,25 @@ class Direct:
         self._unstored: dict[Place, list[Unstored]] = state.unstored
 
     def lease(
-        self, place: Place, consumer: str, records_max: int, lease_ms: int | None, now_ms: int
-    ) -> DirectLease | None:
-        """None: nothing was leased here; the general way may find something."""
+        self,
+        place: Place,
+        consumer: str,
+        records_max: int,
+        lease_ms: int | None,
+        now_ms: int,
+        log: tuple[int, int] = NOTHING_NEW,
+    ) -> LeaseReply | None:
+        """Neighbours that were never delivered before. None: nothing was leased here; the general way may find
+        something, if the `log` is observed first. That is where it begins and ends: who has not seen all of it may have
+        to serve others first.
+        """
         state = self._state
         delivery = state.places.get(place)
         if delivery is None or not delivery.is_open or delivery.replays or len(delivery.dead) >= DEAD_MAX:
             return None
         window, policy = delivery.own, delivery.policy
+        if window.end < log[1] or window.start < log[0]:
+            return None
         unacked = delivery.unacked.get(consumer, 0)
         count = min(records_max, policy.unacked_max - unacked, LEASE_RECORDS_MAX)
         if count <= 0 or window.expires or window.keys is not None:
@@ -75,8 +83,12 @@ class Direct:
             return None
         first, last = run
         taken, low = last + 1 - first, first - window.base
+        if taken == 1:
+            is_fresh = not window.attempts[low]
+        else:
+            is_fresh = window.attempts.count(0, low, low + taken) == taken
         is_in_pieces = taken < count and window.counts[lane] > taken
-        if is_in_pieces or window.attempts.count(0, low, low + taken) != taken:
+        if is_in_pieces or not is_fresh:
             return None
         leases = state.leases
         number = leases.next_number
@@ -89,7 +101,7 @@ class Direct:
         delivery.served[lane] += taken
         delivery.unacked[consumer] = unacked + taken
         state.tally.leased += taken
-        return DirectLease(number, first, last, deadline_ms)
+        return LeaseReply(number, deadline_ms, (_new_tuple(LeasedRun, (first, last, 1, now_ms)),))
 
     def settle(self, place: Place, first: int, last: int, lease: int, consumer: str | None) -> bool:
         """Acknowledge first..last, which one lease holds: this one, or if `consumer` is given one of that consumer's.
@@ -109,7 +121,9 @@ class Direct:
         if held is None or (consumer is not None and held.consumer != consumer):
             return False
         kind = window.kinds[low]
-        if not window.all_leased(first, last, lease) or window.kinds.count(kind, low, low + count) != count:
+        if not window.all_leased(first, last, lease):
+            return False
+        if count > 1 and window.kinds.count(kind, low, low + count) != count:
             return False
         window.finish(first, last, kind)
         state.release(delivery, lease, count)
@@ -117,21 +131,45 @@ class Direct:
         unstored = self._unstored.get(place)
         if unstored is None:
             unstored = self._unstored[place] = []
-        unstored.append(Unstored(first, last, kind, lease, held))
+        unstored.append(_new_tuple(Unstored, (first, last, kind, lease, held)))
         return True
 
-    def facts(self, now_ms: int) -> list[Fact]:
+    @property
+    def is_ahead(self) -> bool:
+        return bool(self._unstored)
+
+    def facts_ahead(self, now_ms: int) -> list[Fact]:
         """What has to be stored so that a restart knows what was settled; reads only."""
         facts: list[Fact] = []
         for place, unstored in self._unstored.items():
             delivery = self._state.places[place]
-            if len(unstored) == 1:
-                ranges = [unstored[0][:2]]
-            else:
-                ranges = merged(each[:2] for each in unstored)
+            ranges = _ranges(unstored)
             facts += _stored(delivery, ranges, now_ms)
-            facts.append(SettledStored(place, tuple(ranges), now_ms))
+            facts.append(SettledStored(place, ranges, now_ms))
         return facts
+
+    def number_ahead(self) -> tuple[NumberRecord, int] | None:
+        """What most acks need: one place, settled in order, so that all there is to store is how far."""
+        if len(self._unstored) != 1:
+            return None
+        ((place, unstored),) = self._unstored.items()
+        delivery = self._state.places[place]
+        window = delivery.own
+        start = window.start
+        if window.stored:
+            return None
+        for each in unstored:
+            if each[1] >= start:
+                return None
+        return delivery.progress_record(), start
+
+    def number_stored(self, now_ms: int) -> Fact:
+        ((place, unstored),) = self._unstored.items()
+        window = self._state.places[place].own
+        self._unstored.clear()
+        window.stored_start = window.start
+        window.advance(window.start)
+        return SettledStored(place, _ranges(unstored), now_ms)
 
     def take_back(self, now_ms: int) -> None:
         """It could not be stored: who held the records holds them still, and may settle them again."""
@@ -148,7 +186,13 @@ class Direct:
         self._unstored.clear()
 
 
-def _stored(delivery: Delivery, ranges: list[Range], now_ms: int) -> list[Fact]:
+def _ranges(unstored: Sequence[Unstored]) -> tuple[Range, ...]:
+    if len(unstored) == 1:
+        return (unstored[0][:2],)
+    return tuple(merged(each[:2] for each in unstored))
+
+
+def _stored(delivery: Delivery, ranges: Sequence[Range], now_ms: int) -> list[Fact]:
     window = delivery.own
     if not window.stored and ranges[-1][1] < window.start:  # in order: the one fact that most acks need
         assert delivery.topic_id is not None

@@ -7,17 +7,22 @@ what was seen of a log are not stored: a restart forgets them, and what was leas
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+import msgspec
+
 from goqueue.machines.deliveries.blocks import Range
 from goqueue.machines.deliveries.commands import DeadLetter, Place, Policy, Span
 from goqueue.machines.deliveries.lanes import Shares
 from goqueue.machines.groups.commands import ledger_key
 from goqueue.machines.machine import Fact
+from goqueue.records.plain import NumberRecord
 
 PROGRESS = "progress"
 BLOCK_KEY = "block"
 REPLAY = "replay"
 DEAD_KEY = "dead"
 OPTIONS = "options"
+
+_MSGPACK_0, _MSGPACK_UINT64 = b"\x00", b"\xcf"
 
 # Stored
 
@@ -32,6 +37,12 @@ class Progress(Fact, frozen=True, array_like=True, tag="Progress"):
 
     def key(self) -> bytes:
         return ledger_key(PROGRESS, *self.place, self.window)
+
+
+def progress_record(progress: Progress) -> NumberRecord:
+    """As `progress` is stored, with room for any start: in msgpack a number may always take eight bytes."""
+    encoded = msgspec.msgpack.encode(msgspec.structs.replace(progress, start_offset=0))
+    return NumberRecord(progress.key(), encoded.removesuffix(_MSGPACK_0) + _MSGPACK_UINT64)
 
 
 class ProgressForgotten(Fact, frozen=True):

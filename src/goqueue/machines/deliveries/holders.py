@@ -3,27 +3,13 @@ receipt, and for whoever wants to see all leases.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from goqueue.machines.deliveries.apply import DeliveryState
 from goqueue.machines.deliveries.blocks import Range
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import HeldRun, Place
 from goqueue.machines.deliveries.leases import HeldLease
 from goqueue.machines.deliveries.pick import histories
 from goqueue.machines.deliveries.window import LEASED, WAITING, Window
-
-
-class HeldRun(NamedTuple):
-    """Neighbours that one consumer holds, delivered equally often."""
-
-    place: Place
-    first: int
-    last: int
-    consumer: str
-    attempt: int
-    leased_ms: int
-    deadline_ms: int
-    """Of the first to end."""
 
 
 class Held:

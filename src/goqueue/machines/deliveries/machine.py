@@ -79,10 +79,12 @@ class Deliveries:
         self._state.leases.next_number = leases_from
         self.held = Held(self._state)
         self.direct = Direct(self._state)
+        """What is changed ahead of the ledger."""
         self.woken = self._state.woken
         """Places where something may have become ready. Whoever has seen to them clears it."""
         self.dying = self._state.dying
         """Places with dead letters to be written, likewise."""
+        self.clear_gathered = self.woken.clear  # not the dying: whoever leads next writes their dead letters
 
     # The machine
 
@@ -104,16 +106,6 @@ class Deliveries:
         state = self._state
         times = [each for each in (state.leases.deadlines.earliest_ms(), state.spots.earliest_ms()) if each is not None]
         return min(times) if times else None
-
-    @property
-    def is_ahead(self) -> bool:
-        return bool(self._state.unstored)
-
-    def facts_ahead(self, now_ms: int) -> list[Fact]:
-        return self.direct.facts(now_ms)
-
-    def take_back(self, now_ms: int) -> None:
-        self.direct.take_back(now_ms)
 
     def clock_set(self, by_ms: int, now_ms: int) -> list[Fact]:
         return list(shifted(self._state.places.values(), by_ms, now_ms - by_ms))

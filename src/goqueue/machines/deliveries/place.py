@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from goqueue.machines.deliveries.blocks import Range, merged, without
 from goqueue.machines.deliveries.commands import DEFAULT_POLICY, OWN_WINDOW, DeadLetter, Measure, Place
-from goqueue.machines.deliveries.facts import DeadStored, ReplayStored
+from goqueue.machines.deliveries.facts import DeadStored, Progress, ReplayStored, progress_record
 from goqueue.machines.deliveries.look import unsettled
 from goqueue.machines.deliveries.window import (
     ATTEMPTS_MAX,
@@ -16,6 +16,7 @@ from goqueue.machines.deliveries.window import (
     Window,
 )
 from goqueue.model.lanes import LANES
+from goqueue.records.plain import NumberRecord
 
 SECOND_MS = 1000
 BURSTS_PER_SECOND = 10
@@ -71,13 +72,24 @@ class Delivery:
         self.served = [0] * LANES
         self.turn = 0
         self.next_window = OWN_WINDOW + 1
+        self._progress_record: NumberRecord | None = None
 
     @property
     def attempts_max(self) -> int:
         """Above what is counted if there is no limit."""
         return min(self.policy.attempts_max, ATTEMPTS_MAX) or ATTEMPTS_MAX + 2
 
+    def progress_record(self) -> NumberRecord:
+        """Of how far its own window is settled: put the number in."""
+        if self._progress_record is None:
+            assert self.topic_id is not None
+            self._progress_record = progress_record(Progress(self.place, OWN_WINDOW, self.topic_id, 0))
+        return self._progress_record
+
     # State
+
+    def set_topic(self, topic_id: bytes) -> None:
+        self.topic_id, self._progress_record = topic_id, None
 
     def reorder(self, next_lease: int) -> None:
         """What was observed has to be observed again, with keys or without; leases are forgotten."""

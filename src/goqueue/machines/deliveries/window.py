@@ -235,7 +235,7 @@ class Window:
         self.counts[kind] -= count
         self.counts[SETTLED] += count
         if first <= self.start:
-            self.start = self.done_until(self.start)
+            self.start = self.done_until(last + 1)
 
     def unfinish(self, first: int, last: int, kind: int, now_ms: int) -> None:
         """As before `finish`."""
@@ -323,6 +323,8 @@ class Window:
         begin = self.kinds.find(lane, self.hints[lane] - self.base)
         if begin < 0:
             return None
+        if count == 1:
+            return self.base + begin, self.base + begin
         run = _RUNS[lane].match(self.kinds, begin, begin + count)
         return None if run is None else (self.base + begin, self.base + run.end() - 1)
 

@@ -199,6 +199,10 @@ class EndTransactionOffsets(Command["CodeReply"], frozen=True):
     committed: bool
     written_epoch: int
     """The epoch under which the transaction's offsets were sent; in version 2 the decision has the next one."""
+    coordinator: int = -1
+    """The shard of transactions that decided it; -1: a node of an earlier version says nothing of it."""
+    coordinator_epoch: int = -1
+    """Of that shard's leader: one that was deposed is refused."""
 
 
 class FetchOffsets(GroupCommand["FetchOffsetsReply"], frozen=True):

@@ -38,7 +38,7 @@ from goqueue.machines.groups.deadlines import GroupDeadlines, TimePassed
 from goqueue.machines.groups.kinds import GroupKind, OneGroup, classic_kind, unused_since
 from goqueue.machines.groups.limits import GroupLimits, is_group_id, is_too_long
 from goqueue.machines.groups.migration import can_upgrade, downgraded, turned_away, upgraded
-from goqueue.machines.groups.offsets import GroupOffsets, OffsetCommitted, OffsetPending
+from goqueue.machines.groups.offsets import CoordinatorNoted, GroupOffsets, OffsetCommitted, OffsetPending
 from goqueue.machines.groups.readers import Announced, GroupReaders
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.name_table import NameTable, page_of_all
@@ -107,8 +107,8 @@ class Groups:
             self._offsets.commit(fact)
         elif fact.is_tombstone:
             self.forget(fact.key())
-        elif isinstance(fact, OffsetPending):
-            self._offsets.pend(fact)
+        elif isinstance(fact, OffsetPending | CoordinatorNoted):
+            self._offsets.apply(fact)
         elif isinstance(fact, TimePassed):
             self._next_expiry_ms, self._expiry_after = fact.next_expiry_ms, fact.expiry_after
             self._deadlines.pass_until(fact.now_ms)
@@ -265,7 +265,7 @@ class Groups:
         return [*commits], CommitReply(codes)
 
     def _end_transaction(self, command: EndTransactionOffsets, _now_ms: int) -> tuple[list[Fact], CodeReply]:
-        return self._offsets.ends(command), CodeReply(Code.NONE)
+        return self._offsets.ends(command)
 
     def _fetch(self, command: FetchOffsets, _now_ms: int) -> tuple[list[Fact], FetchOffsetsReply]:
         group = self._groups.get(command.group_id)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from goqueue.machines.groups.commands import (
+    CodeReply,
     CommitTransactionOffsets,
     EndTransactionOffsets,
     FetchedOffset,
@@ -26,6 +27,7 @@ from goqueue.model.topics import Topic
 _NONE: Final = Code.NONE  # looking up enum members costs
 OFFSET = "offset"
 PENDING = "pending"
+COORDINATOR = "transaction_coordinator"
 
 
 class OffsetCommitted(Fact, frozen=True, tag="OffsetCommitted"):
@@ -77,6 +79,19 @@ class PendingForgotten(Fact, frozen=True):
         return ledger_key(PENDING, self.group_id, self.topic, self.partition, self.producer_id)
 
 
+class CoordinatorNoted(Fact, frozen=True, tag="CoordinatorNoted"):
+    """The highest epoch in which the leader of a shard of transactions has ended one here, even if there was nothing to
+    end: whoever led that shard before is refused. Without it a late word of the old leader could end the next
+    transaction of the same producer.
+    """
+
+    shard: int
+    epoch: int
+
+    def key(self) -> bytes:
+        return ledger_key(COORDINATOR, self.shard)
+
+
 class GroupOffsets:
     """Invariant: `_pending` and `_pending_of` hold the same facts, by place and by producer.
     Invariant: a group is a key of `_committed` or `_pending` only while it has something there.
@@ -90,8 +105,16 @@ class GroupOffsets:
         self._by_topic: dict[str, dict[tuple[str, TopicPartition], None]] = {}
         """Where something is committed, by topic: groups and partitions."""
         self._order = 0
+        self._coordinators: dict[int, int] = {}
+        """By shard of transactions: the highest epoch of its leader that was heard of."""
 
     # State
+
+    def apply(self, fact: OffsetPending | CoordinatorNoted) -> None:
+        if isinstance(fact, CoordinatorNoted):
+            self._coordinators[fact.shard] = fact.epoch
+        else:
+            self.pend(fact)
 
     def commit(self, fact: OffsetCommitted) -> None:
         places = self._committed.get(fact.group_id)
@@ -134,6 +157,8 @@ class GroupOffsets:
             yield from places.values()
         for pending in self._pending_of.values():
             yield from pending.values()
+        for shard, epoch in self._coordinators.items():
+            yield CoordinatorNoted(shard, epoch)
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
         return self._committed.get(group_id, {})
@@ -195,12 +220,19 @@ class GroupOffsets:
         commits, codes = self.commits(command.group_id, command.offsets, now_ms)
         return [OffsetPending(command.producer_id, command.producer_epoch, commit) for commit in commits], codes
 
-    def ends(self, command: EndTransactionOffsets) -> list[Fact]:
-        """Offsets that a fenced producer slipped in under an older epoch are dropped, whatever the transaction became.
+    def ends(self, command: EndTransactionOffsets) -> tuple[list[Fact], CodeReply]:
+        """What becomes of the transaction here, or that its coordinator was deposed.
+
+        Offsets that a fenced producer slipped in under an older epoch are dropped, whatever the transaction became.
 
         Commits come before tombstones: were the ledger cut between them, the transaction would be ended again.
         """
+        known_epoch = self._coordinators.get(command.coordinator, -1)
+        if command.coordinator_epoch < known_epoch:
+            return [], CodeReply(Code.TRANSACTION_COORDINATOR_FENCED)
         facts: list[Fact] = []
+        if command.coordinator_epoch > known_epoch:
+            facts.append(CoordinatorNoted(command.coordinator, command.coordinator_epoch))
         pending = self._pending_of.get(command.producer_id, {}).values()
         for each in pending:
             commit = each.commit
@@ -209,7 +241,7 @@ class GroupOffsets:
             if command.committed and each.producer_epoch == command.written_epoch and is_latest:
                 facts.append(commit)
         facts += (_tombstone(each) for each in pending if each.producer_epoch <= command.producer_epoch)
-        return facts
+        return facts, CodeReply(_NONE)
 
     # Fetch
 

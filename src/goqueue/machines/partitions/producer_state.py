@@ -155,6 +155,11 @@ class ProducerStates:
         producer = self._producers.get(producer_id)
         return producer is not None and producer.epoch == epoch and bool(producer.batches)
 
+    @property
+    def highest_id(self) -> int:
+        """Of all producers that are remembered; -1: there are none."""
+        return max(self._producers, default=-1)
+
     def last_batches(self) -> list[tuple[int, int]]:
         """First and last offset of every batch that its producer may send again."""
         return [(kept[2], kept[3]) for producer in self._producers.values() for kept in producer.batches]
@@ -162,9 +167,10 @@ class ProducerStates:
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> Code:
         """May the coordinator end the transaction of a producer here?
 
-        INVALID_TXN_STATE: it is over already. After a crash a coordinator asks again for markers that were written, and
-        counts this as written, so that every transaction has one marker. The same is said where the producer
-        wrote nothing in this transaction and the marker would not fence it either.
+        INVALID_TXN_STATE: it is over already, and the marker would fence nobody. After a lost answer a coordinator asks
+        again for markers that were written, and counts this as written. A new coordinator's marker is always
+        accepted, even where there is nothing to end: it says in the log, and so to every later leader, that markers
+        of the old coordinator are refused from here on.
         """
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -173,7 +179,8 @@ class ProducerStates:
             return Code.TRANSACTION_COORDINATOR_FENCED
         if epoch < producer.epoch:
             return _INVALID_EPOCH
-        if epoch == producer.epoch and producer_id not in self.open_transactions:
+        is_known = epoch == producer.epoch and coordinator_epoch == producer.coordinator_epoch
+        if is_known and producer_id not in self.open_transactions:
             return _INVALID_STATE
         return ACCEPT
 

@@ -85,6 +85,10 @@ class TransactionMachine:
     def coordinator_epoch(self) -> int:
         return self._coordinator_epoch
 
+    def begin_reign(self, epoch: int) -> None:
+        """It was a follower's, and is the leader's from now on."""
+        self._coordinator_epoch = epoch
+
     def of_producer(self, producer_id: int) -> TransactionChanged | None:
         """None: no producer of transactions has this id (any more)."""
         name = self._names.get(producer_id)

@@ -58,7 +58,8 @@ def _topic_for(admin: Admin, topic: str) -> tuple[str, int]:
     except HttpRefused as error:
         if error.status != NOT_FOUND:
             raise
-    options = {"dedup_ms": DEDUP_MS}
+    # A repetition has the same key and goes to the same partition, so that this holds in a cluster too.
+    options: dict[str, str | int] = {"dedup_ms": DEDUP_MS, "dedup_scope": "key"}
     if "max.message.bytes" in source.options:
         options["max_message_bytes"] = int(source.options["max.message.bytes"]) + ABOUT_BYTES
     try:

@@ -7,6 +7,12 @@ from goqueue.wire.kafka.apis import APIS, NOT_FLEXIBLE
 from goqueue.wire.kafka.decoding import Decode, compile_decoder
 from goqueue.wire.kafka.encoding import Encode, compile_encoder
 from goqueue.wire.kafka.messages.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from goqueue.wire.kafka.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from goqueue.wire.kafka.notation import Message
 from goqueue.wire.kafka.schema import Span
 
@@ -21,6 +27,11 @@ class Format(NamedTuple):
 FORMATS: dict[type[Message], Format] = {
     ConsumerProtocolSubscription: Format(Span(0, 3), NOT_FLEXIBLE),
     ConsumerProtocolAssignment: Format(Span(0, 3), NOT_FLEXIBLE),
+    # Nodes prove themselves with these to each other. Clients are not offered them.
+    SaslHandshakeRequest: Format(Span(0, 1), NOT_FLEXIBLE),
+    SaslHandshakeResponse: Format(Span(0, 1), NOT_FLEXIBLE),
+    SaslAuthenticateRequest: Format(Span(0, 2), 2),
+    SaslAuthenticateResponse: Format(Span(0, 2), 2),
 }
 """All messages that stand on their own."""
 for _api in APIS.values():

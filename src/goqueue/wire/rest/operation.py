@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
+from goqueue.wire.home import Home
 from goqueue.wire.rest.common import ErrorReply
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -42,6 +43,8 @@ class Operation(Generic[R]):
     summary: str
     description: str
     tag: str
+    home: Home
+    """Which nodes of a cluster it needs."""
     error_type: type[ErrorReply] = ErrorReply
     """What a refusal looks like."""
     path_type: type[Struct] | None = None
@@ -89,6 +92,7 @@ class Resource:
         reply: type[R],
         words: str,
         *,
+        home: Home,
         path: type[Struct] | None = None,
         query: type[Struct] | None = None,
         body: type[Struct] | None = None,
@@ -104,6 +108,7 @@ class Resource:
             reply=reply,
             summary=summary.rstrip("."),
             description=description.strip(),
+            home=home,
             path_type=path,
             query_type=query,
             body_type=body,

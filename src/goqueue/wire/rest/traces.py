@@ -93,6 +93,7 @@ class StoredStep(Reply):
     moved_to: Annotated[int, Meta(description="Of delayed messages that are due: the offset of the first, since")] | (
         UnsetType
     ) = UNSET
+    cursor: Annotated[int, Meta(ge=0, description="Of the page that it is stored in")] = 0
 
 
 class StoredSteps(Reply):
@@ -199,6 +200,7 @@ class Where(Reply):
     answer: Annotated[str, Meta(examples=["workers: leased by w3 for 12 s more, attempt 1"])]
     groups: list[GroupState]
     events: list[TraceEvent]
+    node: Annotated[str, Meta(description="Which leads the partition of the message", examples=["node-1"])]
     traceparent: str | UnsetType = UNSET
     timestamp: str | UnsetType = UNSET
     key: str | UnsetType | None = UNSET

@@ -8,15 +8,21 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.routes.table import ROUTES
+from goqueue.model.ledgers import LedgerKind
 from tests.unit.doors.http.door_client import Client, door
 
 STRING, INT = ({"schema": f'{{"type":"{kind}"}}'} for kind in ("string", "int"))
 TOPICS_AND_NODE = {
     "/",
+    "/cluster",
+    "/cluster/events",
+    "/cluster/health",
+    "/cluster/nodes",
+    "/cluster/partitions",
+    "/cluster/partitions/{topic}/{partition}",
     "/docs",
     "/health",
     "/healthz",

@@ -15,6 +15,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /admin/topics/{topic}/partitions": {"count": 2},
     "POST /admin/topics/{topic}/compact": {},
     "POST /topics/{topic}/receive": {"group": "g"},
+    "POST /cluster/partitions/{topic}/{partition}/elect": {"unclean": True},
 }
 LEDGER = "@metadata"
 

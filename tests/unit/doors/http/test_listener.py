@@ -21,6 +21,7 @@ from goqueue.doors.http.operation import Events, Handlers
 from goqueue.model.access import OPEN
 from goqueue.testing import broker
 from goqueue.wire.asgi import App, Receive, Scope, Send
+from goqueue.wire.home import HERE
 from goqueue.wire.rest.operation import EVENTS, Resource
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -35,7 +36,7 @@ class Nothing(Struct):
     """An empty answer."""
 
 
-@handlers.handles(tests.add("wait", "GET /wait", Nothing, "Never answers.", waits=True), OPEN)
+@handlers.handles(tests.add("wait", "GET /wait", Nothing, "Never answers.", home=HERE, waits=True), OPEN)
 async def wait(call: Any) -> Nothing:
     try:
         await asyncio.Event().wait()
@@ -44,7 +45,7 @@ async def wait(call: Any) -> Nothing:
     return Nothing()
 
 
-@handlers.handles(tests.add("stream", "GET /stream", str, "One event.", waits=True, media_type=EVENTS), OPEN)
+@handlers.handles(tests.add("stream", "GET /stream", str, "One event.", home=HERE, waits=True, media_type=EVENTS), OPEN)
 async def stream(call: Any) -> Events:
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
@@ -56,7 +57,9 @@ async def stream(call: Any) -> Events:
     return Events(pieces())
 
 
-@handlers.handles(tests.add("flood", "GET /flood", str, "Events without end.", waits=True, media_type=EVENTS), OPEN)
+@handlers.handles(
+    tests.add("flood", "GET /flood", str, "Events without end.", home=HERE, waits=True, media_type=EVENTS), OPEN
+)
 async def flood(call: Any) -> Events:
     async def pieces() -> AsyncGenerator[bytes, None]:
         try:
@@ -68,7 +71,7 @@ async def flood(call: Any) -> Events:
     return Events(pieces())
 
 
-ANYBODY: Any = SimpleNamespace(admit=lambda _: SimpleNamespace(view=lambda _: None))
+ANYBODY: Any = SimpleNamespace(forwarding=None, admit=lambda _: SimpleNamespace(view=lambda _: None))
 CALL: Any = SimpleNamespace(broker=None)
 WAITING = {route.operation.path: Methods([route], CALL, ANYBODY) for route in handlers.all}
 
@@ -223,6 +226,23 @@ def test_a_client_that_leaves_ends_its_wait(path: bytes, more: bytes) -> None:
                 await turn()
             assert ended == [path[1:].decode()]
             assert not served.door.malformed
+
+    run(inside)
+
+
+def test_a_node_that_will_stop_answers_all_and_ends_connections_with_their_next_answer() -> None:
+    async def inside() -> None:
+        async with serve() as served, served.client() as (reader, writer):
+            writer.write(GET)
+            assert b"connection: close" not in await reader.readuntil(b"}")
+            served.door.leave()
+            writer.write(GET)
+            said = await all_of(reader)
+            assert said[9:12] == b"200"
+            assert b"connection: close" in said
+            said = await served.send(GET)  # whoever comes anew is answered too
+            assert said[9:12] == b"200"
+            assert b"connection: close" in said
 
     run(inside)
 

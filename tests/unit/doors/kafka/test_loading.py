@@ -9,10 +9,12 @@ from goqueue.broker.transactions.transactions import InitProducer
 from goqueue.model.codes import Code
 from goqueue.runtime.coordinator import WAIT_MS_MAX
 from goqueue.telemetry.calls import call_each
+from goqueue.wire.kafka.apis import APIS
+from goqueue.wire.kafka.frames import decode_response
 from goqueue.wire.kafka.messages import describe_transactions as transactions
-from goqueue.wire.kafka.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from goqueue.wire.kafka.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from goqueue.wire.kafka.notation import Message
-from tests.unit.doors.kafka.test_door_fuzz import House
+from tests.unit.doors.kafka.test_door_fuzz import House, frame
 from tests.unit.doors.kafka.test_durable_answers import ask, codes, house_with_producer_ids
 
 LOADING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE}
@@ -65,3 +67,21 @@ def test_commits_wait_for_a_group_that_is_being_read_and_are_refused_after_a_whi
     house.broker.clock.advance(5000)
     house.broker.commit()
     assert ask(house, message, 9)() == before
+
+
+@pytest.mark.parametrize("version", [1, 3, 7])
+def test_each_partition_of_an_old_offset_fetch_has_the_error_of_its_group(version: int) -> None:
+    """Clients that look at partitions only would take one that is missing for "nothing was committed"."""
+    house, _ = begun()
+    ask(house, OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", None, -1, None)]), 9)
+    reload(house, list(house.broker.broker.health._coordinators.of_kind("groups")))
+    message = OffsetFetchRequest("g", [OffsetFetchRequestTopic("orders", [0, 1])])
+    guest = house.knock()
+    guest.send(frame(message, version, 1))
+    house.broker.clock.run()
+    house.broker.clock.advance(WAIT_MS_MAX)
+    (reply,) = guest.replies()
+    response: Any = decode_response(APIS[9].response, version, reply)[1]
+    (topic,) = response.topics
+    told = [(each.partition_index, each.committed_offset, each.error_code) for each in topic.partitions]
+    assert told == [(number, -1, Code.COORDINATOR_LOAD_IN_PROGRESS) for number in (0, 1)]

@@ -10,6 +10,7 @@ from goqueue.model.placements import NodeInfo, Placement
 from goqueue.replica.roles import Reign
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from goqueue.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -18,7 +19,7 @@ from tests.brokers import data
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
 
 LATEST, EARLIEST = -1, -2
-LIST_OFFSETS, PRODUCE, METADATA = 2, 0, 3
+LIST_OFFSETS, PRODUCE, METADATA, FETCH = 2, 0, 3, 1
 
 
 def ask(house: House, message: Message, key: int, version: int) -> Any:
@@ -79,6 +80,72 @@ def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_sto
     response: Any = decode_response(APIS[PRODUCE].response, 9, reply)[1]
     (answered,) = response.responses[0].partition_responses
     assert answered.error_code == Code.REQUEST_TIMED_OUT
+
+
+def let_another_lead(house: House) -> None:
+    """Node 2 leads the first partition, in epoch 7."""
+    topics = house.broker.broker.topics
+    orders = topics.image.topics["orders"]
+    changed = replace(orders, placements=(Placement(2, 20, 7, (2, 1), (1, 2)), *orders.placements[1:]))
+    nodes = {**topics.image.nodes, 2: NodeInfo(2, 20, ("second.example", 9093), rack="r")}
+    topics._seen = topics.image.replaced(topics.image.revision + 1, {"orders": changed}, nodes)
+    topics.replica("orders", 0).follow(7, leader=2)
+
+
+def named(response: Any, answered: Any) -> tuple[Any, ...]:
+    """The leader in a refusal, and where it is."""
+    leader = answered.current_leader
+    endpoints = [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
+    return answered.error_code, None if leader is None else (leader.leader_id, leader.leader_epoch), endpoints
+
+
+SECOND = [(2, "second.example", 9093, "r")]
+REFUSED = Code.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("version", "leader", "endpoints"), [(9, None, []), (10, (2, 7), SECOND), (12, (2, 7), SECOND)]
+)
+def test_a_refused_produce_names_the_leader(version: int, leader: Any, endpoints: Any) -> None:
+    house = House()
+    let_another_lead(house)
+    response = ask(house, produce(), PRODUCE, version)
+    (answered,) = response.responses[0].partition_responses
+    assert named(response, answered) == (REFUSED, leader, endpoints)
+
+
+def fetch(house: House, version: int, offset: int = 0) -> tuple[Any, Any]:
+    topic_id = house.broker.broker.topics.image.topics["orders"].id
+    wanted = FetchPartition(0, fetch_offset=offset, partition_max_bytes=1000)
+    message = FetchRequest(max_wait_ms=0, topics=[FetchTopic("orders", topic_id, [wanted])])
+    response = ask(house, message, FETCH, version)
+    (answered,) = response.responses[0].partitions
+    return response, answered
+
+
+@pytest.mark.parametrize(
+    ("version", "leader", "endpoints"),
+    [(11, None, []), (12, (2, 7), []), (15, (2, 7), []), (16, (2, 7), SECOND), (17, (2, 7), SECOND)],
+)
+def test_a_refused_fetch_names_the_leader(version: int, leader: Any, endpoints: Any) -> None:
+    house = House()
+    let_another_lead(house)
+    response, answered = fetch(house, version)
+    assert named(response, answered) == (REFUSED, leader, endpoints)
+
+
+def test_a_fetch_between_what_is_committed_and_the_end_gets_nothing_and_one_beyond_is_out_of_range() -> None:
+    house = House()
+    replica = house.broker.broker.topics.replica("orders", 0)
+    end = replica.end_offset
+    replica.lead(Reign(3, me=1, isr=(1, 2), replicas=2))
+    house.broker.broker.publisher.publish("orders", 0, data(b"waits"))
+    assert replica.high_watermark <= end < replica.end_offset
+    for offset in range(replica.high_watermark, replica.end_offset + 1):
+        _, answered = fetch(house, 12, offset)
+        assert (answered.error_code, bytes(answered.records or b"")) == (Code.NONE, b"")
+    _, answered = fetch(house, 12, replica.end_offset + 1)
+    assert answered.error_code == Code.OFFSET_OUT_OF_RANGE
 
 
 def test_metadata_tells_nodes_leaders_and_copies_as_the_image_has_them() -> None:

@@ -97,7 +97,7 @@ def test_a_write_right_after_the_end_waits_for_the_markers(house: House) -> None
 def test_markers_that_do_not_come_are_not_waited_for_for_ever(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     producer = Producer(house).init()
     producer.write(b"a")
-    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda coordinator, names: None)
+    monkeypatch.setattr(house.broker.broker.transactions.markers, "write", lambda coordinator, names: None)
     assert producer.end() is Code.NONE
     producer.feed(producer.request(b"b"))
     house.advance(SETTLE_MS_MAX)
@@ -239,7 +239,7 @@ def test_requests_that_were_given_up_are_not_kept(house: House, monkeypatch: pyt
     producer = Producer(house).init()
     producer.write(b"a")
     transactions = house.broker.broker.transactions
-    monkeypatch.setattr(transactions, "_write_markers", lambda coordinator, names: None)
+    monkeypatch.setattr(transactions.markers, "write", lambda coordinator, names: None)
     assert producer.end() is Code.NONE
     for _ in range(3):
         producer.sequences = [0, 0]

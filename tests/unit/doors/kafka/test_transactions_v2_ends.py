@@ -26,7 +26,7 @@ def test_a_decision_outlives_a_loss_of_power_before_its_markers(
     delayed = producer.request(b"later", delay_ms=60_000)
     assert result(producer.call(delayed, PRODUCE, produce.ProduceResponse))[0] is Code.NONE
     assert commit_offset(producer, 1) is Code.NONE
-    monkeypatch.setattr(house.broker.broker.transactions, "_write_markers", lambda coordinator, names: None)
+    monkeypatch.setattr(house.broker.broker.transactions.markers, "write", lambda coordinator, names: None)
     before = producer.id, producer.epoch
     assert producer.end(commit=commit) is Code.NONE
     after = producer.id, producer.epoch

@@ -13,7 +13,7 @@ import pytest
 from goqueue.broker.gate import Gate
 from goqueue.doors.sqs.app import SqsApp
 from goqueue.doors.sqs.handlers import table
-from goqueue.machines.controller import PartitionLimits
+from goqueue.model.partition_limits import PartitionLimits
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop, turn
 

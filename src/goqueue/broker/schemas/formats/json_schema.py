@@ -2,6 +2,7 @@
 fetched; what a schema refers to is in the schema itself or among its references.
 """
 
+from threading import local
 from typing import Any
 
 import jsonschema_rs
@@ -106,8 +107,9 @@ class JsonSchema:
         return None if is_valid else "the value: is not allowed by a schema too complex to say why"
 
 
-class _Steps:
-    """Counts down while a value is checked. Once none are left every reference leads to a no, which ends the check."""
+class _Steps(local):
+    """Counts down while a value is checked. Once none are left every reference leads to a no, which ends the check.
+    Large values are checked in another thread than small ones: each thread counts for itself."""
 
     def __init__(self) -> None:
         self.left = STEPS_MAX

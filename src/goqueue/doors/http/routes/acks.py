@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import NoReturn
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
+from goqueue.broker.queues.settle import Settled, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, SETTLES
+from goqueue.machines.deliveries.commands import How, Verdict
 from goqueue.model.errors import GoQueueError, InvalidMoment
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.wire.rest.acks import (
     HOLD_S_MAX,

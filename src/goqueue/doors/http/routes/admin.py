@@ -5,16 +5,17 @@ from collections import Counter
 
 from msgspec import UNSET, UnsetType
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups.groups import group_hash
 from goqueue.broker.groups.listing import pages
+from goqueue.broker.shards import group_hash
 from goqueue.broker.topics.compact import CompactResult
-from goqueue.broker.topics.topics import AddPartitions
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import ALTERS_TOPIC, DESCRIBES_COORDINATORS, DESCRIBES_GROUP, DESCRIBES_TOPIC
+from goqueue.machines.controller_commands import AddPartitions
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
+from goqueue.model.placements import NOWHERE
 from goqueue.wire.rest.admin import (
     Compact,
     Compacted,
@@ -60,7 +61,7 @@ async def scaling_status(call: Call, path: TopicPath) -> ScalingStatus:
 @admin.handles(operations.COMPACT_TOPIC, ALTERS_TOPIC)
 async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted:
     topic = call.topic(path.topic)
-    numbers = range(topic.partitions) if body.partitions is None else sorted(set(body.partitions))
+    numbers = call.led(topic) if body.partitions is None else sorted(set(body.partitions))
     unknown = [number for number in numbers if number >= topic.partitions]
     if unknown:
         raise HttpError(
@@ -70,7 +71,8 @@ async def compact_topic(call: Call, path: TopicPath, body: Compact) -> Compacted
         raise HttpError(
             BAD_REQUEST, "INVALID_CONFIG", f"{topic.name!r} is not compacted: set its cleanup.policy to compact first"
         )
-    results = [await _compacted(call, topic.name, number, body.dry_run) for number in numbers]
+    here = call.broker.topics.led(topic.name, numbers)
+    results = [await _compacted(call, topic.name, number, body.dry_run) for number in here]
     return Compacted(
         success=all(each.error is UNSET for each in results),
         topic=topic.name,
@@ -106,7 +108,7 @@ async def list_coordinators(call: Call) -> Coordinators:
         await asyncio.sleep(0)  # others want their turn
     node = _node(call)
     found = [
-        CoordinatorFacts(internal_topic=GROUPS, partition=number, node=node, groups=counts[number])
+        CoordinatorFacts(internal_topic=GROUPS, partition=number, node=_leader(call, number), groups=counts[number])
         for number in range(groups.partitions)
     ]
     found += [
@@ -118,6 +120,11 @@ async def list_coordinators(call: Call) -> Coordinators:
 
 def _node(call: Call) -> str:
     return f"node-{call.broker.identity.node_id}"
+
+
+def _leader(call: Call, number: int) -> str:
+    placement = call.broker.topics.image.placement(GROUPS, number)
+    return _node(call) if placement is NOWHERE else f"node-{placement.leader}"
 
 
 @admin.handles(operations.FIND_COORDINATOR, DESCRIBES_GROUP)

@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups.groups import commands, consumer_commands
 from goqueue.broker.groups.listing import pages
-from goqueue.broker.groups.members import Membership, TopicPartition, Who
+from goqueue.broker.groups.members import Membership, Who
 from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_ALL_GROUPS, DESCRIBES_GROUP, READS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
 from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.commands import TopicPartition
+from goqueue.machines.groups.consumer import facts as consumer_commands
+from goqueue.model.ledgers import LedgerKind
 from goqueue.wire.rest.groups import (
     AssignmentQuery,
     CooperativeDetails,

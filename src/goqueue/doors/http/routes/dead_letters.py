@@ -3,15 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker.dead_letters.redrive import (
-    GROUP,
-    REDRIVES,
-    Place,
-    RedriveJob,
-    RedriveReport,
-    RedriveRequest,
-)
-from goqueue.broker.durable import LedgerKind
+from goqueue.broker.dead_letters.redrive import GROUP, REDRIVES
+from goqueue.broker.dead_letters.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.broker.reading.filters import RecordFilter
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
@@ -19,7 +12,9 @@ from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpErro
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers, WithStatus
 from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS, SENDS_BACK, SETTLES
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.records import dead_letters as names
 from goqueue.records.decode import DecodedRecord
@@ -52,15 +47,16 @@ async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery)
     following: str | None = None
     begin, offset = (int(part) for part in (query.cursor or "0/0").split("/"))
     partitions = _partitions(call, topic)
-    for partition in range(begin, partitions):
-        records, rest = await _some(call, topic, (partition, offset), query.limit - len(found), chosen)
+    for partition in call.broker.topics.led(name, range(begin, partitions)):
+        records, rest = await _some(
+            call, topic, (partition, offset if partition == begin else 0), query.limit - len(found), chosen
+        )
         found += [_shown(topic, name, partition, each) for each in records]
         if rest is None and len(found) == query.limit and partition + 1 < partitions:
             partition, rest = partition + 1, 0  # noqa: PLW2901  the loop ends here
         if rest is not None:
             following = f"{partition}/{rest}"
             break
-        offset = 0
     return DeadLetters(topic=topic, dlq_topic=name, messages=found, count=len(found), next=following)
 
 

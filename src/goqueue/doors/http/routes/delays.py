@@ -1,14 +1,15 @@
 """What waits for its time in a topic: looked at, cancelled, put off."""
 
-from goqueue.broker.delays.schedules import Found, FoundSchedule, ScheduleKey
+from goqueue.broker.delays.partition import Found
 from goqueue.broker.delays.soonest import soonest
-from goqueue.broker.durable import LedgerKind
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS_TOPIC, WRITES_TOPIC
+from goqueue.machines.delays.commands import FoundSchedule, ScheduleKey
 from goqueue.model.codes import Code
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_duration, format_moment, parse_duration_ms, parse_moment_ms
 from goqueue.wire.rest.delays import (
     Cancelled,

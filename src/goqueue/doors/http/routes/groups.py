@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.listing import GroupSummary as FoundGroup
 from goqueue.broker.groups.listing import page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
@@ -11,7 +9,9 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import ALTERS_GROUP_CONFIGS, DELETES_GROUP, DESCRIBES_GROUP, DESCRIBES_GROUP_CONFIGS
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.groups import (
@@ -103,14 +103,12 @@ async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> 
     if query.force:
         _: object = await call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
     reply: Any = await call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
-    is_kept = bool(broker.queues.options(group_id)) or bool(broker.queues.places(group_id))
-    if reply.code is Code.NONE or (reply.code is Code.GROUP_ID_NOT_FOUND and is_kept):
-        if is_kept:
-            await call.ask(lambda done: broker.queues.drop(group_id, None, done))
-        return GroupDeleted(deleted=True, group=group_id)
-    if reply.code is Code.GROUP_ID_NOT_FOUND:
+    if reply.code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
+        raise Refused(reply.code, f"group {group_id!r} has members")
+    dropped: Any = await call.ask(lambda done: broker.queues.drop(group_id, None, done))
+    if reply.code is Code.GROUP_ID_NOT_FOUND and dropped is Code.GROUP_ID_NOT_FOUND:
         raise HttpError(NOT_FOUND, reply.code.name, f"there is no group {group_id!r}")
-    raise Refused(reply.code, f"group {group_id!r} has members")
+    return GroupDeleted(deleted=True, group=group_id)
 
 
 @groups.handles(operations.GROUP_OPTIONS, DESCRIBES_GROUP_CONFIGS)

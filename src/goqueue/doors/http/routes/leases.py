@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.queues.whole_leases import HeldRun, Run, extend_lease, finish_lease, held_runs
+from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
+from goqueue.broker.queues.whole_leases import Run, extend_lease, finish_lease, held_runs
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS, SETTLES
+from goqueue.machines.deliveries.commands import HeldRun, Place
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest.groups import GroupPath
 from goqueue.wire.rest.leases import (
@@ -44,6 +44,7 @@ async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLea
         wait_ms=wait_ms_of(body.wait or 0),
         lease_ms=lease_ms_of(body.lease),
         start=body.start or "earliest",
+        is_read=False,
     )
     found: list[LeasedPlace] = await lease(
         call, path.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply
@@ -63,7 +64,7 @@ def _taken(call: Call, group_id: str, leased: LeasedPlace) -> TakenLease:
     return TakenLease(
         topic=leased.topic,
         partition=leased.partition,
-        receipt=call.broker.settler.lease_receipt(place, first, last, leased.lease),
+        receipt=call.broker.settler.lease_receipt(place, first, last, leased.lease, leased.epoch),
         until=format_moment(leased.deadline_ms),
         runs=runs,
     )

@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.member_poll import Polled, PollRequest, poll
-from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, TopicPartition, Who
-from goqueue.broker.queues.group_options import SESSION_MS
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import ReceiveRequest
+from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, Who
+from goqueue.broker.queues.taking import ReceiveRequest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import BYTES_MAX, lease, lease_ms_of, received, wait_ms_of
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import READS
 from goqueue.doors.http.routes.groups import REBALANCING, STABLE, group_view
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.groups.commands import TopicPartition
+from goqueue.model.group_options import SESSION_MS
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import parse_duration_ms
 from goqueue.wire.rest.groups import (
     GroupPath,
@@ -132,7 +133,10 @@ async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMes
     messages = received(call, group_id, polled.found)
     following: dict[str, dict[str, int]] = {}
     for topic, partition in sorted({(each.topic, each.partition) for each in messages}):
-        reach = broker.queues.reach(Place(group_id, topic, partition), query.member_id)
+        if broker.topics.led(topic, (partition,)):
+            reach = broker.queues.reach(Place(group_id, topic, partition), query.member_id)
+        else:  # its leader knows better; but all before what came now was given before
+            reach = max(each.offset for each in messages if (each.topic, each.partition) == (topic, partition)) + 1
         following.setdefault(topic, {})[str(partition)] = reach
     return PolledMessages(
         messages=messages,

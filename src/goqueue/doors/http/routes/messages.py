@@ -1,7 +1,7 @@
 """Messages into a topic, and out of one partition as a stream."""
 
 from goqueue.broker.publishing.send import NewMessage, Sent
-from goqueue.broker.queues.replay import Where
+from goqueue.broker.queues.replay_requests import Where
 from goqueue.broker.reading.scan import scan
 from goqueue.doors.http.as_json import record_of, shown_record
 from goqueue.doors.http.call import Call

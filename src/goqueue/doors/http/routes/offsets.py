@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.groups.members import TopicPartition, Who
+from goqueue.broker.groups.members import Who
 from goqueue.broker.groups.reset import Reset
-from goqueue.broker.queues.replay import Moved, Where
+from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.commands import TopicPartition
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.groups import (
@@ -64,7 +65,7 @@ async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> Co
 @offsets.handles(operations.GROUP_OFFSETS, DESCRIBES_GROUP)
 async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> GroupOffsets:
     broker, group_id = call.broker, path.group
-    reply: Any = await call.order(lambda done: broker.groups.submit(commands.FetchOffsets(group_id, None), done))
+    reply: Any = await call.order_by_code(lambda done: broker.groups.ask(commands.FetchOffsets(group_id, None), done))
     found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
     for place in broker.queues.places(group_id):
         settled = broker.queues.settled_below(place)

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from goqueue.broker.durable import LedgerKind
-from goqueue.broker.schemas.schemas import Given, Schemas, VersionStored
+from goqueue.broker.schemas.schemas import Given, Schemas
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Handlers
+from goqueue.machines.schemas.facts import VersionStored
 from goqueue.model import registry_words as words
 from goqueue.model.access import Permission
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.schemas import Level, Mode, RegistryCode, RegistryRefused, SchemaKind
 from goqueue.wire.rest.operation import Operation
 from goqueue.wire.rest.operations.schemas import SCHEMAS

@@ -1,15 +1,16 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.groups.lag import GroupLag
-from goqueue.broker.queues.replay import Moved, Replayed, ReplayRequest, Where
+from goqueue.broker.queues.replay_requests import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, READS
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.operations import replays as operations
 from goqueue.wire.rest.replays import (
@@ -115,7 +116,8 @@ async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
 
 
 async def _mode(call: Call, group: str) -> str:
-    is_queue, is_stream = bool(call.broker.queues.places(group)), False
+    places: list[Place] = await call.ask(lambda done: call.broker.replays.places(group, done))
+    is_queue, is_stream = bool(places), False
     try:
         found: GroupLag = await call.ask(lambda done: call.broker.lag.of_group(group, done))
         is_stream = found.type != SHARE or any(each.committed is not None for each in found.partitions)

@@ -1,6 +1,6 @@
 """The schema registry: subjects, versions and schemas by id, as Confluent's clients ask for them."""
 
-from goqueue.broker.schemas.schemas import DeleteSubject, DeleteVersion, Given
+from goqueue.broker.schemas.schemas import Given
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Text
 from goqueue.doors.http.permissions import DELETES_SUBJECT, DESCRIBES_SUBJECT, READS_SUBJECT, WRITES_SUBJECT
@@ -15,6 +15,7 @@ from goqueue.doors.http.routes.registry import (
     shown,
     version_reply,
 )
+from goqueue.machines.schemas.facts import DeleteSubject, DeleteVersion
 from goqueue.model.access import OPEN
 from goqueue.model.schemas import SchemaKind
 from goqueue.wire.rest.operations import schemas as operations

@@ -3,6 +3,7 @@
 from goqueue.doors.http.operation import Route
 from goqueue.doors.http.routes.acks import acks
 from goqueue.doors.http.routes.admin import admin
+from goqueue.doors.http.routes.cluster import cluster
 from goqueue.doors.http.routes.cooperative import cooperative
 from goqueue.doors.http.routes.dead_letters import dead_letters
 from goqueue.doors.http.routes.delays import delays
@@ -48,6 +49,7 @@ RESOURCES = (
     traces,
     schemas,
     schema_config,
+    cluster,
     infrastructure,
     documents,
 )

@@ -3,11 +3,11 @@
 import asyncio
 from uuid import UUID
 
-from goqueue.broker.queues.replay import Where
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
+from goqueue.broker.queues.replay_requests import Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import ALTERS_TOPIC_CONFIGS, CREATES_TOPIC, DELETES_TOPIC, DESCRIBES_TOPIC
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic, SetOptions
 from goqueue.wire.rest.operations import topics as operations
 from goqueue.wire.rest.topics import (
     NewTopic,
@@ -79,7 +79,7 @@ async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> Top
 async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
     topic = call.topic(path.topic)
     where = Where.parse(body.before, call.now_ms)
-    places = range(topic.partitions) if body.partition is None else [body.partition]
+    places = call.led(topic) if body.partition is None else [body.partition]
     offsets = {number: call.broker.replays.resolve(topic.name, number, where) for number in places}
     trimmed = []
     for number, offset in offsets.items():
@@ -113,7 +113,7 @@ async def list_partitions(call: Call, path: TopicPath) -> Partitions:
                 leader=_node(placement.leader),
                 replicas=[_node(each) for each in placement.replicas],
                 isr=[_node(each) for each in placement.isr],
-                version=call.broker.topics.leader_epoch(topic.name, number),
+                version=placement.epoch,
             )
             for number, placement in enumerate(topic.placements)
         ],

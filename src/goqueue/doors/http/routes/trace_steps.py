@@ -31,7 +31,7 @@ async def stored_steps(call: Call, query: StepsQuery) -> StoredSteps:
 
 def _stored_steps(tracing: Tracing, chapter: Chapter, topic: str | None) -> list[StoredStep]:
     steps = []
-    for note in tracing.journal.notes_of(chapter):
+    for number, note in tracing.journal.notes_of(chapter):
         every = tracing.journeys.stride(note.step)
         if not every or not 0 <= note.first <= note.last or topic not in (None, note.topic):
             continue
@@ -43,6 +43,7 @@ def _stored_steps(tracing: Tracing, chapter: Chapter, topic: str | None) -> list
             first_offset=note.first,
             last_offset=note.last,
             every=every,
+            cursor=number,
         )
         if note.group:
             step.consumer_group = note.group

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.tracing.traces import ALL_PARTITIONS, Journey, TraceFilter
 from goqueue.broker.tracing.tracing import KeySearch
 from goqueue.broker.tracing.why import Answer, GroupAnswer
@@ -13,6 +12,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP, DESCRIBES_TOPIC
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
 from goqueue.telemetry.journeys import Note, Step
@@ -208,6 +208,7 @@ async def _where(call: Call, spot: Spot) -> Where:
         answer=answer.answer,
         groups=[_group(each) for each in answer.groups],
         events=list(_events(answer.journey)),
+        node=f"node-{call.broker.identity.node_id}",
     )
     if parent is not None:
         where.traceparent = parent.header

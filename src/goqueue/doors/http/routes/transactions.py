@@ -1,15 +1,15 @@
 """Producers and transactions: several messages, in several topics, all or none of them."""
 
-from goqueue.broker.durable import LedgerKind
 from goqueue.broker.transactions.listing import ALL, OPEN
 from goqueue.broker.transactions.steps import Placed, Producer
-from goqueue.broker.transactions.transactions import TransactionChanged
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_TRANSACTIONS, PUBLISHES_IN_TRANSACTION, WRITES_TRANSACTION
+from goqueue.machines.transactions.facts import TransactionChanged
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
 from goqueue.wire.rest import transactions as rest
 from goqueue.wire.rest.operations import transactions as operations
@@ -22,7 +22,9 @@ transactions = Handlers(rests_on=(LedgerKind.TRANSACTIONS,))
 @transactions.handles(operations.INIT_PRODUCER, WRITES_TRANSACTION)
 async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerReply:
     timeout_ms = TIMEOUT_MS if body.transaction_timeout_ms is None else body.transaction_timeout_ms
-    reply = await call.order(lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done))
+    reply = await call.order_by_code(
+        lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done)
+    )
     return rest.ProducerReply(producer_id=reply.producer_id, epoch=reply.epoch)
 
 

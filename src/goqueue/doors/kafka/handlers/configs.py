@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.topics.topics import ListChange, Result, SetOptions
 from goqueue.doors.kafka.broker_options import HTTP_ADDRESS, broker_options, loggers
 from goqueue.doors.kafka.config_entries import (
     BROKER_RESOURCE,
@@ -19,6 +18,7 @@ from goqueue.doors.kafka.handlers.group_configs import GroupChange, group_option
 from goqueue.doors.kafka.handlers.topics import submit_all
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import default_of, options_of, type_of
+from goqueue.machines.controller_commands import ListChange, Result, SetOptions
 from goqueue.model.access import THE_CLUSTER, Kind
 from goqueue.model.codes import Code
 from goqueue.model.kept_options import KEPT_OPTIONS, OptionType

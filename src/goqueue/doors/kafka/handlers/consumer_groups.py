@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import consumer_commands
-from goqueue.broker.queues.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.codes import Code
+from goqueue.model.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.wire.kafka.messages import consumer_groups as wire
 
 CLASSIC_MEMBER_TYPE, CONSUMER_MEMBER_TYPE = 0, 1

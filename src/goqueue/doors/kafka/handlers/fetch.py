@@ -1,6 +1,7 @@
 """Fetch. Sessions are not kept: session id 0 is always right, and a parked fetch then holds no state but itself."""
 
 from goqueue.broker.reading.fetch import Got, Limits, Want
+from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.fetch import (
@@ -13,11 +14,15 @@ from goqueue.wire.kafka.messages.fetch import (
 
 READ_COMMITTED = 1
 TOPIC_IDS_FROM_VERSION = 13
+LEADERS_FROM_VERSION, ENDPOINTS_FROM_VERSION = 12, 16
 MAX_WAIT_MS = 5 * 60 * 1000
 
 
 def handle_fetch(request: Request) -> None:
     message: FetchRequest = request.message
+    if is_replica(message):
+        request.answer(_denial(message))
+        return
     image = request.broker.topics.image
     uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
     wants, unknown = [], set()
@@ -39,11 +44,32 @@ def handle_fetch(request: Request) -> None:
     )
 
     def answer(got: list[Got]) -> None:
-        request.answer(_response(message, got, unknown, limits.is_read_committed))
+        response = _response(message, got, unknown, limits.is_read_committed)
+        if request.version >= LEADERS_FROM_VERSION:
+            partitions = (one for topic in response.responses for one in topic.partitions)
+            places = ((want.topic, want.partition, one) for want, one in zip(wants, partitions))
+            endpoints = name_leaders(request, places)
+            response.node_endpoints = endpoints if request.version >= ENDPOINTS_FROM_VERSION else []
+        request.answer(response)
 
     parked = request.broker.fetcher.fetch(wants, limits, answer)
     if parked is not None:
         request.reply.on_lost = parked.cancel
+
+
+def is_replica(message: FetchRequest) -> bool:
+    """A fetch that says it is a follower's: it would acknowledge what nobody has. Nodes have a door of their own."""
+    state = message.replica_state
+    return message.replica_id >= 0 or (state is not None and state.replica_id >= 0)
+
+
+def _denial(message: FetchRequest) -> FetchResponse:
+    code = Code.CLUSTER_AUTHORIZATION_FAILED
+    response = FetchResponse(error_code=code)
+    for topic in message.topics:
+        partitions = [FetchedPartition(one.partition, code, -1) for one in topic.partitions]
+        response.responses.append(FetchedTopic(topic.topic, topic.topic_id, partitions))
+    return response
 
 
 def _response(message: FetchRequest, got: list[Got], unknown: set[int], is_read_committed: bool) -> FetchResponse:

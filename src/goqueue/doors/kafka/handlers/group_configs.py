@@ -3,8 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from goqueue.broker.groups.groups import share_commands
-from goqueue.broker.queues.group_options import (
+from goqueue.doors.kafka.config_entries import Chosen, Option, Source
+from goqueue.doors.kafka.request import Request
+from goqueue.machines.controller_commands import Result
+from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS
+from goqueue.machines.groups.share import facts as share_commands
+from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
+from goqueue.model.errors import GoQueueError, InvalidOption
+from goqueue.model.group_options import (
     ALL_OPTIONS,
     CONSUMER_HEARTBEAT_MS,
     CONSUMER_SESSION_MS,
@@ -17,16 +24,10 @@ from goqueue.broker.queues.group_options import (
     START,
     check_group_option,
 )
-from goqueue.broker.queues.queues import LATEST
-from goqueue.broker.stored import CONSUMER_GROUPS
-from goqueue.broker.topics.topics import Result, code_of
-from goqueue.doors.kafka.config_entries import Chosen, Option, Source
-from goqueue.doors.kafka.request import Request
-from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError, InvalidOption
 from goqueue.model.ids import GROUP_ID_CHARS_MAX
 from goqueue.model.kept_options import OptionType
 from goqueue.model.option_words import OPTION_WORDS
+from goqueue.model.starts import LATEST
 from goqueue.model.topics import OPTION_NAMES
 
 KAFKA_NAMES = {

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.listing import group_page, pages
 from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages import classic_groups as wire

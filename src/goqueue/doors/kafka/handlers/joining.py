@@ -4,7 +4,7 @@ they ask for that; older clients have asked before, perhaps without waiting for 
 from collections.abc import Iterator
 from struct import Struct
 
-from goqueue.broker.transactions.transactions import Writer
+from goqueue.broker.transactions.enlisting import Writer
 from goqueue.doors.kafka.handlers import offsets, produce
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
@@ -39,7 +39,7 @@ def handle_produce(request: Request) -> None:
         produce.handle_produce(request)
         return
     transactions = request.broker.transactions
-    places = [place for place, records in _transactional(request) if request.broker.topics.has(*place)]
+    places = [place for place, records in _transactional(request) if request.broker.topics.leads(*place)]
     writers = [Writer(message.transactional_id, *_producer(records)) for _, records in _transactional(request)]
     if not places or all(transactions.verify_writer(writers[0], place) is Code.NONE for place in places):
         produce.handle_produce(request)
@@ -55,7 +55,8 @@ def handle_produce(request: Request) -> None:
         else:
             _refuse(request, produce.known_as(REFUSED_AS.get(code, code), request.version))
 
-    transactions.enlisting.add_partitions(writers[0], tuple(dict.fromkeys(places)), size, enlisted)
+    joins = request.version >= PRODUCE_JOINS_FROM
+    transactions.enlisting.add_partitions(writers[0], tuple(dict.fromkeys(places)), size, enlisted, joins=joins)
 
 
 def _transactional(request: Request) -> Iterator[tuple[tuple[str, int], memoryview]]:
@@ -106,4 +107,5 @@ def handle_txn_offset_commit(request: Request) -> None:
         else:
             offsets.refuse_txn_offset_commit(request, code)
 
-    transactions.enlisting.add_group(writer, message.group_id, enlisted)
+    joins = request.version >= COMMIT_JOINS_FROM
+    transactions.enlisting.add_group(writer, message.group_id, enlisted, joins=joins)

@@ -2,11 +2,12 @@
 
 from goqueue.broker.durable import confirm_appended
 from goqueue.broker.reading.fetch import check_epoch
-from goqueue.broker.topics.topics import Replica, code_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.replica.replica import Replica
 from goqueue.wire.kafka.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -52,6 +53,7 @@ def _look_up(
     try:
         replica = request.broker.topics.replica(topic, wanted.partition_index)
         check_epoch(replica, wanted.current_leader_epoch)
+        replica.check_fresh()
         limit = replica.last_stable_offset if is_read_committed else replica.high_watermark
         if wanted.timestamp == LATEST:
             if not replica.knows_end:

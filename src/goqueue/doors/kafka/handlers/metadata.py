@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from goqueue.broker.topics.topics import CreateTopic, Result, code_of
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
 from goqueue.doors.kafka.handlers.places import brokers, controller_id, copies, place
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
+from goqueue.machines.controller_commands import CreateTopic, Result
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
 from goqueue.records.partitioners import DEFAULT
@@ -32,6 +33,7 @@ COORDINATORS_FROM_VERSION = 4
 IDS_FROM_VERSION = 12
 """Two versions earlier requests have room for ids, but answers still need a name."""
 GROUP, TRANSACTION = 0, 1
+GROUPS, TRANSACTIONS = "@groups", "@transactions"
 CREATED_MAX = 20
 """Topics that one request makes by asking for them."""
 LEVEL_ZERO_FROM_VERSION = 4
@@ -71,18 +73,36 @@ def _on_cluster(request: Request) -> int:
 
 def handle_find_coordinator(request: Request) -> None:
     message: FindCoordinatorRequest = request.message
-    node, at = request.broker.identity, request.endpoint
-    is_known = message.key_type in (GROUP, TRANSACTION)
-    code = Code.NONE if is_known else Code.INVALID_REQUEST
     kind = Kind.GROUP if message.key_type == GROUP else Kind.TRANSACTIONAL_ID
     is_of_many = request.version >= COORDINATORS_FROM_VERSION
-    for key in message.coordinator_keys if is_of_many else [message.key]:
+    keys = message.coordinator_keys if is_of_many else [message.key]
+    for key in keys:
         request.broker.admit(kind, key)
+    found = [_coordinator(request, message.key_type, key) for key in keys]
     if is_of_many:
-        found = [Coordinator(key, node.node_id, at.host, at.port, code) for key in message.coordinator_keys]
         request.answer(FindCoordinatorResponse(coordinators=found))
     else:
-        request.answer(FindCoordinatorResponse(error_code=code, node_id=node.node_id, host=at.host, port=at.port))
+        one = found[0]
+        request.answer(
+            FindCoordinatorResponse(error_code=one.error_code, node_id=one.node_id, host=one.host, port=one.port)
+        )
+
+
+def _coordinator(request: Request, key_type: int, key: str) -> Coordinator:
+    """The leader of the ledger that keeps it; a node that is its own cluster has all of them."""
+    node, at, broker = request.broker.identity, request.endpoint, request.broker
+    if key_type not in (GROUP, TRANSACTION):
+        return Coordinator(key, node.node_id, at.host, at.port, Code.INVALID_REQUEST)
+    ledger = GROUPS if key_type == GROUP else TRANSACTIONS
+    image = broker.topics.image
+    if ledger not in image.ledgers:
+        return Coordinator(key, node.node_id, at.host, at.port, Code.NONE)
+    number = broker.groups.partition_of(key) if key_type == GROUP else broker.transactions.partition_of(key)
+    leader = image.leader_of(ledger, number)
+    if leader is None:
+        return Coordinator(key, -1, "", -1, Code.COORDINATOR_NOT_AVAILABLE)
+    host, port = leader.kafka or (at.host, at.port)
+    return Coordinator(key, leader.node_id, host, port, Code.NONE)
 
 
 def handle_metadata(request: Request) -> None:

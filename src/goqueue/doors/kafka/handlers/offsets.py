@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.groups import commands
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -144,6 +144,10 @@ def handle_offset_fetch(request: Request) -> None:
     def answer(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
         code, offsets = _fetched(reply)
         response = wire.OffsetFetchResponse(error_code=code)
+        if code is not Code.NONE:
+            # Before version 2 there is no other place for it. Later, clients that look at partitions only (aiokafka)
+            # would take a missing one for "nothing was committed" and read everything again.
+            offsets = [commands.FetchedOffset(each.topic, each.partition, code=code) for each in partitions or ()]
         by_topic: dict[str, wire.OffsetFetchResponseTopic] = {}
         for one in offsets:
             topic = by_topic.setdefault(one.topic, wire.OffsetFetchResponseTopic(one.topic))

@@ -1,10 +1,12 @@
-"""Where copies lie and who leads them. One node holds everything, so most answers are: it is as it must be."""
+"""Where copies lie and who leads them. On a node that is its own cluster most answers are: it is as it must be."""
 
 from contextlib import suppress
 
-from goqueue.broker.topics.topics import code_of
+from goqueue.doors.kafka.handlers.topics import submit_all
 from goqueue.doors.kafka.request import Request
+from goqueue.machines.controller_commands import Reassign, Result
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages import placement as wire
 
@@ -51,23 +53,51 @@ def handle_elect_leaders(request: Request) -> None:
 
 def handle_alter_reassignments(request: Request) -> None:
     message: wire.AlterPartitionReassignmentsRequest = request.message
-    here = [request.broker.identity.node_id]
-    response = wire.AlterPartitionReassignmentsResponse(error_message=None)
-    for topic in message.topics:
-        results = []
-        for wanted in topic.partitions:
-            result = wire.ReassignablePartitionResponse(wanted.partition_index, error_message=None)
-            if request.broker.topics.end_offset(topic.name, wanted.partition_index) is None:
-                result.error_code = Code.UNKNOWN_TOPIC_OR_PARTITION
-            elif wanted.replicas is None:
-                result.error_code = Code.NO_REASSIGNMENT_IN_PROGRESS
-            elif wanted.replicas != here:
-                result.error_code = Code.INVALID_REPLICA_ASSIGNMENT
-                result.error_message = "this cluster has one node"
-            results.append(result)
-        response.responses.append(wire.ReassignableTopicResponse(topic.name, results))
-    request.answer(response)
+    wanted = [(topic.name, one) for topic in message.topics for one in topic.partitions]
+    commands = [_reassignment(request, name, one) for name, one in wanted]
+
+    def answer(results: list[Result]) -> None:
+        response = wire.AlterPartitionReassignmentsResponse(error_message=None)
+        answered = iter(results)
+        for topic in message.topics:
+            partitions = []
+            for one in topic.partitions:
+                result = next(answered)
+                code, words = result.code, result.message or None
+                partitions.append(wire.ReassignablePartitionResponse(one.partition_index, code, words))
+            response.responses.append(wire.ReassignableTopicResponse(topic.name, partitions))
+        request.answer(response)
+
+    submit_all(request, commands, answer)
+
+
+def _reassignment(request: Request, name: str, wanted: wire.ReassignablePartition) -> Reassign | Result:
+    image = request.broker.topics.image
+    topic = image.topics.get(name)
+    if topic is None or not 0 <= wanted.partition_index < topic.partitions:
+        return Result(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+    if not image.ledgers:  # a node that is its own cluster
+        if wanted.replicas is None:
+            return Result(Code.NO_REASSIGNMENT_IN_PROGRESS)
+        if wanted.replicas == [request.broker.identity.node_id]:
+            return Result()
+    replicas = None if wanted.replicas is None else tuple(wanted.replicas)
+    return Reassign(name, wanted.partition_index, replicas)
 
 
 def handle_list_reassignments(request: Request) -> None:
-    request.answer(wire.ListPartitionReassignmentsResponse(error_message=None))
+    message: wire.ListPartitionReassignmentsRequest = request.message
+    image = request.broker.topics.image
+    asked = None if message.topics is None else {one.name: set(one.partition_indexes) for one in message.topics}
+    response = wire.ListPartitionReassignmentsResponse(error_message=None)
+    for name, topic in image.topics.items():
+        if asked is not None and name not in asked:
+            continue
+        moving = [
+            wire.OngoingPartitionReassignment(number, list(one.replicas), list(one.adding), list(one.removing))
+            for number, one in enumerate(topic.placements)
+            if (one.adding or one.removing) and (asked is None or number in asked[name])
+        ]
+        if moving:
+            response.topics.append(wire.OngoingTopicReassignment(name, moving))
+    request.answer(response)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from goqueue.broker.publishing.publish import Acknowledger, Appended
-from goqueue.broker.topics.topics import code_of
+from goqueue.broker.publishing.publish import Acknowledger
+from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.refusal import InvalidRecords, Refused
+from goqueue.replica.replica import Appended
 from goqueue.wire.kafka.messages.produce import (
     DURABILITIES,
     NOT_TOLD,
@@ -23,9 +25,11 @@ from goqueue.wire.kafka.messages.produce import (
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
+LEADERS_FROM_VERSION = 10
 ABORTABLE_FROM_VERSION = 11
 BEGINS_AT_ZERO_FROM = 12
 """Transactions version 2."""
+IDS_FROM_VERSION = 13
 ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes, which names the codec."""
 
@@ -59,16 +63,32 @@ class PendingProduce:
 
         message: ProduceRequest = self._request.message
         acknowledgements = self._request.broker.publisher.acknowledgements
-        acknowledgements.wait(replica, appended.next_offset, message.timeout_ms, ended)
+        needs_all = message.acks == ACKS_ALL
+        acknowledgements.wait(replica, appended.next_offset, message.timeout_ms, ended, needs_all_copies=needs_all)
 
     def done(self) -> None:
         self._waiting -= 1
         if not self._waiting:
+            self._name_leaders()
             self._request.answer(self._response)
             for topic, result in self._taken.items():
                 if result.error_code == Code.NONE:
                     publisher = self._request.broker.publisher
                     publisher.acknowledged(topic, result.index, result.base_offset, self._started_s)
+
+    def _name_leaders(self) -> None:
+        request = self._request
+        if request.version < LEADERS_FROM_VERSION:
+            return
+        image = request.broker.topics.image
+
+        def answers() -> Iterator[tuple[str, int, PartitionProduceResponse]]:
+            for topic in self._response.responses:
+                found = image.by_id(topic.topic_id) if request.version >= IDS_FROM_VERSION else None
+                name = topic.name if found is None else found.name
+                yield from ((name, one.index, one) for one in topic.partition_responses)
+
+        self._response.node_endpoints = name_leaders(request, answers())
 
 
 def handle_produce(request: Request) -> None:
@@ -80,7 +100,7 @@ def handle_produce(request: Request) -> None:
     for topic in message.topic_data:
         name = topic.name
         unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
-        if request.version >= 13:
+        if request.version >= IDS_FROM_VERSION:
             found = request.broker.topics.image.by_id(topic.topic_id)
             name, unknown = (found.name if found else ""), Code.UNKNOWN_TOPIC_ID
         answered = TopicProduceResponse(topic.name, topic.topic_id)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from goqueue.broker.queues.consumer_leases import How, Settlement, Verdict
-from goqueue.broker.queues.group_options import policy_of
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.topics.topics import code_of
+from goqueue.broker.queues.policies import policy_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
+from goqueue.machines.deliveries.commands import How, Place, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.share_groups import NO_DELAY, AcknowledgementBatch, ShareTopic
@@ -110,7 +109,7 @@ def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: A
     return Settlement(first, last, HOWS[kind], delay_ms, batch.gq_reason or "")
 
 
-def _acked(reply: Any) -> Acked:
+def _acked(reply: SettleReply | GoQueueError) -> Acked:
     if isinstance(reply, GoQueueError):
         return Acked(code_of(reply), str(reply))
     if all(verdict is Verdict.DONE for verdict in reply.verdicts):

@@ -6,17 +6,17 @@ and clients show no others.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from goqueue.broker.queues.consumer_leases import LeasedRun
-from goqueue.broker.queues.queues import EARLIEST, LATEST
-from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.topics.topics import code_of
+from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
+from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import check_group_id, check_member_id
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.wire.kafka.messages import share_groups as wire
 
 MAX_WAIT_MS = 5 * 60 * 1000

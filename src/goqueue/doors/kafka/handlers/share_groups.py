@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import commands, share_commands
-from goqueue.broker.queues.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.codes import Code
+from goqueue.model.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
 from goqueue.wire.kafka.messages import share_groups as wire
 from goqueue.wire.kafka.messages.describe_groups import ListedGroup
 

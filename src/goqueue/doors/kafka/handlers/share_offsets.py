@@ -1,22 +1,21 @@
 """Where share groups stand: everything below a start offset is settled. To describe, to set, to forget."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from goqueue.broker.groups.groups import share_commands
-from goqueue.broker.queues.queues import EARLIEST, Place
-from goqueue.broker.topics.topics import code_of
 from goqueue.doors.kafka.handlers.share_groups import is_kept
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.deliveries.commands import Place, Stand
+from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import GROUP_ID_CHARS_MAX
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST
 from goqueue.wire.kafka.messages import share_offsets as wire
 from goqueue.wire.kafka.notation import NO_UUID
-
-NO_OFFSET = -1
 
 
 def handle_describe_offsets(request: Request) -> None:
@@ -57,7 +56,16 @@ def _with_state(request: Request, group_id: str, call: Callable[[Code], None]) -
             call(Code.NON_EMPTY_GROUP)
         else:
             exists = reply.epoch or is_kept(request, group_id)
-            call(Code.NONE if exists else Code.GROUP_ID_NOT_FOUND)
+            if exists:
+                call(Code.NONE)
+            else:
+                request.broker.groups.find_queue(group_id, found)
+
+    def found(is_queue: bool | GoQueueError) -> None:
+        if isinstance(is_queue, GoQueueError):
+            call(code_of(is_queue))
+        else:
+            call(Code.NONE if is_queue else Code.GROUP_ID_NOT_FOUND)
 
     request.broker.groups.submit(share_commands.DescribeShareGroup(group_id), told)
 
@@ -68,19 +76,28 @@ def _describe(
     group: wire.DescribeShareGroupOffsetsResponseGroup,
     then: Callable[[], object],
 ) -> None:
-    """Each partition may take a look at its log."""
-    wanted: dict[str, list[int]] = {}
-    if asked.topics is None:
-        for place in sorted(request.broker.queues.places(asked.group_id)):
-            wanted.setdefault(place.topic, []).append(place.partition)
-    else:
-        wanted = {topic.topic_name: topic.partitions for topic in asked.topics}
-    places: list[tuple[wire.DescribeShareGroupOffsetsResponseTopic, Place]] = []
-    for name, numbers in wanted.items():
-        topic = wire.DescribeShareGroupOffsetsResponseTopic(name, _topic_id(request, name), [])
-        group.topics.append(topic)
-        places += [(topic, Place(asked.group_id, name, number)) for number in numbers]
-    request.each(places, lambda one: one[0].partitions.append(_partition(request, one[1])), then)
+    """Each partition may take a look at its log, and be led by another node."""
+    wanted: list[Place] | None = None
+    tables: dict[str, wire.DescribeShareGroupOffsetsResponseTopic] = {}
+
+    def table(name: str) -> wire.DescribeShareGroupOffsetsResponseTopic:
+        if name not in tables:
+            tables[name] = wire.DescribeShareGroupOffsetsResponseTopic(name, _topic_id(request, name), [])
+            group.topics.append(tables[name])
+        return tables[name]
+
+    def told(stands: Sequence[Stand]) -> None:
+        for one in stands:
+            table(one.topic).partitions.append(_partition(one))
+        then()
+
+    if asked.topics is not None:
+        for topic in asked.topics:
+            table(topic.topic_name)
+        wanted = [
+            Place(asked.group_id, topic.topic_name, number) for topic in asked.topics for number in topic.partitions
+        ]
+    request.broker.queues.stands(asked.group_id, wanted, told)
 
 
 def _topic_id(request: Request, name: str) -> bytes:
@@ -88,21 +105,10 @@ def _topic_id(request: Request, name: str) -> bytes:
     return NO_UUID if topic is None else topic.id
 
 
-def _partition(request: Request, place: Place) -> wire.DescribeShareGroupOffsetsResponsePartition:
-    result = wire.DescribeShareGroupOffsetsResponsePartition(place.partition, NO_OFFSET)
-    try:
-        replica = request.broker.topics.replica(place.topic, place.partition)
-        measure = request.broker.queues.measure(place)
-    except GoQueueError as error:
-        # A partition that the group has not read yet has no offset, and that is no error.
-        if code_of(error) is not Code.GROUP_ID_NOT_FOUND:
-            result.error_code, result.error_message = code_of(error), str(error)
-        return result
-    unsettled = sum(measure.ready) + sum(measure.leased) + measure.waiting + measure.held + measure.dead
-    result.start_offset = measure.start_offset
-    result.leader_epoch = replica.leader_epoch
-    result.lag = unsettled + max(0, replica.high_watermark - measure.end_offset)
-    return result
+def _partition(stand: Stand) -> wire.DescribeShareGroupOffsetsResponsePartition:
+    return wire.DescribeShareGroupOffsetsResponsePartition(
+        stand.partition, stand.start_offset, stand.leader_epoch, stand.lag, stand.code, stand.message or None
+    )
 
 
 def handle_alter_offsets(request: Request) -> None:
@@ -161,9 +167,11 @@ def _alter(request: Request, message: wire.AlterShareGroupOffsetsRequest) -> Non
 
 
 def _seek(request: Request, place: Place, offset: int, on_reply: Callable[[Any], None]) -> None:
+    topics = request.broker.topics
     try:
-        end_offset = request.broker.topics.replica(place.topic, place.partition).high_watermark
-        if not 0 <= offset <= end_offset:
+        is_elsewhere = topics.exists(place.topic, place.partition) and not topics.leads(place.topic, place.partition)
+        end_offset = offset if is_elsewhere else topics.replica(place.topic, place.partition).high_watermark
+        if not 0 <= offset <= end_offset:  # of one that another node leads, that looks
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"{offset} is not from 0 to {end_offset}")
     except GoQueueError as error:
         on_reply(error)

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, Result, code_of
 from goqueue.doors.kafka.handlers.group_configs import GroupChange, change_group
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.topic_options import options_of
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, Result
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -19,9 +19,6 @@ from goqueue.wire.kafka.messages.topics import (
     CreatePartitionsTopicResult,
     CreateTopicsResponse,
     DeletableTopicResult,
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
@@ -77,7 +74,7 @@ def handle_create_topics(request: Request) -> None:
             if result.topic is not None:
                 created.topic_id = NO_UUID if message.validate_only else result.topic.id
                 created.num_partitions = result.topic.partitions
-                created.replication_factor = 1
+                created.replication_factor = result.topic.replication_factor
                 created.configs = [
                     CreatableTopicConfigs(one.name, one.chosen[0].value, False, one.chosen[0].source)
                     for one in options_of(result.topic, request.broker.topics.defaults)
@@ -89,13 +86,17 @@ def handle_create_topics(request: Request) -> None:
 
 
 def _create_command(request: Request, topic: CreatableTopic) -> CreateTopic | Result:
-    partitions = topic.num_partitions
-    if topic.assignments:
-        if any(one.broker_ids != [request.broker.identity.node_id] for one in topic.assignments):
+    partitions, factor = topic.num_partitions, topic.replication_factor
+    assignments = _assignments(topic)
+    if sorted(one.partition_index for one in topic.assignments) != list(range(len(assignments))):
+        return Result(Code.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0, without gaps")
+    if assignments:
+        me = request.broker.topics.image.nodes.get(request.broker.identity.node_id)
+        if me is not None and me.peer is None and any(nodes != (me.node_id,) for nodes in assignments):
             return Result(Code.INVALID_REPLICA_ASSIGNMENT, "this cluster has one node")
-        partitions = len(topic.assignments)
-    elif topic.replication_factor not in (USE_DEFAULT, 1):
-        return Result(Code.INVALID_REPLICATION_FACTOR, f"{topic.replication_factor} copies, but there is one node")
+        partitions, factor = len(assignments), USE_DEFAULT
+    if factor != USE_DEFAULT and factor < 1:
+        return Result(Code.INVALID_REPLICATION_FACTOR, f"{factor} copies: there must be one")
     if partitions == USE_DEFAULT:
         partitions = request.broker.default_partitions
     overrides: dict[str, str] = {}
@@ -104,7 +105,20 @@ def _create_command(request: Request, topic: CreatableTopic) -> CreateTopic | Re
             return Result(Code.INVALID_CONFIG, f"{config.name} has no value")
         overrides[config.name] = config.value
     topic_id = request.broker.topics.new_id()
-    return CreateTopic(topic.name, topic_id, partitions, overrides, request.message.validate_only)
+    return CreateTopic(
+        topic.name,
+        topic_id,
+        partitions,
+        overrides,
+        request.message.validate_only,
+        replication_factor=0 if factor == USE_DEFAULT else factor,
+        assignments=assignments,
+    )
+
+
+def _assignments(topic: CreatableTopic) -> tuple[tuple[int, ...], ...]:
+    """The nodes of each partition, by its number."""
+    return tuple(tuple(one.broker_ids) for one in sorted(topic.assignments, key=lambda one: one.partition_index))
 
 
 def handle_delete_topics(request: Request) -> None:
@@ -133,7 +147,15 @@ def handle_delete_topics(request: Request) -> None:
 
 def handle_create_partitions(request: Request) -> None:
     message = request.message
-    commands = [AddPartitions(topic.name, topic.count, message.validate_only) for topic in message.topics]
+    commands = [
+        AddPartitions(
+            topic.name,
+            topic.count,
+            message.validate_only,
+            tuple(tuple(one.broker_ids) for one in topic.assignments or ()),
+        )
+        for topic in message.topics
+    ]
 
     def answer(results: list[Result]) -> None:
         request.answer(
@@ -146,23 +168,3 @@ def handle_create_partitions(request: Request) -> None:
         )
 
     submit_all(request, commands, answer)
-
-
-def handle_delete_records(request: Request) -> None:
-    response = DeleteRecordsResponse()
-    for topic in request.message.topics:
-        answered = DeleteRecordsTopicResult(topic.name)
-        response.topics.append(answered)
-        for wanted in topic.partitions:
-            result = DeleteRecordsPartitionResult(wanted.partition_index, -1)
-            answered.partitions.append(result)
-            try:
-                replica = request.broker.topics.replica(topic.name, wanted.partition_index)
-                if DELETE not in replica.options.cleanup_policy:
-                    raise Refused(Code.POLICY_VIOLATION, "cleanup.policy of the topic does not say delete")
-                offset = replica.high_watermark if wanted.offset == END_OF_LOG else wanted.offset
-                replica.delete_before(offset)
-                result.low_watermark = replica.start_offset
-            except GoQueueError as error:
-                result.error_code = code_of(error)
-    request.answer(response)

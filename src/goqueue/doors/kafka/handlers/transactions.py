@@ -7,23 +7,17 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.durable import confirm_appended
-from goqueue.broker.topics.topics import Replica, code_of
+from goqueue.broker.transactions.enlisting import Writer
 from goqueue.broker.transactions.listing import Wanted
-from goqueue.broker.transactions.transactions import (
-    AddGroup,
-    AddPartitions,
-    EndTogether,
-    EndTransaction,
-    Hanging,
-    InitProducer,
-    State,
-    TransactionChanged,
-    Writer,
-)
+from goqueue.broker.transactions.markers import Hanging
 from goqueue.doors.kafka.request import Request, failure_code
+from goqueue.machines.transactions.commands import AddGroup, AddPartitions, EndTogether, EndTransaction, InitProducer
+from goqueue.machines.transactions.facts import State, TransactionChanged
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.replica.replica import Replica
 from goqueue.wire.kafka.messages import describe_transactions as wire_describe
 from goqueue.wire.kafka.messages import transactions as wire
 
@@ -105,7 +99,7 @@ def _add_partitions(
     on_results: Callable[[list[wire.AddPartitionsToTxnTopicResult]], None],
 ) -> None:
     places = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
-    unknown = {place for place in places if not request.broker.topics.has(*place)}
+    unknown = {place for place in places if not request.broker.topics.exists(*place)}
     if unknown:
         on_results(
             _results(

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.topics.topics import SetOptions
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import (
     ATTRIBUTES,
@@ -18,6 +16,8 @@ from goqueue.doors.sqs.queue import (
     options_of,
     write_label,
 )
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.sqs.checks import need
 from goqueue.wire.sqs.queue_attributes import (
@@ -106,7 +106,7 @@ async def get_queue_attributes(call: Call, request: GetQueueAttributes) -> dict[
 
 def _counts(call: Call, queue: Queue) -> dict[str, str]:
     visible = leased = 0
-    for partition in range(queue.topic.partitions):
+    for partition in call.broker.topics.led(queue.name, range(queue.topic.partitions)):
         try:
             measure = call.broker.queues.measure(Place(GROUP, queue.name, partition))
             replica = call.broker.topics.replica(queue.name, partition)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from goqueue.broker.dead_letters.moves import Move, MoveStatus
-from goqueue.broker.topics.topics import code_of
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import GROUP
 from goqueue.model.codes import Code
+from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.wire.sqs.checks import check_range, need
@@ -36,6 +36,13 @@ def _named(call: Call, arn: str | None, parameter: str) -> str:
     return name
 
 
+def source_of(call: Call, request: Any) -> str:
+    """The queue whose messages are moved."""
+    if isinstance(request, CancelMessageMoveTask):
+        return _parse(need(request.task_handle, "TaskHandle")).source
+    return _named(call, request.source_arn, "SourceArn")
+
+
 async def start_message_move_task(call: Call, request: StartMessageMoveTask) -> dict[str, Any]:
     source = _named(call, request.source_arn, "SourceArn")
     to = None if request.destination_arn is None else _named(call, request.destination_arn, "DestinationArn")
@@ -47,7 +54,8 @@ async def start_message_move_task(call: Call, request: StartMessageMoveTask) -> 
     if to == source:
         raise invalid_parameter("Source queue and destination queue cannot be the same.")
     try:
-        move = call.broker.moves.start(GROUP, source, to, rate or 0)
+        elsewhere: int = await call.ask(lambda done: call.broker.moves.count_elsewhere(GROUP, source, done))
+        move = call.broker.moves.start(GROUP, source, to, rate or 0, elsewhere)
     except Refused as refusal:
         if refusal.code is not Code.INVALID_REQUEST:
             raise

@@ -2,11 +2,9 @@
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from goqueue.broker.queues.queues import EARLIEST, Place
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.handlers.attributes import check_attributes, current
 from goqueue.doors.sqs.queue import (
@@ -22,7 +20,11 @@ from goqueue.doors.sqs.queue import (
     options_of,
     write_label,
 )
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.starts import EARLIEST
 from goqueue.wire.sqs.checks import FIFO, PAGE_MAX, check_queue_name, check_range, need
 from goqueue.wire.sqs.errors import SqsError, invalid_parameter
 from goqueue.wire.sqs.queue_attributes import DEFAULTS, check_tags, check_throughput
@@ -35,6 +37,8 @@ from goqueue.wire.sqs.requests import (
 )
 
 CANCELLED_AT_ONCE = 1000
+OPEN_TRIES_MAX = 20
+OPEN_AGAIN_S = 0.1
 
 
 async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
@@ -51,15 +55,16 @@ async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
         labels = {each: attributes[each] for each in KEPT if each in attributes} | {CREATED: now_s, MODIFIED: now_s}
         overrides = new_options(asks_fifo) | options_of({**DEFAULTS, **attributes}) | redrive
         overrides |= {ATTRIBUTES: write_label(labels), TAGS: write_label(request.tags)}
-        command = CreateTopic(name, call.broker.topics.new_id(), call.broker.default_partitions, overrides)
+        command = CreateTopic(name, call.broker.topics.new_id(), _partitions(call, overrides), overrides)
         result = await call.change_topic(command)
         if result.code is Code.NONE:
-            await _open(call, call.queue_named(name))
+            queue = call.queue_named(name)
+            await _open(call, queue, range(queue.topic.partitions))
             return {"QueueUrl": call.url(name)}
-    queue = call.queues.find(name)
-    if queue is None:
+    known = call.queues.find(name)
+    if known is None:
         raise SqsError("QueueDeletedRecently", "A queue of this name is being deleted; its files are not gone yet.")
-    _check_same(call, queue, attributes, redrive)
+    _check_same(call, known, attributes, redrive)
     return {"QueueUrl": call.url(name)}
 
 
@@ -78,11 +83,23 @@ def _check_same(call: Call, queue: Queue, attributes: dict[str, str], redrive: d
             )
 
 
-async def _open(call: Call, queue: Queue) -> None:
+async def _open(call: Call, queue: Queue, partitions: Iterable[int]) -> None:
     """The group is there from the beginning, so that it gets what is sent from then on."""
-    for partition in range(queue.topic.partitions):
-        place = Place(GROUP, queue.name, partition)
-        await call.ask(lambda done, place=place: call.broker.queues.open(place, EARLIEST, done))  # type: ignore[misc]
+    for partition in partitions:
+        await _open_place(call, Place(GROUP, queue.name, partition))
+
+
+async def _open_place(call: Call, place: Place) -> None:
+    """In a cluster, the leader of a partition that was just made may be about to begin."""
+    for attempt in range(OPEN_TRIES_MAX):
+        try:
+            await call.ask(lambda done: call.broker.queues.open(place, EARLIEST, done))
+        except GoQueueError as error:
+            if not error.retriable or attempt + 1 == OPEN_TRIES_MAX:
+                raise
+        else:
+            return
+        await asyncio.sleep(OPEN_AGAIN_S)
 
 
 async def get_queue_url(call: Call, request: GetQueueUrl) -> dict[str, Any]:
@@ -128,8 +145,9 @@ async def delete_queue(call: Call, request: OfQueue) -> dict[str, Any]:
 async def purge_queue(call: Call, request: OfQueue) -> dict[str, Any]:
     """For those who receive: the group goes on behind all that is there. Other readers of the topic see it still."""
     queue = call.queue(request.queue_url)
-    await _open(call, queue)
-    for partition in range(queue.topic.partitions):
+    here = call.broker.topics.led(queue.name, range(queue.topic.partitions))
+    await _open(call, queue, here)
+    for partition in here:
         end = call.broker.topics.end_offset(queue.name, partition) or 0
         place = Place(GROUP, queue.name, partition)
         await call.ask(lambda done, place=place, end=end: call.broker.queues.seek(place, end, done))  # type: ignore[misc]
@@ -141,3 +159,9 @@ async def purge_queue(call: Call, request: OfQueue) -> dict[str, Any]:
         )
         after = keys[-1]  # what cannot be cancelled any more is being published at this moment
     return {}
+
+
+def _partitions(call: Call, overrides: Mapping[str, str]) -> int:
+    """In a cluster one leader must know all ids of a queue, unless they count for each group of messages alone."""
+    has_one_scope = "dedup.ms" in overrides and overrides.get("dedup.scope") != "key"
+    return 1 if has_one_scope and call.broker.topics.image.ledgers else call.broker.default_partitions

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from goqueue.broker.delays.firing import PUBLISHED_AT
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import Leased, LeasedPlace, ReceiveRequest
+from goqueue.broker.queues.leased_records import Leased
+from goqueue.broker.queues.taking import LeasedPlace, ReceiveRequest
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.identity import Headers, first_place, id_of, sequence_number
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue
+from goqueue.machines.deliveries.commands import Place
 from goqueue.records import dead_letters
 from goqueue.records.wishes import DEDUP_ID, FORMER_DEDUP_ID
 from goqueue.wire.sqs.attributes import BODY_ENCODING, TRACE, TRACE_ATTRIBUTE, attributes_of
@@ -97,7 +98,7 @@ def _message(
     where = Place(GROUP, queue.name, leased.partition)
     message: dict[str, Any] = {
         "MessageId": id_of(call.broker.topics.image, place),
-        "ReceiptHandle": call.broker.settler.receipt(where, record.offset, leased.lease),
+        "ReceiptHandle": call.broker.settler.receipt(where, record.offset, leased.lease, leased.epoch),
         "MD5OfBody": md5_of(body.encode()),
         "Body": body,
     }

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
 from goqueue.doors.sqs.call import Call, told
 from goqueue.doors.sqs.handlers.send import batch_answer, failure
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue
+from goqueue.machines.deliveries.commands import How, Verdict
 from goqueue.model.errors import GoQueueError, MalformedReceipt
 from goqueue.wire.sqs.checks import VISIBILITY_SECONDS_MAX, check_entries, check_range, need
 from goqueue.wire.sqs.errors import SqsError, invalid_value

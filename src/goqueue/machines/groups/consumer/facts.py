@@ -61,6 +61,11 @@ class ConsumerGroupOptions(msgspec.Struct, frozen=True):
     session_ms_max: int = 30 * 60_000
 
 
+CONSUMER_GROUPS = ConsumerGroupOptions(heartbeat_ms=400)
+"""Members hear of a revocation with their next heartbeat, and who waits for the partition with its own: a rebalance
+takes at most this and `settling_heartbeat_ms` together."""
+
+
 # -- commands
 
 

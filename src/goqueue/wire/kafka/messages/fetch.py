@@ -1,5 +1,8 @@
 """Fetch. v4: isolation levels; v7: sessions; v9: leader epochs; v11: racks; v12: flexible, diverging epochs;
-v13: topic ids instead of names; v15: the replica moves into a tag; v16: endpoints of new leaders."""
+v13: topic ids instead of names; v15: the replica moves into a tag; v16: endpoints of new leaders; v18: the follower's
+high watermark.
+
+The tags of ours are for nodes that copy partitions from each other. Clients neither send nor get them."""
 
 # ruff: noqa: RUF012  msgspec makes a new list for each message
 
@@ -10,6 +13,7 @@ from goqueue.wire.kafka.notation import (
     INT32_MAX,
     INT64_MAX,
     NO_UUID,
+    Bool,
     Int8,
     Int16,
     Int32,
@@ -35,6 +39,8 @@ class FetchPartition(Message):
     partition_max_bytes: Int32 = 0
     replica_directory_id: Annotated[Uuid, "17+ tag 0 ignorable"] = NO_UUID
     high_watermark: Annotated[Int64, "18+ tag 1 ignorable"] = INT64_MAX
+    gq_tombstones_told: Annotated[Int64, "18+ tag 10000 ignorable"] = 0
+    """The leader said, when this copy began anew, that tombstones are gone below it."""
 
 
 class FetchTopic(Message):
@@ -62,6 +68,12 @@ class FetchRequest(Message):
     topics: list[FetchTopic] = []
     forgotten_topics_data: Annotated[list[ForgottenTopic], "7+"] = []
     rack_id: Annotated[String, "11+ ignorable"] = ""
+    gq_heard: Annotated[Int32, "18+ tag 10000 ignorable"] = -1
+    """The session epoch of the last answer that came: this fetch was sent after that was."""
+    gq_catches_up: Annotated[Bool, "18+ tag 10001 ignorable"] = False
+    """It is for copies that are far behind: one of two sessions between two nodes."""
+    gq_leaves: Annotated[Bool, "18+ tag 10002 ignorable"] = False
+    """Its node stops soon: leaders are not to wait for its copies any more."""
 
 
 class EpochEndOffset(Message):
@@ -91,6 +103,14 @@ class FetchedPartition(Message):
     aborted_transactions: list[AbortedTransaction] | None = []
     preferred_read_replica: Annotated[Int32, "11+"] = -1
     records: RecordsToSend | None = b""
+    gq_companions: Annotated[Int8, "18+ tag 10000 ignorable"] = 0
+    """Which logs belong to this partition at its leader: a bit for each kind."""
+    gq_compacted_to: Annotated[Int64, "18+ tag 10001 ignorable"] = 0
+    """Below it offsets may have gaps."""
+    gq_tombstones_gone_to: Annotated[Int64, "18+ tag 10002 ignorable"] = 0
+    """Below it tombstones were dropped: a copy that has less may hold what they deleted."""
+    gq_whole: Annotated[Bool, "18+ tag 10003 ignorable"] = False
+    """The copy holds all that an in-sync replica must."""
 
 
 class FetchedTopic(Message):

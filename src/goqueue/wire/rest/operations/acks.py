@@ -1,5 +1,6 @@
 """Operations that settle messages."""
 
+from goqueue.wire.home import EVERYWHERE, IN_PARTS
 from goqueue.wire.rest import acks
 from goqueue.wire.rest.operation import Resource
 
@@ -17,6 +18,7 @@ ACK = ACKNOWLEDGEMENTS.add(
     """,
     body=acks.Ack,
     errors=SETTLING,
+    home=IN_PARTS,
 )
 
 NACK = ACKNOWLEDGEMENTS.add(
@@ -29,6 +31,7 @@ NACK = ACKNOWLEDGEMENTS.add(
     """,
     body=acks.Nack,
     errors=SETTLING,
+    home=IN_PARTS,
 )
 
 REJECT = ACKNOWLEDGEMENTS.add(
@@ -38,6 +41,7 @@ REJECT = ACKNOWLEDGEMENTS.add(
     "The message can never be handled: to the dead letters with it, now.",
     body=acks.Reject,
     errors=SETTLING,
+    home=IN_PARTS,
 )
 
 EXTEND_VISIBILITY = ACKNOWLEDGEMENTS.add(
@@ -47,6 +51,7 @@ EXTEND_VISIBILITY = ACKNOWLEDGEMENTS.add(
     "Hold the message longer: its lease ends so long from now.",
     body=acks.Visibility,
     errors=SETTLING,
+    home=IN_PARTS,
 )
 
 SETTLE_ALL = ACKNOWLEDGEMENTS.add(
@@ -58,6 +63,7 @@ SETTLE_ALL = ACKNOWLEDGEMENTS.add(
     Every entry of `messages` has an action: ack, nack, reject or extend. `receipt_handles` are acknowledged.
     """,
     body=acks.SettleAll,
+    home=IN_PARTS,
 )
 
 RELIABILITY_STATS = ACKNOWLEDGEMENTS.add(
@@ -65,4 +71,5 @@ RELIABILITY_STATS = ACKNOWLEDGEMENTS.add(
     "GET /reliability/stats",
     acks.ReliabilityStats,
     "What became of messages since this node started: acknowledged, tried again, given up.",
+    home=EVERYWHERE,
 )

@@ -1,5 +1,6 @@
 """Operations on partitions and coordinators."""
 
+from goqueue.wire.home import EVERYWHERE, GROUP, HERE, at
 from goqueue.wire.rest import admin, topics
 from goqueue.wire.rest.operation import Resource
 
@@ -17,6 +18,7 @@ ADD_PARTITIONS = ADMINISTRATION.add(
     path=topics.TopicPath,
     body=admin.MorePartitions,
     errors=(404,),
+    home=HERE,
 )
 
 SCALING_STATUS = ADMINISTRATION.add(
@@ -26,6 +28,7 @@ SCALING_STATUS = ADMINISTRATION.add(
     "Are partitions being added? On one node they are there when the request for them is answered.",
     path=topics.TopicPath,
     errors=(404,),
+    home=HERE,
 )
 
 COMPACT_TOPIC = ADMINISTRATION.add(
@@ -41,6 +44,7 @@ COMPACT_TOPIC = ADMINISTRATION.add(
     body=admin.Compact,
     errors=(404,),
     waits=True,
+    home=EVERYWHERE,
 )
 
 LIST_COORDINATORS = ADMINISTRATION.add(
@@ -52,6 +56,7 @@ LIST_COORDINATORS = ADMINISTRATION.add(
     A stream group belongs to one partition of the ledger `@groups`, by its name. What queue groups have settled in a
     partition of a topic is kept beside it, in `@deliveries/{topic}` with the same number.
     """,
+    home=EVERYWHERE,
 )
 
 FIND_COORDINATOR = ADMINISTRATION.add(
@@ -60,4 +65,5 @@ FIND_COORDINATOR = ADMINISTRATION.add(
     admin.GroupCoordinator,
     "Who looks after a group, whether it exists already or not; of a queue group, its first partition.",
     path=admin.CoordinatorPath,
+    home=at(GROUP, "path.group"),
 )

@@ -1,5 +1,6 @@
 """Operations on dead letters."""
 
+from goqueue.wire.home import DEAD_LETTER, EVERYWHERE, at
 from goqueue.wire.rest import dead_letters, topics
 from goqueue.wire.rest.operation import Resource
 
@@ -16,6 +17,7 @@ LIST_DEAD_LETTERS = DEAD_LETTERS.add(
     path=topics.TopicPath,
     query=dead_letters.DeadLetterQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 LOOK_AT_DEAD_LETTER = DEAD_LETTERS.add(
@@ -25,6 +27,7 @@ LOOK_AT_DEAD_LETTER = DEAD_LETTERS.add(
     "One dead letter: the message as it was, why it died, and when.",
     path=dead_letters.DeadLetterPath,
     errors=(404,),
+    home=at(DEAD_LETTER, "path.topic", "path.partition"),
 )
 
 DISCARD_DEAD_LETTER = DEAD_LETTERS.add(
@@ -34,6 +37,7 @@ DISCARD_DEAD_LETTER = DEAD_LETTERS.add(
     "Deal with one dead letter by doing nothing: it is not listed and not redriven any more.",
     path=dead_letters.DeadLetterPath,
     errors=(404,),
+    home=at(DEAD_LETTER, "path.topic", "path.partition"),
 )
 
 REDRIVE = DEAD_LETTERS.add(
@@ -51,6 +55,7 @@ REDRIVE = DEAD_LETTERS.add(
     errors=(404, 409),
     other_replies=((202, "Under way; look at the same path with GET"),),
     waits=True,
+    home=EVERYWHERE,
 )
 
 LOOK_AT_REDRIVE = DEAD_LETTERS.add(
@@ -60,6 +65,7 @@ LOOK_AT_REDRIVE = DEAD_LETTERS.add(
     "How far the redrive of a topic's dead letters is, or what the last one did.",
     path=topics.TopicPath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 STOP_REDRIVE = DEAD_LETTERS.add(
@@ -69,6 +75,7 @@ STOP_REDRIVE = DEAD_LETTERS.add(
     "Stop a redrive: what is on its way goes out, the rest stays where it is.",
     path=topics.TopicPath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 PURGE_DEAD_LETTERS = DEAD_LETTERS.add(
@@ -78,4 +85,5 @@ PURGE_DEAD_LETTERS = DEAD_LETTERS.add(
     "Delete all dead letters of a topic, for good and for everybody: their space is given back.",
     path=topics.TopicPath,
     errors=(404,),
+    home=EVERYWHERE,
 )

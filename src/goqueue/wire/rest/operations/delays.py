@@ -1,5 +1,6 @@
 """Operations on what waits for its time."""
 
+from goqueue.wire.home import EVERYWHERE, FIRST, NEW_SCHEDULE, PARTITION, Way, at
 from goqueue.wire.rest import delays, topics
 from goqueue.wire.rest.operation import Resource
 
@@ -17,6 +18,7 @@ LIST_DELAYED = DELAYS.add(
     path=topics.TopicPath,
     query=delays.DelayedPageQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 FIND_DELAYED = DELAYS.add(
@@ -27,6 +29,7 @@ FIND_DELAYED = DELAYS.add(
     path=delays.DelayedOffsetPath,
     query=delays.DelayedQuery,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "query.partition", otherwise=Way.FIRST),
 )
 
 LOOK_AT_DELAYED = DELAYS.add(
@@ -36,6 +39,7 @@ LOOK_AT_DELAYED = DELAYS.add(
     "One message that waits, with its content.",
     path=delays.DelayedPath,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "path.partition"),
 )
 
 CANCEL_DELAYED = DELAYS.add(
@@ -45,6 +49,7 @@ CANCEL_DELAYED = DELAYS.add(
     "Cancel a message that waits: it will never be published. 404: it was published, cancelled, or never there.",
     path=delays.DelayedPath,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "path.partition"),
 )
 
 RESCHEDULE_DELAYED = DELAYS.add(
@@ -58,6 +63,7 @@ RESCHEDULE_DELAYED = DELAYS.add(
     path=delays.DelayedPath,
     body=delays.NewTime,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "path.partition"),
 )
 
 DELAY_STATS = DELAYS.add(
@@ -65,6 +71,7 @@ DELAY_STATS = DELAYS.add(
     "GET /delay/stats",
     delays.DelayStats,
     "How much waits for its time, and what became of the rest since the start of the node.",
+    home=EVERYWHERE,
 )
 
 SCHEDULES = Resource("Recurring schedules")
@@ -81,6 +88,7 @@ STORE_SCHEDULE = SCHEDULES.add(
     path=delays.SchedulePath,
     body=delays.NewSchedule,
     errors=(404,),
+    home=at(NEW_SCHEDULE, "body.topic"),
 )
 
 LIST_SCHEDULES = SCHEDULES.add(
@@ -89,6 +97,7 @@ LIST_SCHEDULES = SCHEDULES.add(
     delays.Schedules,
     "All recurring schedules by name, and when each runs next.",
     query=delays.PageQuery,
+    home=EVERYWHERE,
 )
 
 DESCRIBE_SCHEDULE = SCHEDULES.add(
@@ -98,6 +107,7 @@ DESCRIBE_SCHEDULE = SCHEDULES.add(
     "One recurring schedule: its message, when it ran last and when it runs next.",
     path=delays.SchedulePath,
     errors=(404,),
+    home=FIRST,
 )
 
 DELETE_SCHEDULE = SCHEDULES.add(
@@ -107,4 +117,5 @@ DELETE_SCHEDULE = SCHEDULES.add(
     "Publish it no more.",
     path=delays.SchedulePath,
     errors=(404,),
+    home=FIRST,
 )

@@ -1,5 +1,6 @@
 """Operations on groups, their members, offsets and lag."""
 
+from goqueue.wire.home import EVERYWHERE, GROUP, HERE, IN_PARTS, at
 from goqueue.wire.rest import groups, topics
 from goqueue.wire.rest.operation import Resource
 
@@ -11,6 +12,7 @@ LIST_GROUPS = GROUPS.add(
     groups.Groups,
     "The names of groups, a page at a time, and in `details` what they are.",
     query=groups.GroupsQuery,
+    home=EVERYWHERE,
 )
 
 DESCRIBE_GROUP = GROUPS.add(
@@ -20,6 +22,7 @@ DESCRIBE_GROUP = GROUPS.add(
     "Who is in a group, and who has which partitions.",
     path=groups.GroupPath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 DELETE_GROUP = GROUPS.add(
@@ -33,6 +36,7 @@ DELETE_GROUP = GROUPS.add(
     path=groups.GroupPath,
     query=groups.DeleteGroupQuery,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 GROUP_OPTIONS = GROUPS.add(
@@ -41,6 +45,7 @@ GROUP_OPTIONS = GROUPS.add(
     groups.GroupOptions,
     "What was set for a group and goes before the options of its topics.",
     path=groups.GroupPath,
+    home=HERE,
 )
 
 CONFIGURE_GROUP = GROUPS.add(
@@ -50,6 +55,7 @@ CONFIGURE_GROUP = GROUPS.add(
     "Set options of a group, or take them back. The group need not exist yet.",
     path=groups.GroupPath,
     body=groups.GroupChange,
+    home=HERE,
 )
 
 MEMBERS = Resource("Members")
@@ -66,6 +72,7 @@ JOIN_GROUP = MEMBERS.add(
     path=groups.GroupPath,
     body=groups.JoinGroup,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 HEARTBEAT = MEMBERS.add(
@@ -80,6 +87,7 @@ HEARTBEAT = MEMBERS.add(
     path=groups.GroupPath,
     body=groups.MemberBody,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 LEAVE_GROUP = MEMBERS.add(
@@ -93,6 +101,7 @@ LEAVE_GROUP = MEMBERS.add(
     path=groups.GroupPath,
     body=groups.MemberBody,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 POLL_GROUP = MEMBERS.add(
@@ -109,6 +118,7 @@ POLL_GROUP = MEMBERS.add(
     query=groups.PollQuery,
     errors=(404, 409),
     waits=True,
+    home=at(GROUP, "path.group"),
 )
 
 RECEIVE_MESSAGES = MEMBERS.add(
@@ -124,6 +134,7 @@ RECEIVE_MESSAGES = MEMBERS.add(
     body=groups.ReceiveMessages,
     errors=(404,),
     waits=True,
+    home=IN_PARTS,
 )
 
 COOPERATIVE = Resource("Cooperative members")
@@ -136,6 +147,7 @@ JOIN_COOPERATIVELY = COOPERATIVE.add(
     path=groups.GroupPath,
     body=groups.JoinGroup,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 LEAVE_COOPERATIVELY = COOPERATIVE.add(
@@ -149,6 +161,7 @@ LEAVE_COOPERATIVELY = COOPERATIVE.add(
     path=groups.GroupPath,
     body=groups.MemberBody,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 HEARTBEAT_COOPERATIVELY = COOPERATIVE.add(
@@ -163,6 +176,7 @@ HEARTBEAT_COOPERATIVELY = COOPERATIVE.add(
     path=groups.GroupPath,
     body=groups.MemberBody,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 REVOKE_PARTITIONS = COOPERATIVE.add(
@@ -173,6 +187,7 @@ REVOKE_PARTITIONS = COOPERATIVE.add(
     path=groups.GroupPath,
     body=groups.RevokePartitions,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 MEMBER_ASSIGNMENT = COOPERATIVE.add(
@@ -183,6 +198,7 @@ MEMBER_ASSIGNMENT = COOPERATIVE.add(
     path=groups.GroupPath,
     query=groups.AssignmentQuery,
     errors=(404,),
+    home=at(GROUP, "path.group"),
 )
 
 DESCRIBE_COOPERATIVELY = COOPERATIVE.add(
@@ -192,6 +208,7 @@ DESCRIBE_COOPERATIVELY = COOPERATIVE.add(
     "A group with all assignments, and how its rebalances went.",
     path=groups.GroupPath,
     errors=(404,),
+    home=at(GROUP, "path.group"),
 )
 
 REBALANCE_STATS = COOPERATIVE.add(
@@ -201,6 +218,7 @@ REBALANCE_STATS = COOPERATIVE.add(
     "How the rebalances of one group went. Only consumer groups have any that the broker sees.",
     path=groups.GroupPath,
     errors=(404,),
+    home=at(GROUP, "path.group"),
 )
 
 ALL_REBALANCE_STATS = COOPERATIVE.add(
@@ -208,6 +226,7 @@ ALL_REBALANCE_STATS = COOPERATIVE.add(
     "GET /rebalance/stats",
     groups.RebalanceStats,
     "How the rebalances of all consumer groups went.",
+    home=EVERYWHERE,
 )
 
 OFFSETS = Resource("Offsets")
@@ -224,6 +243,7 @@ COMMIT_OFFSETS = OFFSETS.add(
     path=groups.GroupPath,
     body=groups.CommitOffsets,
     errors=(403, 404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 GROUP_OFFSETS = OFFSETS.add(
@@ -236,6 +256,7 @@ GROUP_OFFSETS = OFFSETS.add(
     """,
     path=groups.GroupPath,
     query=groups.OffsetsQuery,
+    home=EVERYWHERE,
 )
 
 RESET_OFFSETS = OFFSETS.add(
@@ -249,6 +270,7 @@ RESET_OFFSETS = OFFSETS.add(
     path=groups.GroupPath,
     body=groups.ResetOffsets,
     errors=(404, 409),
+    home=at(GROUP, "path.group"),
 )
 
 LAG = Resource("Lag")
@@ -263,6 +285,7 @@ GROUP_LAG = LAG.add(
     """,
     path=groups.GroupPath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 ALL_LAGS = LAG.add(
@@ -271,4 +294,5 @@ ALL_LAGS = LAG.add(
     groups.AllLags,
     "How far groups are behind, by name, a page at a time.",
     query=groups.GroupsQuery,
+    home=EVERYWHERE,
 )

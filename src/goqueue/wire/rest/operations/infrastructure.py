@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from goqueue.wire.home import EVERYWHERE, HERE
 from goqueue.wire.rest import infrastructure
 from goqueue.wire.rest.operation import HTML, TEXT, Resource
 
 NODE = Resource("Node")
 
-HEALTH = NODE.add("health", "GET /health", infrastructure.Health, "Does the node answer at all?")
+HEALTH = NODE.add("health", "GET /health", infrastructure.Health, "Does the node answer at all?", home=HERE)
 
-LIVEZ = NODE.add("livez", "GET /livez", infrastructure.Probe, "Is the process alive? For startup and liveness probes.")
+LIVEZ = NODE.add(
+    "livez", "GET /livez", infrastructure.Probe, "Is the process alive? For startup and liveness probes.", home=HERE
+)
 
 HEALTHZ = NODE.add(
     "healthz",
@@ -22,6 +25,7 @@ HEALTHZ = NODE.add(
     serves what there is, and a restart does not help.
     """,
     other_replies=((503, "A log or a ledger is out of service"),),
+    home=HERE,
 )
 
 READYZ = NODE.add(
@@ -34,9 +38,10 @@ READYZ = NODE.add(
     """,
     query=infrastructure.ProbeQuery,
     other_replies=((503, "Clients had better go elsewhere"),),
+    home=HERE,
 )
 
-VERSION = NODE.add("version", "GET /version", infrastructure.Version, "Which GoQueue, on which Python.")
+VERSION = NODE.add("version", "GET /version", infrastructure.Version, "Which GoQueue, on which Python.", home=HERE)
 
 METRICS = NODE.add(
     "metrics",
@@ -47,9 +52,10 @@ METRICS = NODE.add(
     errors=(503,),
     header_fields=(("accept", "accept"),),
     media_type=TEXT,
+    home=HERE,
 )
 
-STATS = NODE.add("stats", "GET /stats", infrastructure.Stats, "What is in this node, topic by topic.")
+STATS = NODE.add("stats", "GET /stats", infrastructure.Stats, "What is in this node, topic by topic.", home=EVERYWHERE)
 
 DOCUMENTS = Resource("Documents")
 
@@ -61,9 +67,10 @@ ROOT = DOCUMENTS.add(
     query=infrastructure.RootQuery,
     other_replies=((303, "For browsers: to /docs"),),
     header_fields=(("accept", "accept"),),
+    home=HERE,
 )
 
-OPENAPI = DOCUMENTS.add("openapi", "GET /openapi.json", dict[str, Any], "This document: OpenAPI 3.1.")
+OPENAPI = DOCUMENTS.add("openapi", "GET /openapi.json", dict[str, Any], "This document: OpenAPI 3.1.", home=HERE)
 
 POSTMAN = DOCUMENTS.add(
     "postman",
@@ -73,8 +80,14 @@ POSTMAN = DOCUMENTS.add(
 
     Set its variable `baseUrl` to where your node is.
     """,
+    home=HERE,
 )
 
 DOCS = DOCUMENTS.add(
-    "docs", "GET /docs", str, "The same as a page for people, who can try each operation there.", media_type=HTML
+    "docs",
+    "GET /docs",
+    str,
+    "The same as a page for people, who can try each operation there.",
+    media_type=HTML,
+    home=HERE,
 )

@@ -1,5 +1,6 @@
 """Operations on lanes."""
 
+from goqueue.wire.home import EVERYWHERE
 from goqueue.wire.rest import lanes, topics
 from goqueue.wire.rest.operation import Resource
 
@@ -16,6 +17,7 @@ TOPIC_LANES = PRIORITIES.add(
     path=topics.TopicPath,
     query=lanes.LanesQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 PRIORITY_STATS = PRIORITIES.add(
@@ -23,4 +25,5 @@ PRIORITY_STATS = PRIORITIES.add(
     "GET /priority/stats",
     lanes.PriorityStats,
     "How much of each priority there is, topic by topic, as queue groups see it.",
+    home=EVERYWHERE,
 )

@@ -1,5 +1,6 @@
 """Operations on many leases at once."""
 
+from goqueue.wire.home import EVERYWHERE, IN_PARTS
 from goqueue.wire.rest import groups, leases
 from goqueue.wire.rest.operation import LARGE_BODY_BYTES_MAX, Resource
 
@@ -18,6 +19,7 @@ TAKE_LEASES = LEASES.add(
     body=leases.TakeLeases,
     errors=(404,),
     waits=True,
+    home=IN_PARTS,
 )
 
 EXTEND_LEASES = LEASES.add(
@@ -27,6 +29,7 @@ EXTEND_LEASES = LEASES.add(
     "Hold leases longer. What of them was settled, or has ended, is left as it is and not counted.",
     body=leases.ExtendLeases,
     body_bytes_max=LARGE_BODY_BYTES_MAX,
+    home=IN_PARTS,
 )
 
 FINISH_LEASES = LEASES.add(
@@ -40,6 +43,7 @@ FINISH_LEASES = LEASES.add(
     """,
     body=leases.FinishLeases,
     body_bytes_max=LARGE_BODY_BYTES_MAX,
+    home=IN_PARTS,
 )
 
 LIST_LEASES = LEASES.add(
@@ -48,4 +52,5 @@ LIST_LEASES = LEASES.add(
     leases.HeldLeases,
     "All that consumers hold now, in runs of neighbours, by group, topic, partition and offset.",
     query=leases.LeasesQuery,
+    home=EVERYWHERE,
 )

@@ -1,5 +1,6 @@
 """Operations on messages: published, read, followed."""
 
+from goqueue.wire.home import IN_PARTS, PARTITION, at
 from goqueue.wire.rest import follow, messages, topics
 from goqueue.wire.rest.operation import EVENTS, LARGE_BODY_BYTES_MAX, Resource
 
@@ -19,6 +20,7 @@ PUBLISH = MESSAGES.add(
     body=messages.Publish,
     errors=(404, 413),
     body_bytes_max=LARGE_BODY_BYTES_MAX,
+    home=IN_PARTS,
 )
 
 READ_MESSAGES = MESSAGES.add(
@@ -29,6 +31,7 @@ READ_MESSAGES = MESSAGES.add(
     path=messages.PartitionPath,
     query=messages.ReadQuery,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "path.partition"),
 )
 
 FOLLOW_TOPIC = MESSAGES.add(
@@ -48,4 +51,5 @@ FOLLOW_TOPIC = MESSAGES.add(
     waits=True,
     header_fields=(("last-event-id", "last_event_id"),),
     media_type=EVENTS,
+    home=IN_PARTS,
 )

@@ -1,5 +1,6 @@
 """Operations that let groups read again."""
 
+from goqueue.wire.home import EVERYWHERE, GROUP, at
 from goqueue.wire.rest import replays
 from goqueue.wire.rest.operation import Resource
 
@@ -18,6 +19,7 @@ REPLAY = REPLAYS.add(
     body=replays.Replay,
     errors=(404, 409),
     waits=True,
+    home=EVERYWHERE,
 )
 
 SEEK = REPLAYS.add(
@@ -33,6 +35,7 @@ SEEK = REPLAYS.add(
     body=replays.SeekGroup,
     errors=(404, 409),
     waits=True,
+    home=at(GROUP, "path.group"),
 )
 
 FORK = REPLAYS.add(
@@ -44,6 +47,7 @@ FORK = REPLAYS.add(
     body=replays.Fork,
     status=201,
     errors=(404, 409),
+    home=EVERYWHERE,
 )
 
 COMPARE = REPLAYS.add(
@@ -54,6 +58,7 @@ COMPARE = REPLAYS.add(
     path=replays.ReplayGroupPath,
     query=replays.CompareQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 PROMOTE = REPLAYS.add(
@@ -67,6 +72,7 @@ PROMOTE = REPLAYS.add(
     path=replays.ReplayGroupPath,
     body=replays.Promote,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 DROP_FORK = REPLAYS.add(
@@ -76,4 +82,5 @@ DROP_FORK = REPLAYS.add(
     "Forget a fork. A fork is a queue group like any other, and what it has settled is settled for it alone.",
     path=replays.ForkPath,
     errors=(404,),
+    home=EVERYWHERE,
 )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from goqueue.wire.home import HERE, at
+from goqueue.wire.home import SCHEMAS as REGISTRY
 from goqueue.wire.rest import schemas
 from goqueue.wire.rest.operation import TEXT, Operation, R, Resource
 
@@ -32,7 +34,13 @@ class Registry(Resource):
 SCHEMAS = Registry()
 
 LIST_SUBJECTS = SCHEMAS.add_both(
-    "list_subjects", "GET /subjects", list[str], "Names of all subjects.", query=schemas.SubjectsQuery, errors=(422,)
+    "list_subjects",
+    "GET /subjects",
+    list[str],
+    "Names of all subjects.",
+    query=schemas.SubjectsQuery,
+    errors=(422,),
+    home=at(REGISTRY),
 )
 
 REGISTER_SCHEMA = SCHEMAS.add_both(
@@ -47,6 +55,7 @@ REGISTER_SCHEMA = SCHEMAS.add_both(
     query=schemas.NormalizeQuery,
     body=schemas.NewSchema,
     errors=(409, 413, 422),
+    home=at(REGISTRY),
 )
 
 LOOK_UP_SCHEMA = SCHEMAS.add_both(
@@ -58,6 +67,7 @@ LOOK_UP_SCHEMA = SCHEMAS.add_both(
     query=schemas.NormalizeQuery,
     body=schemas.NewSchema,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 DELETE_SUBJECT = SCHEMAS.add_both(
@@ -71,6 +81,7 @@ DELETE_SUBJECT = SCHEMAS.add_both(
     path=schemas.SubjectPath,
     query=schemas.DeleteQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 LIST_VERSIONS = SCHEMAS.add_both(
@@ -81,6 +92,7 @@ LIST_VERSIONS = SCHEMAS.add_both(
     path=schemas.SubjectPath,
     query=schemas.ListQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 GET_VERSION = SCHEMAS.add_both(
@@ -91,6 +103,7 @@ GET_VERSION = SCHEMAS.add_both(
     path=schemas.VersionPath,
     query=schemas.SchemaQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 GET_VERSION_TEXT = SCHEMAS.add_both(
@@ -102,6 +115,7 @@ GET_VERSION_TEXT = SCHEMAS.add_both(
     query=schemas.SchemaQuery,
     errors=(404, 422),
     media_type=TEXT,
+    home=at(REGISTRY),
 )
 
 LIST_REFERENCING = SCHEMAS.add_both(
@@ -112,6 +126,7 @@ LIST_REFERENCING = SCHEMAS.add_both(
     path=schemas.VersionPath,
     query=schemas.ListQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 DELETE_VERSION = SCHEMAS.add_both(
@@ -125,6 +140,7 @@ DELETE_VERSION = SCHEMAS.add_both(
     path=schemas.VersionPath,
     query=schemas.DeleteQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 LIST_SCHEMAS = SCHEMAS.add(
@@ -134,10 +150,15 @@ LIST_SCHEMAS = SCHEMAS.add(
     "All versions of all subjects.",
     query=schemas.SchemasQuery,
     errors=(422,),
+    home=at(REGISTRY),
 )
 
 LIST_SCHEMA_TYPES = SCHEMAS.add_both(
-    "list_schema_types", "GET /schemas/types", list[str], "The formats of schemas that are understood."
+    "list_schema_types",
+    "GET /schemas/types",
+    list[str],
+    "The formats of schemas that are understood.",
+    home=HERE,
 )
 
 GET_SCHEMA = SCHEMAS.add_both(
@@ -148,6 +169,7 @@ GET_SCHEMA = SCHEMAS.add_both(
     path=schemas.IdPath,
     query=schemas.SchemaQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 GET_SCHEMA_TEXT = SCHEMAS.add_both(
@@ -159,6 +181,7 @@ GET_SCHEMA_TEXT = SCHEMAS.add_both(
     query=schemas.SchemaQuery,
     errors=(404, 422),
     media_type=TEXT,
+    home=at(REGISTRY),
 )
 
 LIST_SCHEMA_SUBJECTS = SCHEMAS.add_both(
@@ -169,6 +192,7 @@ LIST_SCHEMA_SUBJECTS = SCHEMAS.add_both(
     path=schemas.IdPath,
     query=schemas.ListQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 LIST_SCHEMA_VERSIONS = SCHEMAS.add_both(
@@ -179,6 +203,7 @@ LIST_SCHEMA_VERSIONS = SCHEMAS.add_both(
     path=schemas.IdPath,
     query=schemas.ListQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 CHECK_COMPATIBILITY = SCHEMAS.add_both(
@@ -190,6 +215,7 @@ CHECK_COMPATIBILITY = SCHEMAS.add_both(
     query=schemas.CompatibilityQuery,
     body=schemas.NewSchema,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 CHECK_COMPATIBILITY_WITH = SCHEMAS.add_both(
@@ -201,10 +227,15 @@ CHECK_COMPATIBILITY_WITH = SCHEMAS.add_both(
     query=schemas.CompatibilityQuery,
     body=schemas.NewSchema,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 GET_CONFIG = SCHEMAS.add_both(
-    "get_config", "GET /config", schemas.ConfigReply, "The compatibility level of subjects that have none of their own."
+    "get_config",
+    "GET /config",
+    schemas.ConfigReply,
+    "The compatibility level of subjects that have none of their own.",
+    home=at(REGISTRY),
 )
 
 SET_CONFIG = SCHEMAS.add_both(
@@ -214,10 +245,15 @@ SET_CONFIG = SCHEMAS.add_both(
     "Set the compatibility level of subjects that have none of their own.",
     body=schemas.Config,
     errors=(422,),
+    home=at(REGISTRY),
 )
 
 RESET_CONFIG = SCHEMAS.add_both(
-    "reset_config", "DELETE /config", schemas.ConfigReply, "Back to BACKWARD; gives the level that was."
+    "reset_config",
+    "DELETE /config",
+    schemas.ConfigReply,
+    "Back to BACKWARD; gives the level that was.",
+    home=at(REGISTRY),
 )
 
 GET_SUBJECT_CONFIG = SCHEMAS.add_both(
@@ -231,6 +267,7 @@ GET_SUBJECT_CONFIG = SCHEMAS.add_both(
     path=schemas.SubjectPath,
     query=schemas.ConfigQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 SET_SUBJECT_CONFIG = SCHEMAS.add_both(
@@ -241,6 +278,7 @@ SET_SUBJECT_CONFIG = SCHEMAS.add_both(
     path=schemas.SubjectPath,
     body=schemas.Config,
     errors=(422,),
+    home=at(REGISTRY),
 )
 
 RESET_SUBJECT_CONFIG = SCHEMAS.add_both(
@@ -250,9 +288,12 @@ RESET_SUBJECT_CONFIG = SCHEMAS.add_both(
     "A subject has no compatibility level of its own any more; gives the one that it had.",
     path=schemas.SubjectPath,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
-GET_MODE = SCHEMAS.add_both("get_mode", "GET /mode", schemas.ModeReply, "Whether schemas may be registered.")
+GET_MODE = SCHEMAS.add_both(
+    "get_mode", "GET /mode", schemas.ModeReply, "Whether schemas may be registered.", home=at(REGISTRY)
+)
 
 SET_MODE = SCHEMAS.add_both(
     "set_mode",
@@ -262,10 +303,15 @@ SET_MODE = SCHEMAS.add_both(
     query=schemas.ModeQuery,
     body=schemas.ModeBody,
     errors=(422,),
+    home=at(REGISTRY),
 )
 
 RESET_MODE = SCHEMAS.add_both(
-    "reset_mode", "DELETE /mode", schemas.ModeReply, "Back to READWRITE; gives the mode that was."
+    "reset_mode",
+    "DELETE /mode",
+    schemas.ModeReply,
+    "Back to READWRITE; gives the mode that was.",
+    home=at(REGISTRY),
 )
 
 GET_SUBJECT_MODE = SCHEMAS.add_both(
@@ -279,6 +325,7 @@ GET_SUBJECT_MODE = SCHEMAS.add_both(
     path=schemas.SubjectPath,
     query=schemas.ConfigQuery,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
 SET_SUBJECT_MODE = SCHEMAS.add_both(
@@ -290,6 +337,7 @@ SET_SUBJECT_MODE = SCHEMAS.add_both(
     query=schemas.ModeQuery,
     body=schemas.ModeBody,
     errors=(422,),
+    home=at(REGISTRY),
 )
 
 RESET_SUBJECT_MODE = SCHEMAS.add_both(
@@ -299,13 +347,17 @@ RESET_SUBJECT_MODE = SCHEMAS.add_both(
     "A subject has no mode of its own any more; gives the one that it had.",
     path=schemas.SubjectPath,
     errors=(404, 422),
+    home=at(REGISTRY),
 )
 
-LIST_CONTEXTS = SCHEMAS.add_both("list_contexts", "GET /contexts", list[str], "There is one context, the default one.")
+LIST_CONTEXTS = SCHEMAS.add_both(
+    "list_contexts", "GET /contexts", list[str], "There is one context, the default one.", home=HERE
+)
 
 SCHEMA_STATS = SCHEMAS.add(
     "schema_stats",
     "GET /schemas/stats",
     schemas.SchemaStats,
     "How many schemas there are, and which topics are checked.",
+    home=at(REGISTRY),
 )

@@ -6,6 +6,7 @@ from goqueue.wire.rest.operation import Operation
 from goqueue.wire.rest.operations import (
     acks,
     admin,
+    cluster,
     dead_letters,
     delays,
     groups,
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *acks.ACKNOWLEDGEMENTS.all,
     *traces.TRACES.all,
     *schemas.SCHEMAS.all,
+    *cluster.CLUSTER.all,
     *infrastructure.NODE.all,
     *infrastructure.DOCUMENTS.all,
 )

@@ -1,5 +1,6 @@
 """Operations on topics."""
 
+from goqueue.wire.home import EVERYWHERE, HERE, PARTITION, Home, Way, at
 from goqueue.wire.rest import topics
 from goqueue.wire.rest.operation import Resource
 
@@ -13,10 +14,15 @@ CREATE_TOPIC = TOPICS.add(
     body=topics.NewTopic,
     status=201,
     errors=(409,),
+    home=HERE,
 )
 
 LIST_TOPICS = TOPICS.add(
-    "list_topics", "GET /topics", topics.TopicNames, "The names of all topics, sorted; those of dead letters too."
+    "list_topics",
+    "GET /topics",
+    topics.TopicNames,
+    "The names of all topics, sorted; those of dead letters too.",
+    home=HERE,
 )
 
 DESCRIBE_TOPIC = TOPICS.add(
@@ -26,6 +32,7 @@ DESCRIBE_TOPIC = TOPICS.add(
     "What a topic is and holds.",
     path=topics.TopicPath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 CONFIGURE_TOPIC = TOPICS.add(
@@ -36,6 +43,7 @@ CONFIGURE_TOPIC = TOPICS.add(
     path=topics.TopicPath,
     body=topics.TopicChange,
     errors=(404,),
+    home=Home(Way.EVERYWHERE, others="GET"),
 )
 
 TRIM_TOPIC = TOPICS.add(
@@ -49,6 +57,7 @@ TRIM_TOPIC = TOPICS.add(
     path=topics.TopicPath,
     body=topics.Trim,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "body.partition", otherwise=Way.EVERYWHERE),
 )
 
 DELETE_TOPIC = TOPICS.add(
@@ -58,6 +67,7 @@ DELETE_TOPIC = TOPICS.add(
     "Delete a topic and all that is in it, for good.",
     path=topics.TopicPath,
     errors=(404,),
+    home=HERE,
 )
 
 LIST_PARTITIONS = TOPICS.add(
@@ -67,4 +77,5 @@ LIST_PARTITIONS = TOPICS.add(
     "Where the partitions of a topic are.",
     path=topics.TopicPath,
     errors=(404,),
+    home=HERE,
 )

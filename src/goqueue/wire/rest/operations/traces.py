@@ -1,5 +1,6 @@
 """Operations on traces."""
 
+from goqueue.wire.home import EVERYWHERE, PARTITION, Way, at
 from goqueue.wire.rest import traces
 from goqueue.wire.rest.operation import Resource
 
@@ -12,9 +13,11 @@ STORED_STEPS = TRACES.add(
     """All that happened to messages and is stored, oldest first, as runs of messages to which the same happened.
 
     It is more than what is remembered, which searches look at, and meant for programs that read all of it. Pages have
-    no fixed size, and may be empty: go on until `next` is null.
+    no fixed size, and may be empty: go on until `next` is null. In a cluster every node stores its own, and a page has
+    what all of them have between two cursors, oldest first.
     """,
     query=traces.StepsQuery,
+    home=EVERYWHERE,
 )
 
 LIST_TRACES = TRACES.add(
@@ -24,6 +27,7 @@ LIST_TRACES = TRACES.add(
     "The journeys of the latest messages that anything happened to, or of those that the filters choose.",
     query=traces.TracesQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 SEARCH_TRACES = TRACES.add(
@@ -38,10 +42,15 @@ SEARCH_TRACES = TRACES.add(
     """,
     query=traces.TraceSearchQuery,
     errors=(404,),
+    home=at(PARTITION, "query.topic", "query.partition", otherwise=Way.EVERYWHERE),
 )
 
 TRACE_STATS = TRACES.add(
-    "trace_stats", "GET /traces/stats", traces.TraceStats, "How much is remembered, stored and exported."
+    "trace_stats",
+    "GET /traces/stats",
+    traces.TraceStats,
+    "How much is remembered, stored and exported.",
+    home=EVERYWHERE,
 )
 
 DESCRIBE_TRACE = TRACES.add(
@@ -51,6 +60,7 @@ DESCRIBE_TRACE = TRACES.add(
     "All that happened in a trace: one that a producer brought in `traceparent`, or one made for a message.",
     path=traces.TracePath,
     errors=(404,),
+    home=EVERYWHERE,
 )
 
 WHERE_IS = TRACES.add(
@@ -60,6 +70,7 @@ WHERE_IS = TRACES.add(
     "Where a message is, and why it is not delivered yet, in words and for every group that reads its topic.",
     path=traces.WherePath,
     errors=(404,),
+    home=at(PARTITION, "path.topic", "path.partition"),
 )
 
 WHERE_IS_KEY = TRACES.add(
@@ -70,4 +81,5 @@ WHERE_IS_KEY = TRACES.add(
     path=traces.WhereKeyPath,
     query=traces.WhereKeyQuery,
     errors=(404,),
+    home=EVERYWHERE,
 )

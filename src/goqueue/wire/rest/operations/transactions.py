@@ -1,5 +1,6 @@
 """Operations of transactional producers."""
 
+from goqueue.wire.home import EVERYWHERE, TRANSACTION, Way, at
 from goqueue.wire.rest import transactions
 from goqueue.wire.rest.operation import LARGE_BODY_BYTES_MAX, Resource
 
@@ -15,6 +16,7 @@ INIT_PRODUCER = TRANSACTIONS.add(
     """,
     body=transactions.InitProducer,
     errors=(409,),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.HERE),
 )
 
 PRODUCER_HEARTBEAT = TRANSACTIONS.add(
@@ -25,6 +27,7 @@ PRODUCER_HEARTBEAT = TRANSACTIONS.add(
     path=transactions.ProducerPath,
     body=transactions.ProducerHeartbeat,
     errors=(404, 409),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )
 
 LIST_TRANSACTIONS = TRANSACTIONS.add(
@@ -36,6 +39,7 @@ LIST_TRANSACTIONS = TRANSACTIONS.add(
     Go on with `cursor`: then each is listed once that stays in its state all the while.
     """,
     query=transactions.TransactionsQuery,
+    home=EVERYWHERE,
 )
 
 TRANSACTION_STATS = TRANSACTIONS.add(
@@ -43,6 +47,7 @@ TRANSACTION_STATS = TRANSACTIONS.add(
     "GET /transactions/stats",
     transactions.TransactionStats,
     "How many transactions are open, and how those ended that were.",
+    home=EVERYWHERE,
 )
 
 BEGIN_TRANSACTION = TRANSACTIONS.add(
@@ -55,6 +60,7 @@ BEGIN_TRANSACTION = TRANSACTIONS.add(
     """,
     body=transactions.ProducerBody,
     errors=(404, 409),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )
 
 PUBLISH_IN_TRANSACTION = TRANSACTIONS.add(
@@ -68,6 +74,7 @@ PUBLISH_IN_TRANSACTION = TRANSACTIONS.add(
     body=transactions.TransactionPublish,
     errors=(404, 409, 413),
     body_bytes_max=LARGE_BODY_BYTES_MAX,
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )
 
 ADD_PARTITION = TRANSACTIONS.add(
@@ -77,6 +84,7 @@ ADD_PARTITION = TRANSACTIONS.add(
     "Say that a partition will take part in the open transaction. Publishing says it too.",
     body=transactions.AddPartition,
     errors=(404, 409),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )
 
 COMMIT_TRANSACTION = TRANSACTIONS.add(
@@ -86,6 +94,7 @@ COMMIT_TRANSACTION = TRANSACTIONS.add(
     "Commit: from now on read-committed readers see all of it. 409: there is no open transaction.",
     body=transactions.ProducerBody,
     errors=(404, 409),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )
 
 ABORT_TRANSACTION = TRANSACTIONS.add(
@@ -95,4 +104,5 @@ ABORT_TRANSACTION = TRANSACTIONS.add(
     "Abort: read-committed readers will never see any of it. 409: there is no open transaction.",
     body=transactions.ProducerBody,
     errors=(404, 409),
+    home=at(TRANSACTION, "body.transactional_id", otherwise=Way.FIRST),
 )

@@ -1,12 +1,10 @@
 """Options of one queue group. They go before those of its topics and have the same names, but for where it starts."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from goqueue.broker.groups.starts import BY_DURATION, is_start
-from goqueue.machines.deliveries.commands import Policy
 from goqueue.model.errors import InvalidOption
-from goqueue.model.topics import OPTION_NAMES, TopicOptions, parse_option
+from goqueue.model.starts import BY_DURATION, is_start
+from goqueue.model.topics import parse_option
 
 START = "start"
 ISOLATION = "isolation"
@@ -63,22 +61,3 @@ def is_of_consumers(name: str) -> bool:
 
 def _is_within(text: str, least: int, most: int) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most
-
-
-def policy_of(topic: TopicOptions, group: Mapping[str, str]) -> Policy:
-    changes = {
-        OPTION_NAMES[name]: parse_option(name, text) for name, text in group.items() if name in SHARED_WITH_TOPICS
-    }
-    options = replace(topic, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
-    first, second, third, fourth, fifth = (int(part) for part in options.lane_weights.split(","))
-    return Policy(
-        lease_ms=options.lease_ms,
-        attempts_max=options.attempts_max,
-        unacked_max=options.unacked_max,
-        backoff_ms=options.retry_backoff_ms,
-        backoff_ms_max=options.retry_backoff_max_ms,
-        orders_by_key=options.lease_order == "key",
-        keeps_expired=options.expired_messages == "dead-letter",
-        lane_weights=(first, second, third, fourth, fifth),
-        lane_boost_ms=options.lane_boost_ms,
-    )

@@ -1,0 +1,192 @@
+"""How long nobody is served when the leader is stopped, killed, stands still or is cut off: three real nodes, three
+members of etcd, three replicas. The gap is the longest time between two answers to the same user, about the same
+partition where it is about one, of the partitions that the node led.
+
+    FAILOVER_ROUNDS=30 FAILOVER_PARTITIONS=10,1000 FAILOVER_FACTS=1000000 make bench ONLY=failover
+
+Cuts need network namespaces (root), or are made by a forwarder. Beside each figure stands the longest gap of the same
+users in the seconds before the fault: on a busy machine nobody is served for a while without any.
+"""
+
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import confluent_kafka as ck
+
+from benchmarks.clusters import bootstrap, leaders, make_topic, town, wait_healed
+from benchmarks.failover_users import (
+    GroupMember,
+    Librdkafka,
+    Noted,
+    OurProducer,
+    OurWorker,
+    OverHttp,
+    Sqs,
+    Transactions,
+)
+from benchmarks.harness import Row, row
+from tools.nemesis.processes import Node
+from tools.nemesis.town import LOOPBACK, NAMESPACES, Town
+
+TOPIC, JOBS = "failover", "failover-jobs"
+PARTITIONS = tuple(map(int, os.environ.get("FAILOVER_PARTITIONS", "10").split(",")))
+ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
+FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
+BEATEN_MAX = 30
+"""Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
+WARM_S = 4.0
+BEFORE_S = 3.0
+LASTS_S = 9.0
+AFTER_S = 4.0
+OFFSETS_AT_ONCE = 1000
+
+
+class Fault(NamedTuple):
+    begin: Callable[[Town, Node], Callable[[], None]]
+    """Returns what heals it."""
+    bar_s: float
+    network: str = LOOPBACK
+
+
+def _stop(_town: Town, node: Node) -> Callable[[], None]:
+    stopping = threading.Thread(target=node.stop)
+    stopping.start()
+
+    def heal() -> None:
+        stopping.join()
+        node.start()
+
+    return heal
+
+
+def _kill(_town: Town, node: Node) -> Callable[[], None]:
+    node.kill()
+    return node.start
+
+
+def _stand_still(_town: Town, node: Node) -> Callable[[], None]:
+    node.pause()
+    return node.resume
+
+
+def _cut(town: Town, node: Node) -> Callable[[], None]:
+    """From everybody, both ways, clients too: a machine that has vanished."""
+    network = town.network
+    assert network is not None, "no cuts on loopback addresses"
+    others = [one for one in town.processes_in_order if one is not node]
+    network.cut(town.number_of(node), [*town.addresses(others), network.clients])
+    for other in others:
+        network.cut(town.number_of(other), town.addresses([node]))
+    return network.heal
+
+
+FAULTS: dict[str, Fault] = {
+    "clean stop": Fault(_stop, 0.2),
+    "kill -9": Fault(_kill, 2.0),
+    "SIGSTOP": Fault(_stand_still, 5.0),
+    "cut": Fault(_cut, 5.0, NAMESPACES),
+}
+CHOSEN = os.environ.get("FAILOVER_FAULTS", ",".join(FAULTS)).split(",")
+
+
+def run() -> list[Row]:
+    rows: list[Row] = []
+    for partitions in PARTITIONS:
+        for network in (LOOPBACK, NAMESPACES):
+            chosen = {name: one for name, one in FAULTS.items() if name in CHOSEN and one.network == network}
+            if chosen:
+                rows += _rows(partitions, network, chosen)
+    return rows
+
+
+def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
+    rows: list[Row] = []
+    with town(3, network) as made:
+        make_topic(made, TOPIC, partitions, 3)
+        make_topic(made, JOBS, 3, 3)
+        _make_facts(made, partitions)
+        for name, fault in chosen.items():
+            gaps: dict[str, list[float]] = {}
+            calm: dict[str, float] = {}
+            for _ in range(ROUNDS):
+                _measure(made, fault, partitions, gaps, calm)
+            for user, found in gaps.items():
+                rows += _shown(f"{name}, {partitions} partitions, {FACTS:,} facts: {user}", found, calm[user], fault)
+    return rows
+
+
+def _shown(title: str, gaps: list[float], calm_s: float, fault: Fault) -> list[Row]:
+    ordered = sorted(gaps)
+    p99 = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
+    return [
+        row(f"{title}, median of {len(ordered)}", statistics.median(ordered), "s", calm_s),
+        row(f"{title}, p99", p99, "s", calm_s),
+        row(f"{title}, longest", ordered[-1], "s", calm_s, f"<= {fault.bar_s} s"),
+    ]
+
+
+def _measure(made: Town, fault: Fault, partitions: int, gaps: dict[str, list[float]], calm: dict[str, float]) -> None:
+    """One fault of the node that leads most."""
+    led = leaders(made, TOPIC)
+    victim = max(made.nodes, key=lambda node: list(led.values()).count(node.node_id))
+    mine = [number for number in range(partitions) if led.get(number) == victim.node_id][:BEATEN_MAX]
+    assert mine, "the node led nothing"
+    users = _users(made, victim, mine)
+    for user in users.values():
+        user.begin()
+    pause = threading.Event()
+    pause.wait(WARM_S + BEFORE_S)
+    since = time.monotonic()
+    heal = fault.begin(made, victim)
+    pause.wait(LASTS_S)
+    until = time.monotonic()
+    heal()
+    pause.wait(AFTER_S)
+    for user in users.values():
+        user.end()
+    notes: dict[str, Noted] = dict(users)
+    member = users["group of librdkafka: read"]
+    assert isinstance(member, GroupMember)
+    notes["group of librdkafka: commit"] = member.commits
+    for name, noted in notes.items():
+        for times in noted.times.values():
+            if len([at for at in times if at < since]) > 1:
+                gaps.setdefault(name, []).append(longest_gap(times, since, until))
+                before = [at for at in times if since - BEFORE_S < at < since]
+                calm[name] = max(calm.get(name, 0.0), *(after - at for at, after in pairwise(before)), 0.0)
+    wait_healed(made)
+
+
+def longest_gap(times: Sequence[float], since: float, until: float) -> float:
+    """Between two answers, of which the later came after `since` and the earlier before `until`."""
+    ends = [*sorted(times), max(until, *times)]  # who was never served again waits still
+    return max((after - before for before, after in pairwise(ends) if after > since and before < until), default=0.0)
+
+
+def _users(made: Town, victim: Node, mine: Sequence[int]) -> dict[str, Noted]:
+    servers = bootstrap(made)
+    others = [node.url for node in made.nodes if node is not victim]
+    return {
+        "publish, librdkafka": Librdkafka(servers, TOPIC, mine),
+        "publish, goqueue.client": OurProducer(servers, TOPIC, mine),
+        "publish over HTTP through another node": OverHttp(lambda: others, TOPIC, mine),
+        "group of librdkafka: read": GroupMember(servers, TOPIC),
+        "transaction of librdkafka": Transactions(servers, TOPIC, mine),
+        "goqueue.client Worker": OurWorker(servers, JOBS),
+        "SQS by boto3: send, receive, delete": Sqs([node.url for node in made.nodes]),
+    }
+
+
+def _make_facts(made: Town, partitions: int) -> None:
+    """Committed offsets of many groups, which lie in the ledgers of all coordinators."""
+    for number in range(0, FACTS, min(partitions, OFFSETS_AT_ONCE)):
+        settings = {"bootstrap.servers": bootstrap(made), "group.id": f"facts-{number}", "log_level": 0}
+        consumer = ck.Consumer(settings)
+        each = [ck.TopicPartition(TOPIC, one, 0) for one in range(min(partitions, OFFSETS_AT_ONCE))]
+        consumer.commit(offsets=each, asynchronous=False)
+        consumer.close()

@@ -1,0 +1,119 @@
+"""A request that concerns several partitions, done in parts: each by the leader of its partitions, all at once. A part
+whose leader cannot be reached, and that was not begun, is tried again with whoever leads by then.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.forwarding import PATIENCE_MS, Forwarding, not_reached
+from goqueue.model.errors import GoQueueError, NotReached
+from goqueue.ports.forwarding import NotHere
+
+R = TypeVar("R")
+Spot = tuple[str, int]
+"""Topic and partition."""
+Answered = Callable[[Sequence[R] | GoQueueError], None]
+"""One reply for each item of a part, in their order; or an error of all."""
+
+
+class OfPartition(Protocol):
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+
+class InParts(Generic[R]):
+    """`here` and `there` are given the numbers of items and where to put their replies."""
+
+    def __init__(
+        self,
+        forwarding: Forwarding,
+        spots: Sequence[Spot],
+        here: Callable[[list[int], Answered[R]], None],
+        there: Callable[[int, list[int], Answered[R]], None],
+        failed: Callable[[int, GoQueueError], R],
+        on_all: Callable[[list[R]], None],
+    ) -> None:
+        self._forwarding = forwarding
+        self._spots = spots
+        self._here = here
+        self._there = there
+        self._failed = failed
+        self._on_all = on_all
+        self._replies: dict[int, R] = {}
+        self._give_up_s = forwarding.clock.monotonic_s() + PATIENCE_MS / 1000
+
+    def start(self) -> None:
+        if self._spots:
+            self._divide(list(range(len(self._spots))))
+        else:
+            self._on_all([])
+
+    def _divide(self, numbers: list[int]) -> None:
+        by_node: dict[int | None, list[int]] = {}
+        for number in numbers:
+            by_node.setdefault(self._forwarding.homes.partition(*self._spots[number]), []).append(number)
+        for node_id, part in by_node.items():
+            if node_id is None:
+                self._try_again(None, part, not_reached("/".join(map(str, self._spots[part[0]]))))
+            elif node_id == self._forwarding.homes.me:
+                self._here(part, partial(self._answered, part))
+            else:
+                self._there(node_id, part, partial(self._told, node_id, part))
+
+    def _told(self, node_id: int, part: list[int], reply: Sequence[R] | GoQueueError) -> None:
+        if isinstance(reply, NotReached):
+            self._try_again(node_id, part, reply)
+        else:
+            self._answered(part, reply)
+
+    def _try_again(self, node_id: int | None, part: list[int], error: GoQueueError) -> None:
+        if self._forwarding.clock.monotonic_s() >= self._give_up_s:
+            self._answered(part, error)
+        else:
+            spot = self._spots[part[0]]
+            find = self._forwarding.homes.partition
+            self._forwarding.when_moved(node_id, lambda: find(*spot), lambda: self._divide(part))
+
+    def _answered(self, part: list[int], reply: Sequence[R] | GoQueueError) -> None:
+        for place, number in enumerate(part):
+            self._replies[number] = (
+                self._failed(number, reply.kept()) if isinstance(reply, GoQueueError) else reply[place]
+            )
+        if len(self._replies) == len(self._spots):
+            self._on_all([self._replies[number] for number in range(len(self._spots))])
+
+
+def ask_leader(
+    forwarding: Forwarding,
+    spot: Spot,
+    call: Call[Any, Any],
+    arguments: Any,
+    here: Callable[[Callable[[Any], None]], object],
+    on_reply: Callable[[Any], None],
+) -> None:
+    """A call about one partition, of its leader, who may be this node."""
+
+    def answer_to(answered: Answered[Any]) -> Callable[[Any], None]:
+        return lambda reply: answered(reply if isinstance(reply, GoQueueError) else [reply])
+
+    def there(node_id: int, _part: list[int], answered: Answered[Any]) -> None:
+        call.ask(forwarding, node_id, arguments, answer_to(answered))
+
+    def at_home(_part: list[int], answered: Answered[Any]) -> None:
+        here(answer_to(answered))
+
+    def all_answered(replies: list[Any]) -> None:
+        on_reply(replies[0])
+
+    InParts(forwarding, [spot], at_home, there, lambda _number, error: error, all_answered).start()
+
+
+def check_leads(forwarding: Forwarding, place: OfPartition) -> None:
+    """NotHere: another node leads it."""
+    if not forwarding.homes.leads(place.topic, place.partition):
+        raise NotHere(f"{place.topic}/{place.partition} is not led here")

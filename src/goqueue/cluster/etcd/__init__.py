@@ -1,0 +1,1 @@
+"""etcd, which keeps the metadata of a cluster and settles every dispute about it."""

@@ -1,0 +1,280 @@
+"""The way to other nodes: connections that are kept, made when they are first needed, and proved on both sides.
+
+Whoever asks is told in the end, and whether what it asked may have been done. Nothing is asked twice here. A node whose
+connection broke and that refused two dials after that is told of: it is most likely dead.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from goqueue.cluster.peer_connection import OnBody, PeerConnection
+from goqueue.model.errors import GoQueueError, NotReached
+from goqueue.model.placements import NodeInfo
+from goqueue.ports.dice import Dice
+from goqueue.ports.network import Network
+from goqueue.ports.peers import OnAnswer
+from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.logs import get_logger
+from goqueue.wire.kafka.codec import decode, encode
+from goqueue.wire.kafka.errors import MalformedRequest
+from goqueue.wire.kafka.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from goqueue.wire.kafka.peering import (
+    AUTHENTICATE_VERSION,
+    HANDSHAKE_VERSION,
+    MECHANISM,
+    NONCE_BYTES,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Hello,
+    is_proof,
+    proof,
+)
+
+DIAL_S_MAX = 2.0
+"""With the proof."""
+DIAL_AGAIN_MS = 50
+"""After a dial that was refused when a connection broke."""
+BACKOFF_MS = (50, 1000)
+"""After dials that failed: the first, and the longest. Meanwhile nobody is made to wait."""
+WAITING_MAX = 1000
+"""Requests that wait for a connection."""
+REFUSALS = 2
+"""Of dials, after a connection broke, by which a node is taken for dead."""
+GENERAL = "general"
+
+events = get_logger("peers")
+
+
+class _Waiting(NamedTuple):
+    api_key: int
+    body: bytes
+    on_done: OnBody
+    deadline_s: float
+
+
+class Peers:
+    """The port of that name, for one node of a cluster."""
+
+    def __init__(
+        self,
+        me: int,
+        secret: Callable[[], bytes],
+        find: Callable[[int], NodeInfo | None],
+        network: Network,
+        clock: Clock,
+        dice: Dice,
+    ) -> None:
+        """`secret`: of the cluster. `find`: a node that is alive, by its id."""
+        self.me = me
+        self.secret = secret
+        self.find = find
+        self.network = network
+        self.clock = clock
+        self.dice = dice
+        self.on_refused: Callable[[NodeInfo], None] = lambda node: None
+        """Called with the life of a node whose connection broke and that refused two dials since."""
+        self._ways: dict[tuple[int, str], PeerWay] = {}
+        self._dials: dict[asyncio.Task[None], None] = {}
+
+    def ask(self, node_id: int, api_key: int, body: bytes, on_done: OnAnswer, timeout_ms: int) -> None:
+        def done(answer: memoryview | GoQueueError) -> None:
+            on_done(answer if isinstance(answer, GoQueueError) else bytes(answer))
+
+        self.way(node_id).ask(api_key, body, done, timeout_ms)
+
+    def way(self, node_id: int, purpose: str = GENERAL) -> "PeerWay":
+        """One for each purpose, with a connection of its own: what is large need not hold up what is urgent."""
+        found = self._ways.get((node_id, purpose))
+        if found is None:
+            found = self._ways[node_id, purpose] = PeerWay(self, node_id, purpose)
+        return found
+
+    def dial(self, way: "PeerWay") -> None:
+        task = asyncio.get_running_loop().create_task(way.dial())
+        self._dials[task] = None
+        task.add_done_callback(lambda task: self._dials.pop(task, None))
+
+    async def close(self) -> None:
+        """Whoever waits is told so; nothing is under way when this returns."""
+        for way in self._ways.values():
+            way.close()
+        for task in list(self._dials):
+            task.cancel()
+        await asyncio.gather(*self._dials, return_exceptions=True)
+
+
+class PeerWay:
+    """To one node, for one purpose."""
+
+    def __init__(self, peers: Peers, node_id: int, purpose: str) -> None:
+        self.node_id = node_id
+        self._purpose = purpose
+        self._peers = peers
+        self._clock = peers.clock
+        self._connection: PeerConnection | None = None
+        self._life: NodeInfo | None = None
+        """Of the node, as it was when the connection was proved."""
+        self._broken_life: NodeInfo | None = None
+        """Its connection broke, and it has not been reached since."""
+        self._refusals = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._is_dialing = False
+        self._failures = 0
+        self._not_before_s = 0.0
+        self._timer: Timer | None = None
+        self._is_closed = False
+
+    def ask(self, api_key: int, body: bytes, on_done: OnBody, timeout_ms: int) -> None:
+        """As `Peers.ask`, but that the body of the answer is handed on as it came."""
+        connection = self._connection
+        if connection is not None and self._is_where_it_was():
+            connection.send(api_key, body, on_done, timeout_ms)
+            return
+        why = self._why_not()
+        if why:
+            self._clock.call_soon(lambda: on_done(NotReached(why)))
+            return
+        self._waiting.append(_Waiting(api_key, body, on_done, self._clock.monotonic_s() + timeout_ms / 1000))
+        self._dial()
+
+    def _why_not(self) -> str:
+        if self._is_closed:
+            return "this node stops"
+        if len(self._waiting) >= WAITING_MAX:
+            return f"too many requests wait for node {self.node_id}"
+        if not self._is_dialing and self._clock.monotonic_s() < self._not_before_s:
+            return f"node {self.node_id} could not be reached a moment ago"
+        return ""
+
+    def _is_where_it_was(self) -> bool:
+        """Else the connection is closed: a node that has another address now is reached there."""
+        now = self._peers.find(self.node_id)
+        if now is None or self._life is None or now.peer == self._life.peer:
+            return True
+        assert self._connection is not None
+        self._connection.give_up()
+        return False
+
+    # -- dialing
+
+    def _dial(self) -> None:
+        if not self._is_dialing and not self._is_closed:
+            self._is_dialing = True
+            self._peers.dial(self)
+
+    async def dial(self) -> None:
+        life, connection, why, is_refused = self._peers.find(self.node_id), None, "", False
+        try:
+            if life is None or life.peer is None:
+                raise NotReached("it is not there")
+            async with asyncio.timeout(DIAL_S_MAX):
+                connection = await self._connect(life)
+        except TimeoutError:
+            why = "it did not answer in time"
+        except (OSError, UnicodeError, GoQueueError, MalformedRequest) as error:
+            why, is_refused = str(error), isinstance(error, ConnectionRefusedError)
+        finally:
+            self._is_dialing = False
+        if connection is not None and life is not None:
+            self._connected(connection, life)
+        elif is_refused:
+            self._refused(why)
+        else:
+            self._failed(why)
+
+    async def _connect(self, life: NodeInfo) -> PeerConnection:
+        assert life.peer is not None
+        connection = PeerConnection(f"node {self.node_id}", self._clock, self._lost)
+        try:
+            await self._peers.network.connect(lambda: connection, *life.peer)
+            await self._prove(connection)
+        except BaseException:
+            connection.give_up()
+            raise
+        return connection
+
+    async def _prove(self, connection: PeerConnection) -> None:
+        """NotReached: the other side does not know the secret, or takes this one for a stranger."""
+        peers, timeout_ms = self._peers, DIAL_S_MAX * 1000
+        secret = peers.secret()
+        shake = encode(SaslHandshakeRequest(MECHANISM), HANDSHAKE_VERSION)
+        answer = await connection.ask(SASL_HANDSHAKE, shake, timeout_ms)
+        handshake, _ = decode(SaslHandshakeResponse, HANDSHAKE_VERSION, answer)
+        if handshake.error_code:
+            raise NotReached(f"it does not know {MECHANISM}")
+        hello = Hello(peers.dice.randbytes(NONCE_BYTES), peers.me, self.node_id)
+        answered = await self._authenticate(connection, hello.encode())
+        nonce, given = answered[:NONCE_BYTES], answered[NONCE_BYTES:]
+        if not is_proof(given, secret, b"asked", hello, nonce):
+            raise NotReached("it does not know the secret of this cluster")
+        await self._authenticate(connection, proof(secret, b"asking", hello, nonce))
+
+    async def _authenticate(self, connection: PeerConnection, words: bytes) -> bytes:
+        request = encode(SaslAuthenticateRequest(words), AUTHENTICATE_VERSION)
+        answer = await connection.ask(SASL_AUTHENTICATE, request, DIAL_S_MAX * 1000)
+        answered, _ = decode(SaslAuthenticateResponse, AUTHENTICATE_VERSION, answer)
+        if answered.error_code:
+            raise NotReached(answered.error_message or "it refused the proof")
+        return bytes(answered.auth_bytes)
+
+    def _connected(self, connection: PeerConnection, life: NodeInfo) -> None:
+        if connection.is_closed or self._is_closed:
+            connection.give_up()
+            self._failed("the connection was lost")
+            return
+        self._connection, self._life, self._broken_life = connection, life, None
+        self._failures, self._refusals, self._not_before_s = 0, 0, 0.0
+        waiting, self._waiting = self._waiting, deque()
+        now_s = self._clock.monotonic_s()
+        for one in waiting:
+            left_ms = (one.deadline_s - now_s) * 1000
+            if left_ms > 0:
+                connection.send(one.api_key, one.body, one.on_done, left_ms)
+            else:
+                one.on_done(NotReached(f"node {self.node_id} could not be reached in time"))
+
+    def _refused(self, why: str) -> None:
+        life = self._broken_life
+        self._refusals += 1
+        self._failed(why)
+        if life is None or self._is_closed:
+            return
+        if self._refusals < REFUSALS:
+            self._timer = self._clock.call_after(DIAL_AGAIN_MS, self._dial)
+        elif self._refusals == REFUSALS:
+            events.warning("node refuses connections", node=self.node_id, incarnation=life.incarnation)
+            self._broken_life = None
+            self._peers.on_refused(life)
+
+    def _failed(self, why: str) -> None:
+        first_ms, last_ms = BACKOFF_MS
+        self._not_before_s = self._clock.monotonic_s() + min(first_ms << min(self._failures, 10), last_ms) / 1000
+        self._failures += 1
+        waiting, self._waiting = self._waiting, deque()
+        for one in waiting:
+            one.on_done(NotReached(f"node {self.node_id} could not be reached: {why}"))
+
+    def _lost(self, connection: PeerConnection) -> None:
+        """A connection that broke is made again at once: that is how a death is found."""
+        if connection is not self._connection:
+            return
+        self._connection = None
+        if connection.is_given_up or self._is_closed:
+            return
+        self._broken_life, self._refusals = self._life, 0
+        self._dial()
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._connection is not None:
+            self._connection.give_up()
+        self._failed("this node stops")

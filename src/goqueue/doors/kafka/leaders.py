@@ -1,0 +1,33 @@
+"""Refusals that name the leader: a client that came to the wrong node goes to the right one without asking."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from goqueue.doors.kafka.request import Request
+from goqueue.model.codes import Code
+from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
+
+ELSEWHERE = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
+
+
+class Refusable(Protocol):
+    """What a partition is answered."""
+
+    error_code: int
+    current_leader: LeaderIdAndEpoch | None
+
+
+def name_leaders(request: Request, answers: Iterable[tuple[str, int, Refusable]]) -> list[NodeEndpoint]:
+    """In what partitions are answered, by topic and number, that are led elsewhere. Returns where those leaders are."""
+    image = request.broker.topics.image
+    found: dict[int, NodeEndpoint] = {}
+    for topic, number, answer in answers:
+        if answer.error_code not in ELSEWHERE:
+            continue
+        leader = image.leader_of(topic, number)
+        if leader is None:
+            continue
+        answer.current_leader = LeaderIdAndEpoch(leader.node_id, image.placement(topic, number).epoch)
+        if leader.kafka is not None:
+            found[leader.node_id] = NodeEndpoint(leader.node_id, *leader.kafka, leader.rack)
+    return list(found.values())

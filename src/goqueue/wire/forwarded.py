@@ -1,0 +1,33 @@
+"""Whole requests of clients as nodes pass them on, byte for byte, and their answers."""
+
+import msgspec
+
+HTTP, GRPC = "http", "grpc"
+"""Kinds of questions between nodes."""
+VIA = "goqueue.via"
+"""In a scope: another node asks."""
+NOT_MINE = "goqueue.not_mine"
+"""In a scope: it is not for this node, and nothing was done."""
+MISSING = b"gq-missing-nodes"
+"""A header of an answer that lacks the parts of these nodes."""
+Headers = list[tuple[bytes, bytes]]
+
+
+class HttpRequest(msgspec.Struct, array_like=True):
+    method: str
+    path: str
+    raw_path: bytes
+    query: bytes
+    headers: Headers
+    body: bytes
+
+
+class HttpReply(msgspec.Struct, array_like=True):
+    status: int
+    headers: Headers
+    body: bytes
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_request = msgspec.msgpack.Decoder(HttpRequest).decode
+decode_reply = msgspec.msgpack.Decoder(HttpReply).decode

@@ -1,0 +1,49 @@
+"""All methods of the gRPC API, asked of nodes of a real cluster that have only a part of what they are about."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from goqueue.doors.grpc.homes import HOMES
+from tests.integration.dev_cluster import DevCluster
+from tests.integration.grpc_walk import Asked, walk
+from tests.integration.process import Node
+
+Told = list[tuple[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    running = DevCluster(tmp_path_factory.mktemp("cluster"), 3).start()
+    yield running
+    running.clean_up()
+
+
+def walked(addresses: list[str], topic: str) -> Told:
+    ask = Asked(addresses, topic)
+    try:
+        walk(ask)
+    finally:
+        ask.close()
+    return [(name, _named(told, topic)) for name, told in ask.told]
+
+
+def _named(value: Any, topic: str) -> Any:
+    """With one name for the topic of every walk."""
+    if isinstance(value, dict):
+        return {key: _named(one, topic) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_named(one, topic) for one in value]
+    return value.replace(topic, "TOPIC") if isinstance(value, str) else value
+
+
+def test_every_method_is_answered_as_by_one_node_alone(node: Node, cluster: DevCluster) -> None:
+    alone = walked([node.grpc], "alone")
+    assert {name for name, _ in alone} == HOMES.keys()
+    addresses = [each["grpc"] for each in cluster.nodes]
+    for number, asked in enumerate(([addresses[0]], [addresses[1]], [addresses[2]], addresses)):
+        told = walked(asked, f"walk-{number}")
+        assert [name for name, _ in told] == [name for name, _ in alone]
+        for (name, here), (_, there) in zip(told, alone):
+            assert here == there, (name, asked)
