@@ -8,6 +8,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
 from goqueue.model.access import AllRights, Permission, Rights
+from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.placements import HostPort
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -21,6 +22,8 @@ class Credentials(NamedTuple):
     api: str
     """Through which it came."""
     peer: str = ""
+    connected: Connected = IN_PROCESS
+    """The connection: its listener, and who its certificate says that it is."""
 
 
 class Access:
