@@ -35,7 +35,7 @@ class ClientAuth(StrEnum):
 
 
 class Api(StrEnum):
-    """What is spoken on a listener. SQS and the schema registry are part of HTTP; METRICS has metrics and health only."""
+    """What is spoken on a listener. HTTP has SQS and the schema registry, too; METRICS has metrics and health only."""
 
     KAFKA = "kafka"
     HTTP = "http"
@@ -49,7 +49,7 @@ class Listener(NamedTuple):
     """One of its API; clients are told the addresses of the listener with the same name on every node."""
     protocol: Protocol = Protocol.PLAINTEXT
     requires_authentication: bool = False
-    """A client that has not shown who it is may do nothing here. False: it is let in as it is (`--dev`, `--insecure`)."""
+    """A client that has not shown who it is may do nothing here. False: it is let in as it is."""
     client_auth: ClientAuth = ClientAuth.NONE
     advertised: HostPort | None = None
     """None: the address that is listened on."""
