@@ -8,7 +8,7 @@ it.
 
 import time
 from collections.abc import Callable
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
@@ -27,8 +27,20 @@ Finished = tuple[Log, PendingSync, float | Exception]
 """How many seconds it took, or why it failed."""
 
 
+class Syncer:
+    """One thread that syncs. Invariant: its bell rings once for each time that it was idle."""
+
+    __slots__ = ("bell", "log")
+
+    def __init__(self) -> None:
+        self.bell = Lock()
+        self.bell.acquire()
+        self.log: Log | None = None
+        """Given with the bell, so that it need not look for one when it wakes. None: all is stopped."""
+
+
 class Committer:
-    """Logs ask from their owner's thread; `run_once`, or `take` and `sync`, may be called from others.
+    """Logs ask from their owner's thread; `run_once`, or `work` and `keep_time`, may be called from others.
 
     A log asks again when it was told of its last sync, so it is with two threads at most when its options change; then
     one of them waits for the other.
@@ -46,16 +58,13 @@ class Committer:
         self._due_ms: dict[int, dict[Log, int]] = {}
         """Durability `os`: when each log with unsynced appends must be synced, whether or not another append comes. By
         interval: those of one interval come in the order in which they are due."""
-        self._idle: list[Lock] = []
-        """One for each thread that waits for a log. The last one that came is woken first: its caches are warm."""
-        self._coming = 0
-        """Threads that were woken and have not looked yet."""
-        self._keeper: Lock | None = None
-        """Of the time: the one thread that waits no longer than until the next log is due."""
+        self._earlier = Condition(self._lock)
+        """For the thread that keeps the time: a log is due that may be the first."""
+        self._idle: list[Syncer] = []
+        """The last one that came is woken first: its caches are warm."""
         self._stopped = False
-        self._telling = Lock()
         self._finished: list[Finished] = []
-        self._is_told_soon = False
+        """Since the owner was last told."""
         self.syncs_s = Histogram()
         """How long those took that succeeded; told in the thread that owns the logs."""
 
@@ -82,21 +91,25 @@ class Committer:
             else:
                 queue = self._due_ms.setdefault(log.options.sync_interval_ms, {})
                 queue.setdefault(log, self._now_ms() + log.options.sync_interval_ms)
-                if len(queue) == 1:  # else the keeper waits for an earlier one already
-                    self._keeper = None
-                    self._wake_one()
+                if len(queue) == 1:  # else an earlier one is waited for already
+                    self._earlier.notify()
 
     def _wake_deferred(self) -> None:
         with self._lock:
             self._is_deferred = False
-            if self._wanted:
-                self._wake_one()
+            self._wake_one()
 
     def _wake_one(self) -> None:
-        """Unless one is on its way, which will see all that is wanted and wake the next."""
-        if self._idle and not self._coming:
-            self._coming += 1
-            self._idle.pop().release()
+        """It wakes the next, if more is wanted: the owner of the logs has other things to do."""
+        if self._wanted and self._idle:
+            syncer = self._idle.pop()
+            syncer.log = self._next()
+            syncer.bell.release()
+
+    def _next(self) -> Log:
+        log = next(iter(self._wanted))
+        del self._wanted[log]
+        return log
 
     # -- syncing
 
@@ -106,63 +119,58 @@ class Committer:
             self._collect_due()
             logs, self._wanted = self._wanted, {}
         for log in logs:
-            self.sync(log)
+            finished = self._sync(log)
+            with self._lock:
+                self._finished.append(finished)
+                is_first = len(self._finished) == 1
+            if is_first:
+                self._deliver(self._tell)
         return bool(logs)
 
-    def take(self) -> Log | None:
-        """A log to be synced now; blocks until there is one. None once stopped."""
+    def work(self, syncer: Syncer) -> None:
+        """What a thread does that syncs, until all is stopped. A log is told at once, with all others that are finished
+        when its owner's thread comes to it: who waits for one need not wait for the disk to be done with the others.
+        """
+        with self._lock:
+            self._idle.append(syncer)
+            self._wake_one()
+        while not self._stopped:
+            syncer.bell.acquire()
+            log, syncer.log = syncer.log, None
+            while log is not None:
+                if self._wanted:
+                    with self._lock:
+                        self._wake_one()
+                finished = self._sync(log)
+                with self._lock:
+                    self._finished.append(finished)
+                    is_first = len(self._finished) == 1
+                    log = self._next() if self._wanted and not self._stopped else None
+                    if log is None:
+                        self._idle.append(syncer)
+                # Last: the owner wakes up and wants the interpreter, which this thread gives up at the next bell.
+                if is_first:
+                    self._deliver(self._tell)
+
+    def keep_time(self) -> None:
+        """What one thread does until all is stopped: see that logs are synced when they are due."""
         with self._lock:
             while not self._stopped:
                 self._collect_due()
-                if self._wanted:
-                    log = next(iter(self._wanted))
-                    del self._wanted[log]
-                    if self._wanted or (self._keeper is None and self._next_due_ms() is not None):
-                        self._wake_one()
-                    return log
-                self._wait()
-            return None
-
-    def _wait(self) -> None:
-        """Gives the lock up meanwhile."""
-        due_ms = self._next_due_ms() if self._keeper is None else None
-        bell = Lock()
-        bell.acquire()
-        timeout_s = -1.0
-        if due_ms is not None:
-            self._keeper = bell
-            timeout_s = max(0, due_ms - self._now_ms()) / 1000
-        self._idle.append(bell)
-        self._lock.release()
-        try:
-            bell.acquire(timeout=timeout_s)
-        finally:
-            self._lock.acquire()
-        if bell in self._idle:
-            self._idle.remove(bell)
-        else:
-            self._coming -= 1
-        if self._keeper is bell:
-            self._keeper = None
+                self._wake_one()
+                due_ms = self._next_due_ms()
+                self._earlier.wait(None if due_ms is None else max(0, due_ms - self._now_ms()) / 1000)
 
     def _next_due_ms(self) -> int | None:
         return min((next(iter(queue.values())) for queue in self._due_ms.values() if queue), default=None)
 
-    def sync(self, log: Log) -> None:
-        """In any thread. The log is told at once, with all others that are finished when its owner's thread comes to
-        it: who waits for one need not wait for the disk to be done with the others."""
+    def _sync(self, log: Log) -> Finished:
+        """In any thread."""
         pending = PendingSync(log)
-        result: float | Exception
         try:
-            result = self._run(pending)
+            return log, pending, self._run(pending)
         except Exception as error:  # noqa: BLE001  whatever it was, nobody may be told that this log is safe
-            result = error
-        with self._telling:
-            self._finished.append((log, pending, result))
-            if self._is_told_soon:
-                return
-            self._is_told_soon = True
-        self._deliver(self._tell)
+            return log, pending, error
 
     def _run(self, pending: PendingSync) -> float:
         """Returns how long it took, in seconds."""
@@ -171,9 +179,8 @@ class Committer:
         return time.perf_counter() - started_s
 
     def _tell(self) -> None:
-        with self._telling:
+        with self._lock:
             finished, self._finished = self._finished, []
-            self._is_told_soon = False
         for log, pending, result in finished:
             self._finish(log, pending, result)
 
@@ -199,9 +206,9 @@ class Committer:
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
+            self._earlier.notify()
             while self._idle:
-                self._coming += 1
-                self._idle.pop().release()
+                self._idle.pop().bell.release()
 
 
 class CommitThreads:
@@ -210,14 +217,12 @@ class CommitThreads:
     def __init__(self, deliver: Deliver, defer: Defer | None = None) -> None:
         self.committer = Committer(deliver, _monotonic_ms, defer)
         self._threads = [
-            Thread(target=self._run, name=f"goqueue-commit-{number}", daemon=True) for number in range(SYNCS_AT_ONCE)
+            Thread(target=self.committer.work, args=(Syncer(),), name=f"goqueue-commit-{number}", daemon=True)
+            for number in range(SYNCS_AT_ONCE)
         ]
+        self._threads.append(Thread(target=self.committer.keep_time, name="goqueue-commit-time", daemon=True))
         for thread in self._threads:
             thread.start()
-
-    def _run(self) -> None:
-        while (log := self.committer.take()) is not None:
-            self.committer.sync(log)
 
     def stop(self) -> None:
         self.committer.stop()

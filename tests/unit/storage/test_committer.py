@@ -112,6 +112,27 @@ def test_threads_are_woken_once_for_all_that_is_written_in_one_turn() -> None:
     assert [log.synced_offset for log in logs] == [2, 2, 2]
 
 
+def test_a_thread_is_given_its_next_log_before_it_waits_again() -> None:
+    """A sync is told of in the thread that made it, and whoever hears of it writes on: the thread is not back yet."""
+    (log,) = make(MemoryDisk(), 1)
+    threads = CommitThreads(lambda tell: tell())
+    threads.committer.add(log)
+    all_done = threading.Event()
+
+    def write_on(log: Log) -> None:
+        if log.end_offset < 5:
+            append(log, batch(b"x"))
+        if log.synced_offset == 5 or log.failure is not None:
+            all_done.set()
+
+    log.on_synced = write_on
+    append(log, batch(b"x"))
+    assert all_done.wait(WAIT_S)
+    threads.stop()
+    assert log.failure is None
+    assert log.synced_offset == 5
+
+
 def test_a_sync_that_fails_poisons_its_own_log_alone() -> None:
     owner, logs = Owner(), make(MemoryDisk(), 20)
 
