@@ -1,10 +1,12 @@
 """`make nemesis MINUTES=10`: real nodes, real clients, real trouble, and a verdict. Ends with 1 if a promise is broken.
 
-The folder that it names keeps the history, the logs of all processes and the report.
+The folder that it names keeps the history, the logs of all processes and the report. From its start to its verdict it
+takes a minute or two longer than it is told; what is not over by then is ended, and has failed.
 """
 
 import argparse
 import faulthandler
+import os
 import sys
 import tempfile
 import threading
@@ -15,15 +17,16 @@ from random import Random
 from tools.etcd.server import build
 from tools.nemesis.availability import STUCK_S
 from tools.nemesis.changes import read_changes
-from tools.nemesis.enclosure import WITH_PARENT, can_enclose, furnish, run_enclosed
+from tools.nemesis.enclosure import WITH_PARENT, cannot_enclose, furnish, run_enclosed
+from tools.nemesis.ending import end_all, keep_states
 from tools.nemesis.faults import decks, lets_pass
-from tools.nemesis.history import Book, Window, read_histories
+from tools.nemesis.history import Book, Fault, Window, read_histories
 from tools.nemesis.judge import judge
 from tools.nemesis.possible import possible
 from tools.nemesis.processes import NotStarted
 from tools.nemesis.starved import Watch
 from tools.nemesis.town import FORWARDER, NAMESPACES, Town
-from tools.nemesis.workloads.common import DRAIN_S_MAX, Run, Workload
+from tools.nemesis.workloads.common import Run, Workload
 from tools.nemesis.workloads.consumer_groups import ConsumerGroups
 from tools.nemesis.workloads.delays import Delays
 from tools.nemesis.workloads.groups import Groups
@@ -36,11 +39,17 @@ from tools.nemesis.workloads.workers import WorkerQueue
 
 CALM_S = 10.0
 """Before the first fault."""
+LAST_FAULT_S = 45.0
+"""None begins later before the end of the time: it takes a while to heal."""
 HEALED_S = STUCK_S + 5
-"""After the last: so long that whoever is stuck is found."""
-START_S_MAX = 240.0
-END_S_MAX = 420.0
-"""From the last fault to the verdict; it takes a minute, and longer on a busy machine."""
+"""After the last fault: so long that whoever is stuck is found."""
+DRAIN_S = 60.0
+"""Then workloads are told to end, and have so long for what they have begun."""
+END_S_MAX = 120.0
+"""From the end of the time to the verdict, or the run has failed."""
+DUMP_S = 5.0
+"""Before that, all stacks are written down."""
+REPORT, CLIENTS_LOG = "report.txt", "clients.log"
 WORKLOADS: dict[str, type[Workload]] = {
     each.name: each
     for each in (
@@ -68,15 +77,25 @@ def main() -> int:
     if folder.exists() and any(folder.iterdir()):
         print(f"{folder} has another run: name an empty folder")
         return 1
+    folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, folder {folder}", flush=True)
     if given.nodes > 1:
         build(say=print)  # while there is a network
-    with_spaces = not given.no_root and can_enclose()
+    why_not = "--no-root" if given.no_root else cannot_enclose()
+    if why_not:
+        print(f"no namespaces ({why_not}): cuts are made by a forwarder, and there are no disks of our own", flush=True)
     again = ["--is-alone", *sys.argv[1:], "--seed", str(seed), "--folder", str(folder)]
-    code = run_enclosed([*again, *([] if with_spaces else ["--no-root"])], with_spaces=with_spaces)
+    seconds_max = given.minutes * 60 + END_S_MAX
+    code = run_enclosed([*again, *(["--no-root"] if why_not else [])], not why_not, seconds_max, folder / CLIENTS_LOG)
     if code:
+        if not (folder / REPORT).exists():
+            print("there is no report; the last that was said:", *_tail(folder / CLIENTS_LOG), sep="\n  ", flush=True)
         print(f"nemesis FAILED with {code}: seed {seed}, history and logs in {folder}", flush=True)
     return code
+
+
+def _tail(path: Path, lines_max: int = 25) -> list[str]:
+    return path.read_text("utf-8", "replace").splitlines()[-lines_max:] if path.exists() else []
 
 
 def _arguments() -> argparse.Namespace:
@@ -94,9 +113,9 @@ def _arguments() -> argparse.Namespace:
 
 def _run_here(given: argparse.Namespace) -> int:
     """In the enclosure. Whatever hangs is shown and ended: nobody waits for a run that does not end."""
-    faulthandler.dump_traceback_later(given.minutes * 60 + START_S_MAX + END_S_MAX, exit=True)
+    faulthandler.dump_traceback_later(given.minutes * 60 + END_S_MAX - DUMP_S, exit=True)
+    ends_s = time.monotonic() + given.minutes * 60
     folder = Path(given.folder)
-    folder.mkdir(parents=True, exist_ok=True)
     if not given.no_root:
         furnish()
     prefix = WITH_PARENT if given.no_root else ()
@@ -104,19 +123,21 @@ def _run_here(given: argparse.Namespace) -> int:
     town = Town(folder, given.nodes, network=network, with_disks=not given.no_root, with_clocks=True, prefix=prefix)
     try:
         town.start()
-        return _run(town, folder, given.seed, given)
+        code = _run(town, folder, ends_s, given)
     except NotStarted as error:
-        print(error)
-        return 1
+        print(error, flush=True)
+        code = 1
     finally:
         town.end()
+    os._exit(code)  # a thread of librdkafka's that hangs would hold up another way out
 
 
-def _run(town: Town, folder: Path, seed: int, given: argparse.Namespace) -> int:
+def _run(town: Town, folder: Path, ends_s: float, given: argparse.Namespace) -> int:
+    stuck: list[Fault] = []
     with (folder / "history.jsonl").open("w", encoding="utf-8") as file:
         nodes = town.nodes
         doors = (tuple(node.kafka for node in nodes), tuple(node.url for node in nodes), tuple(n.grpc for n in nodes))
-        run = Run(Book(file), *doors, seed)
+        run = Run(Book(file), *doors, given.seed)
         workloads = [WORKLOADS[name]() for name in given.workloads.split(",")]
         for workload in workloads:
             workload.prepare(run)
@@ -124,21 +145,23 @@ def _run(town: Town, folder: Path, seed: int, given: argparse.Namespace) -> int:
         watch = Watch(nodes)
         watch.start()
         threads = _begin(run, workloads)
-        troubles = _trouble(town, Random(seed), given)  # noqa: S311  faults are no secret
+        troubles = _trouble(town, ends_s, given)
         town.heal()
         healed = time.monotonic()
         threading.Event().wait(HEALED_S)
         ended = time.monotonic()
         run.is_ending.set()
-        _join(run, threads)
+        stuck = end_all(threads, DRAIN_S)
+        if stuck:
+            keep_states(run.http, folder)
         for workload in workloads:
             workload.finish(run)
     watch.stop()
     changes = [*read_changes([node.log for node in town.nodes], wall_ahead), *watch.windows]
-    verdict = judge(read_histories(folder), troubles, healed, ended, wall_ahead, changes)
+    verdict = judge(read_histories(folder), troubles, healed, ended, wall_ahead, changes, stuck)
     lines = [verdict.report, *(f"not proved: {problem}" for problem in run.problems)]
-    lines.append(f"seed {seed}: {'FAILED' if verdict.faults or run.problems else 'passed'}; see {folder}")
-    (folder / "report.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    lines.append(f"seed {given.seed}: {'FAILED' if verdict.faults or run.problems else 'passed'}; see {folder}")
+    (folder / REPORT).write_text("\n".join(lines) + "\n", "utf-8")
     print("\n".join(lines), flush=True)
     return 1 if verdict.faults or run.problems else 0
 
@@ -160,25 +183,20 @@ def _begin(run: Run, workloads: list[Workload]) -> list[threading.Thread]:
     return found
 
 
-def _join(run: Run, threads: list[threading.Thread]) -> None:
-    give_up = time.monotonic() + 2 * DRAIN_S_MAX
-    for thread in threads:
-        thread.join(max(0.0, give_up - time.monotonic()))
-        if thread.is_alive():
-            run.problems.append(f"{thread.name} did not end")
-
-
-def _trouble(town: Town, dice: Random, given: argparse.Namespace) -> list[Window]:
-    known = possible(town)
+def _trouble(town: Town, ends_s: float, given: argparse.Namespace) -> list[Window]:
+    """Until it is too late to heal another fault in time."""
+    dice = Random(given.seed)  # noqa: S311  faults are no secret
+    known, missing = possible(town)
     names = [] if given.faults == "none" else [name for name in given.faults.split(",") if name] or sorted(known)
     begun = time.monotonic()
-    until = begun + given.minutes * 60
     pause = threading.Event()
+    print(f"{len(names)} kinds of faults: {', '.join(names)}", flush=True)
+    for name, why in missing.items():
+        print(f"cannot be made here: {name}, because {why}", flush=True)
     pause.wait(min(CALM_S, given.minutes * 30))
     troubles: list[Window] = []
-    print(f"{len(names)} kinds of faults: {', '.join(names)}", flush=True)
     for name in decks(names, dice):
-        if time.monotonic() >= until:
+        if time.monotonic() >= ends_s - LAST_FAULT_S:
             break
         begin = time.monotonic()
         trouble = known[name](town, dice)
@@ -186,7 +204,8 @@ def _trouble(town: Town, dice: Random, given: argparse.Namespace) -> list[Window
         lets_pass(trouble, pause)
         troubles.append(Window(begin, time.monotonic(), trouble.what, trouble.ahead_s))
         pause.wait(dice.uniform(3, 15))
-    pause.wait(max(0.0, until - time.monotonic()))
+    if not names:
+        pause.wait(max(0.0, ends_s - LAST_FAULT_S - time.monotonic()))
     return troubles
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from tools.nemesis.disks import Disk
@@ -62,7 +62,10 @@ def fail_syncs(town: Town, dice: Random) -> Trouble:
 
     def heal() -> None:
         strace.terminate()
-        strace.wait(STRACE_END_S)
+        try:
+            strace.wait(STRACE_END_S)
+        except subprocess.TimeoutExpired:
+            strace.kill()
         node.kill()
         node.start()
 
@@ -87,7 +90,17 @@ DISKS: dict[str, Fault] = {
 STRACE: dict[str, Fault] = {"syncs-fail": fail_syncs}
 
 
-def disk_faults(town: Town, which: Callable[[str], str | None] = shutil.which) -> dict[str, Fault]:
+def disk_faults(town: Town) -> tuple[dict[str, Fault], dict[str, str]]:
+    """Those that can be made, and why others cannot."""
     if not all(node.disk for node in town.nodes):
-        return {}
-    return DISKS | STRACE if which("strace") else DISKS
+        return {}, dict.fromkeys(DISKS | STRACE, town.why_no_disks)
+    why_not = _cannot_trace()
+    return (DISKS, dict.fromkeys(STRACE, why_not)) if why_not else (DISKS | STRACE, {})
+
+
+def _cannot_trace() -> str:
+    """Why not; empty if it can."""
+    if shutil.which("strace") is None:
+        return "there is no strace"
+    done = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False)
+    return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else ""

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 """Before a command that shall not outlive the thread that starts it."""
@@ -16,21 +17,31 @@ SPACES = ("unshare", "--net", "--mount", "--propagation", "private", "--pid", "-
 END_S_MAX = 20.0
 
 
-def can_enclose() -> bool:
-    """Root, with all rights of it: in some containers root may not make namespaces."""
-    if os.geteuid() or shutil.which("unshare") is None or shutil.which("ip") is None:
-        return False
-    return subprocess.run([*SPACES, "true"], capture_output=True, check=False).returncode == 0
+def cannot_enclose() -> str:
+    """Why not; empty if it can. In some containers root, too, may make no namespaces."""
+    if os.geteuid():
+        return "not root"
+    for tool in ("unshare", "ip"):
+        if shutil.which(tool) is None:
+            return f"there is no {tool}"
+    done = subprocess.run([*SPACES, "true"], capture_output=True, text=True, check=False)
+    return done.stderr.strip() or f"unshare ends with {done.returncode}" if done.returncode else ""
 
 
-def run_enclosed(arguments: Sequence[str], *, with_spaces: bool) -> int:
-    """This program once more, with these arguments. Ctrl+C and SIGTERM end it, and all that it has started."""
+def run_enclosed(arguments: Sequence[str], with_spaces: bool, seconds_max: float, errors: Path) -> int:
+    """This program once more, with these arguments. Ctrl+C, SIGTERM and the end of its time end it, and all that it has
+    started. What clients write to stderr is kept in a file: they tell of every connection that is refused.
+    """
     command = [*WITH_PARENT, *(SPACES if with_spaces else ()), sys.executable, "-m", "tools.nemesis", *arguments]
 
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    child = subprocess.Popen(command, start_new_session=True)
+    with errors.open("ab") as file:
+        child = subprocess.Popen(command, start_new_session=True, stderr=file)
     try:
-        return child.wait()
+        return child.wait(seconds_max)
+    except subprocess.TimeoutExpired:
+        print(f"it had not ended after {seconds_max:.0f} s, so it was ended", flush=True)
+        return 1
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         return 130

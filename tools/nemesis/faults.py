@@ -172,9 +172,8 @@ def cut_from_clients(town: Town, dice: Random) -> Trouble:
 def slow_link(town: Town, dice: Random) -> Trouble:
     assert town.network is not None
     process = dice.choice(town.processes_in_order)
-    is_slow = town.network.slow(town.number_of(process))
-    what = f"{process.name} sends slowly" if is_slow else "no slow links here"
-    return Trouble(what, dice.choice(CUTS_S) if is_slow else AT_ONCE_S, town.network.heal)
+    town.network.slow(town.number_of(process))
+    return Trouble(f"{process.name} sends slowly", dice.choice(CUTS_S), town.network.heal)
 
 
 NETWORK: dict[str, Fault] = {

@@ -53,9 +53,12 @@ class Forwarder:
     def cut(self, sender: int, addresses: Iterable[str]) -> None:
         self._cuts |= {(sender, int(address.rpartition(".")[2])) for address in addresses}
 
-    def slow(self, host: int) -> bool:
-        self._slow.add(host)
+    @property
+    def can_slow(self) -> bool:
         return True
+
+    def slow(self, host: int) -> None:
+        self._slow.add(host)
 
     def heal(self) -> None:
         self._cuts.clear()
@@ -152,6 +155,14 @@ def _inode(host: str, port: int) -> str | None:
 
 def _holds(process: Path, wanted: str) -> bool:
     try:
-        return any(link.readlink().name == wanted for link in (process / "fd").iterdir())
-    except OSError:
+        return any(_target(link) == wanted for link in (process / "fd").iterdir())
+    except OSError:  # it is gone
         return False
+
+
+def _target(link: Path) -> str:
+    """Of a file that may be closed while others are looked at."""
+    try:
+        return link.readlink().name
+    except OSError:
+        return ""

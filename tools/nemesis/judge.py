@@ -28,14 +28,16 @@ def judge(
     ended: float,
     wall_ahead: float,
     changes: Sequence[Window] = (),
+    stuck: Sequence[Fault] = (),
 ) -> Verdict:
     """`changes`: of leaders, whatever their reason, and times in which nodes got no core. `wall_ahead`: what to add to
-    the history's clock to get the time of day.
+    the history's clock to get the time of day. `stuck`: workloads that did not end.
     """
     windows = [each._replace(end=each.end + AFTER_S) for each in (*troubles, *changes)]
     outages = [each._replace(begin=each.begin + wall_ahead, end=each.end + wall_ahead) for each in windows]
     forgetful = [each for each in windows if not each.ahead_s]  # leases do not ask for the time of day
     faults = [
+        *stuck,
         *check_logs(history),
         *check_queues(history, forgetful),
         *check_transactions(history),
@@ -68,7 +70,7 @@ def _samples(faults: Iterable[Fault], each_max: int = 5) -> list[str]:
     for fault in faults:
         shown[fault.kind] += 1
         if shown[fault.kind] <= each_max:
-            lines.append(f"  {fault}"[:300])
+            lines.append(f"  {fault}"[:600])
     return lines
 
 

@@ -36,8 +36,11 @@ class Network(Protocol):
     def cut(self, sender: int, addresses: Iterable[str]) -> None:
         """What `sender` sends to these vanishes, or waits; it still hears them."""
 
-    def slow(self, host: int) -> bool:
-        """What it sends comes late. False: that cannot be done here."""
+    @property
+    def can_slow(self) -> bool: ...
+
+    def slow(self, host: int) -> None:
+        """What it sends comes late."""
 
     def heal(self) -> None: ...
 
@@ -111,14 +114,20 @@ class Namespaces:
                 _ip("-n", self._space(sender), "route", "add", "blackhole", f"{address}/32")
                 self._cuts.add((sender, address))
 
-    def slow(self, host: int) -> bool:
-        words = ("qdisc", "add", "dev", f"gq{self._mark}n{host}", "root", "tbf", *SLOW)
+    @property
+    def can_slow(self) -> bool:
+        """Some kernels lack token buckets. It is tried."""
         try:
-            _do("tc", "-n", self._space(host), *words)
+            self.slow(self._hosts[0])
         except (NoNamespaces, FileNotFoundError):
             return False
-        self._slow.add(host)
+        self.heal()
         return True
+
+    def slow(self, host: int) -> None:
+        words = ("qdisc", "add", "dev", f"gq{self._mark}n{host}", "root", "tbf", *SLOW)
+        _do("tc", "-n", self._space(host), *words)
+        self._slow.add(host)
 
     def heal(self) -> None:
         for host in sorted(self._slow):

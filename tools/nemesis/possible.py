@@ -5,8 +5,16 @@ from tools.nemesis.faults import CLUSTER, NETWORK, ONE_NODE, Fault
 from tools.nemesis.town import Town
 
 
-def possible(town: Town) -> dict[str, Fault]:
+def possible(town: Town) -> tuple[dict[str, Fault], dict[str, str]]:
+    """Those, and why others are left out."""
     found = CLUSTER if town.etcd else ONE_NODE
+    missing: dict[str, str] = {}
     if town.network:
         found = found | NETWORK
-    return found | disk_faults(town)
+        if not town.network.can_slow:
+            del found["slow"]
+            missing["slow"] = "tc makes no token buckets"
+    elif town.etcd:
+        missing |= dict.fromkeys(NETWORK, "nodes are on loopback addresses")
+    disks, reasons = disk_faults(town)
+    return found | disks, missing | reasons

@@ -28,6 +28,7 @@ class Town:
         with_clocks: bool = False,
         prefix: Sequence[str] = (),
     ) -> None:
+        self.why_no_disks = "" if with_disks else "only root may mount them"
         self.etcd: list[EtcdMember] = []
         self.nodes: list[Node] = []
         members = ETCD_MEMBERS if nodes > 1 else 0
@@ -79,7 +80,7 @@ class Town:
         try:
             return Disk(folder)
         except NoDisks as error:
-            print(f"no disks of our own here, so no faults of disks: {error}")
+            self.why_no_disks = str(error)
             return None
 
     def _hosts_by_pid(self) -> dict[int, int]:

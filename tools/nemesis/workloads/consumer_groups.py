@@ -58,7 +58,7 @@ class ConsumerGroups:
         mine: dict[str, Any] = {"bootstrap.servers": run.bootstrap, "group.id": GROUP, "group.protocol": "consumer"}
         mine |= {"max.poll.interval.ms": POLL_MS_MAX}
         mine |= {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100}
-        consumer = ck.Consumer(kafka.QUIET | mine)
+        consumer = ck.Consumer(kafka.QUIET | mine | kafka.TELLING | {"client.id": name})
         consumer.subscribe([self._topic])
         until = time.monotonic() + life_s
         while not run.is_ending.is_set() and time.monotonic() < until:

@@ -98,7 +98,8 @@ def _appends(name: str, number: int, dice: Random) -> list[list[str]]:
 
 
 def _begin_life(run: Run, name: str) -> ck.Producer | None:
-    producer = kafka.producer(run, **{"transactional.id": f"nemesis-{name}", "transaction.timeout.ms": 20_000})
+    settings = {"transactional.id": f"nemesis-{name}", "transaction.timeout.ms": 20_000, "client.id": name}
+    producer = kafka.producer(run, **settings, **kafka.TELLING)
     try:
         producer.init_transactions(CALL_S)
     except ck.KafkaException as error:
