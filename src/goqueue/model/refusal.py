@@ -27,6 +27,10 @@ class NotLeader(Refused):
         """Of the leader."""
 
 
+class NotAppended(NotLeader):
+    """The same, of what was refused before anything was appended: it was not done, and may be sent to the leader."""
+
+
 class InvalidRecords(Refused):
     """A batch with records that may not be published; `faults` says why, by their places in the batch."""
 

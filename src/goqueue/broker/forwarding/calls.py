@@ -9,7 +9,7 @@ from goqueue.broker.forwarding.forwarding import Asked, Forwarding
 from goqueue.model import errors
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, Indeterminate
-from goqueue.model.refusal import NotLeader, Refused
+from goqueue.model.refusal import NotAppended, NotLeader, Refused
 from goqueue.ports.forwarding import NotHere, OnReply, Stop
 
 CALL_MS_MAX = 30_000
@@ -20,6 +20,7 @@ R = TypeVar("R")
 _TYPES: dict[str, type[GoQueueError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, GoQueueError)
 }
+_NOT_LEADING: dict[str, type[NotLeader]] = {kind.__name__: kind for kind in (NotLeader, NotAppended)}
 
 
 class TellableError(msgspec.Struct, array_like=True):
@@ -35,8 +36,8 @@ class TellableError(msgspec.Struct, array_like=True):
         return cls(type(error).__name__, int(code), str(error))
 
     def error(self) -> GoQueueError:
-        if self.kind == NotLeader.__name__:
-            return NotLeader(self.message)
+        if self.kind in _NOT_LEADING:
+            return _NOT_LEADING[self.kind](self.message)
         if self.code != Code.NONE:
             return Refused(Code(self.code), self.message)
         kind = _TYPES.get(self.kind)

@@ -8,12 +8,15 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from goqueue.broker.forwarding.calls import Call
 from goqueue.broker.forwarding.forwarding import PATIENCE_MS, Forwarding, not_reached
-from goqueue.model.errors import GoQueueError, NotReached
+from goqueue.model.errors import GoQueueError, NotReached, NotTaken
+from goqueue.model.refusal import NotAppended
 from goqueue.ports.forwarding import NotHere
 
 R = TypeVar("R")
 Spot = tuple[str, int]
 """Topic and partition."""
+NOT_DONE = (NotReached, NotTaken, NotAppended)
+"""Errors of what was certainly not done."""
 Answered = Callable[[Sequence[R] | GoQueueError], None]
 """One reply for each item of a part, in their order; or an error of all."""
 
@@ -61,17 +64,34 @@ class InParts(Generic[R]):
             if node_id is None:
                 self._try_again(None, part, not_reached("/".join(map(str, self._spots[part[0]]))))
             elif node_id == self._forwarding.homes.me:
-                self._here(part, partial(self._answered, part))
+                self._here(part, partial(self._told, node_id, part))
             else:
                 self._there(node_id, part, partial(self._told, node_id, part))
 
     def _told(self, node_id: int, part: list[int], reply: Sequence[R] | GoQueueError) -> None:
-        if isinstance(reply, NotReached):
-            self._try_again(node_id, part, reply)
-        else:
-            self._answered(part, reply)
+        """What a leader that hands over has not begun goes to the next one; the rest was done, or may have been."""
+        if isinstance(reply, GoQueueError):
+            if isinstance(reply, NOT_DONE):
+                self._try_again(node_id, part, reply)
+            else:
+                self._answered(part, reply)
+            return
+        not_done: dict[Spot, tuple[GoQueueError, list[int]]] = {}
+        done: list[int] = []
+        replies: list[R] = []
+        for number, each in zip(part, reply, strict=True):
+            error = each if isinstance(each, GoQueueError) else getattr(each, "error", None)
+            if isinstance(error, NOT_DONE):
+                not_done.setdefault(self._spots[number], (error, []))[1].append(number)
+            else:
+                done.append(number)
+                replies.append(each)
+        self._answered(done, replies)
+        for why, numbers in not_done.values():
+            self._try_again(node_id, numbers, why)
 
     def _try_again(self, node_id: int | None, part: list[int], error: GoQueueError) -> None:
+        """All of `part` in one partition, or not begun for one reason: it is looked at where the first of it is led."""
         if self._forwarding.clock.monotonic_s() >= self._give_up_s:
             self._answered(part, error)
         else:
@@ -84,7 +104,7 @@ class InParts(Generic[R]):
             self._replies[number] = (
                 self._failed(number, reply.kept()) if isinstance(reply, GoQueueError) else reply[place]
             )
-        if len(self._replies) == len(self._spots):
+        if part and len(self._replies) == len(self._spots):
             self._on_all([self._replies[number] for number in range(len(self._spots))])
 
 

@@ -6,13 +6,14 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.dedup import Deduplication, Known
-from goqueue.broker.publishing.publish import Acknowledger, Appended, Publisher
+from goqueue.broker.publishing.outliving import Outliving
+from goqueue.broker.publishing.publish import Acknowledger, Appended, Publisher, Replica
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
-from goqueue.model.refusal import InvalidRecords, Refused
+from goqueue.model.refusal import InvalidRecords, NotAppended, NotLeader, Refused
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.build import NewRecord, build_batch, build_fitting
 from goqueue.records.native import Headers
@@ -212,19 +213,26 @@ class Sender:
         except (ValueError, GoQueueError) as mistake:
             is_divided = len(numbers) > 1 and _is_of_one(mistake)
             if not is_divided:
-                error = mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
+                error = _told(mistake)
                 self._publisher.refused(topic, partition, len(numbers), error)
                 sending.failed(partition, numbers, error.kept())
                 del error  # its frames hold it no longer
         else:
             is_divided = False
-            sending.wait(partition, numbers, acknowledger, appended, partial(self._topics.durability, topic, partition))
+            known = self._acknowledged_by(acknowledger, appended)
+            sending.wait(partition, numbers, known, appended, partial(self._topics.durability, topic, partition))
         if is_divided:
             if len(numbers) >= DIVIDED_PER_TURN:
                 yield None
             half = len(numbers) // 2
             yield from self._publish(topic, partition, messages, numbers[:half], sending)
             yield from self._publish(topic, partition, messages, numbers[half:], sending)
+
+    def _acknowledged_by(self, acknowledger: Acknowledger, appended: Appended) -> "Acknowledger | Outliving":
+        """In a cluster a batch that was not acknowledged when its leader changed may be so by the next one."""
+        if self.spread is None or not isinstance(acknowledger, Replica):
+            return acknowledger
+        return Outliving(acknowledger, appended.next_offset, self._clock)
 
 
 class _Sending:
@@ -252,7 +260,7 @@ class _Sending:
         self,
         partition: int,
         numbers: list[int],
-        acknowledger: Acknowledger,
+        acknowledger: "Acknowledger | Outliving",
         appended: Appended,
         durability: Callable[[], str],
     ) -> None:
@@ -271,6 +279,13 @@ class _Sending:
 def _record(message: NewMessage, now_ms: int) -> NewRecord:
     timestamp_ms = now_ms if message.timestamp_ms is None else message.timestamp_ms
     return timestamp_ms, message.key, message.value, message.all_headers()
+
+
+def _told(mistake: ValueError | GoQueueError) -> GoQueueError:
+    """Whatever was raised, nothing was appended."""
+    if isinstance(mistake, NotLeader):
+        return NotAppended(str(mistake), mistake.leader, mistake.epoch)
+    return mistake if isinstance(mistake, GoQueueError) else Refused(Code.INVALID_RECORD, str(mistake))
 
 
 def _is_of_one(mistake: Exception) -> bool:

@@ -15,6 +15,7 @@ from goqueue.broker.gate import Gate
 from goqueue.broker.metrics.sources import DoorFacts
 from goqueue.doors.grpc.acks import AckService
 from goqueue.doors.grpc.consume import ConsumeService
+from goqueue.doors.grpc.cutting import cut_off
 from goqueue.doors.grpc.groups import GroupService
 from goqueue.doors.grpc.health import own_health, standard_health
 from goqueue.doors.grpc.offsets import OffsetService
@@ -76,6 +77,7 @@ class GrpcDoor:
         self._has_reflection = reflection
         self._serving = Serving(gate)
         self._server: aio.Server | None = None
+        self._port = 0
 
     def facts(self) -> DoorFacts:
         counted = self._serving.counting
@@ -111,6 +113,7 @@ class GrpcDoor:
         except RuntimeError as error:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)) from error
         await server.start()
+        self._port = real
         return host, real
 
     def stop_reading(self) -> None:
@@ -122,7 +125,9 @@ class GrpcDoor:
         """Returns when no call and no connection is left; what takes too long is cut off."""
         if self._server is not None:
             self.stop_reading()
-            await self._server.stop(self.limits.drain_s_max)
+            await self._serving.when_answered(self.limits.drain_s_max)
+            cut_off(self._port)
+            await self._server.stop(None)
             if self._serving.spread is not None:
                 await self._serving.spread.close()
             self._server = None

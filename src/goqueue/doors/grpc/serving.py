@@ -109,6 +109,9 @@ class Serving:
         """In a cluster."""
         self._stopping = Stopping()
         self._parked: set[asyncio.Task[Any]] = set()
+        self._taken = 0
+        """Calls whose answers have not left yet."""
+        self._is_answered = asyncio.Event()
 
     def handler_of(self, service: ServiceDescriptor, make: Made) -> grpc.GenericRpcHandler:
         """What is made has a method for each of the service's, named as Python does."""
@@ -141,7 +144,7 @@ class Serving:
 
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
-                self._check()
+                self._take(context)
                 return await (here(data) if spread is None else spread.unary(method, self._decode(kind, data), data))
 
             return await self._guarded(name, context, answer)
@@ -168,7 +171,7 @@ class Serving:
 
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
-                self._check()
+                self._take(context)
                 _, serve_one = behaviour.admitted()
                 request = self._decode(kind, data)
                 if spread is None:
@@ -187,7 +190,7 @@ class Serving:
 
         async def serve(_requests: object, context: Context) -> None:
             async def answer() -> None:
-                self._check()
+                self._take(context)
                 _, serve_one = behaviour.admitted()
                 await serve_one(Requests(context, partial(self._decode, kind)), _Out(context.write))
 
@@ -195,9 +198,23 @@ class Serving:
 
         return serve
 
-    def _check(self) -> None:
+    def _take(self, context: Context) -> None:
         if self._stopping.is_stopping:
             raise StopsHere
+        self._taken += 1
+        context.add_done_callback(self._answered)
+
+    def _answered(self, _context: Context) -> None:
+        self._taken -= 1
+        if not self._taken:
+            self._is_answered.set()
+
+    async def when_answered(self, within_s: float) -> None:
+        """After `stop`: until what was taken before is answered, so long at most."""
+        self._is_answered.clear()
+        if self._taken:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_answered.wait(), within_s)
 
     async def _until_stop(self, streaming: Awaitable[T]) -> T:
         task: asyncio.Task[Any] | None = asyncio.current_task()

@@ -192,6 +192,65 @@ def test_a_port_that_is_taken_is_not_shared() -> None:
     asyncio.run(inside())
 
 
+class Callers:
+    """Eight clients that call on and on, each on its own connection."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._wanted = 0
+        self._has_wanted = asyncio.Event()
+        self.is_over = False
+        self.answered = 0
+        self.errors: list[ConnectionLost | GrpcRefused] = []
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(8):
+                tasks.create_task(self._call())
+
+    async def _call(self) -> None:
+        async with GrpcClient(self._address, attempts_max=1) as client:
+            while not self.is_over:
+                try:
+                    await client.ask(ListTopicsRequest())
+                except (ConnectionLost, GrpcRefused) as error:
+                    self.errors.append(error)
+                else:
+                    self.answered += 1
+                if self.answered >= self._wanted:
+                    self._has_wanted.set()
+
+    async def more(self, count: int) -> None:
+        self._wanted = self.answered + count
+        self._has_wanted.clear()
+        await self._has_wanted.wait()
+
+
+def test_whoever_calls_while_the_node_stops_is_answered_or_told_to_try_again() -> None:
+    """grpc's own stop tells CANCELLED to calls that have just come, which no library makes again."""
+
+    async def inside() -> list[ConnectionLost | GrpcRefused]:
+        async with asyncio.timeout(FAR_S), broker(clock="real") as b, asyncio.TaskGroup() as tasks:
+            door = GrpcDoor(Gate(b.broker))
+            host, port = await door.open("127.0.0.1", 0)
+            callers = Callers(f"{host}:{port}")
+            calling = tasks.create_task(callers.run())
+            for _ in range(5):
+                await callers.more(50)
+                await door.close()
+                door = GrpcDoor(Gate(b.broker))
+                await door.open(host, port)
+            callers.is_over = True
+            await calling
+            await door.close()
+        return callers.errors
+
+    errors = asyncio.run(inside())
+    refused = [each for each in errors if isinstance(each, GrpcRefused)]
+    assert {each.status for each in refused} <= {grpc.StatusCode.UNAVAILABLE}
+    assert len(refused) < len(errors), "connections ended"
+
+
 def test_a_safe_call_is_made_again_until_the_node_is_back() -> None:
     async def inside() -> None:
         async with asyncio.timeout(FAR_S), broker(clock="real") as b:
