@@ -96,8 +96,12 @@ class Health:
         return self._coordinators.counted(lambda each: each.loads)
 
     def skipped_facts(self) -> dict[str, int]:
-        """By coordinator: facts of its ledger that it could not read or apply when the node started."""
+        """By coordinator: facts of its ledger that it could not read or apply when it was loaded last."""
         return self._coordinators.counted(lambda each: each.skipped_facts)
+
+    def skipped_facts_total(self) -> dict[str, int]:
+        """The same of all loads."""
+        return self._coordinators.counted(lambda each: each.skipped_facts_total)
 
     def damaged_logs(self) -> list[str]:
         """What was found since the start: rotten batches, and what should be there and is not."""

@@ -18,6 +18,7 @@ from goqueue.records.plain import NumberRecord, plain_batch
 from goqueue.records.portions import portions
 from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside, at_once
+from goqueue.runtime.unread import NO_OFFSET, Carried, Unread
 from goqueue.telemetry.logs import get_logger
 
 __all__ = ["Fact", "Ledger", "Machine"]
@@ -37,9 +38,6 @@ WEIGHT_PER_COST = 8
 BYTES_PER_COST = 8 * 1024
 READ_BYTES = 64 * 1024
 BATCH_FACTS = 1000
-SKIPS_TOLD_MAX = 10
-"""One by one, in the log; the others are only counted."""
-SKIP_CHARS_MAX = 200
 
 Entries: TypeAlias = tuple[int, list[tuple[bytes, bytes]]] | None
 """Of a snapshot: up to which offset it knows everything, and what."""
@@ -72,9 +70,7 @@ class Ledger:
         self._since_snapshot = 0
         self._snapshot_size = 0
         self._snapshot_ms = 0
-        self.skipped_facts = 0
-        """That replay could not read or apply."""
-        self._told_skips = 0
+        self.unread = Unread(replica.name)
         self._epoch = replica.leader_epoch
         """Under which the machine was loaded, and decides: what another leader wrote since, it does not know."""
 
@@ -118,14 +114,15 @@ class Ledger:
 
     def _replaying(self, machine: Machine, entries: Entries, now_ms: int, reading: Reading) -> Iterator[None]:
         self._saving = None  # of a machine that is no more
-        self._since_snapshot = self._snapshot_size = self.skipped_facts = self._told_skips = 0
+        self._since_snapshot = self._snapshot_size = 0
         self._snapshot_ms = now_ms
+        self.unread.begin()
         offset, cost = self._replica.start_offset, 0
         reading.position = offset
         if entries is not None and offset <= entries[0] <= reading.until:
             reading.position = offset = entries[0]
-            for _, value in entries[1]:
-                cost += self._replay_entry(machine, value, offset)
+            for key, value in entries[1]:
+                cost += self._replay_entry(machine, key, value, offset)
                 if cost >= SLICE_COST:
                     cost = 0
                     yield
@@ -139,14 +136,17 @@ class Ledger:
             reading.position = batch.next_offset
             for records in self._opened(batch):
                 for record in records:
-                    cost += self._replay_record(machine, record)
+                    self._since_snapshot += 1
+                    cost += self._replay_record(machine, record.key or b"", record.value, record.offset)
                     if cost >= SLICE_COST:
                         cost = 0
                         yield
 
-    def _replay_entry(self, machine: Machine, value: bytes, offset: int) -> int:
-        """What it cost, as `SLICE_COST` counts. What cannot be read or applied is left out and told: one bad fact must
-        not cost all others, nor the start of the node."""
+    def _replay_entry(self, machine: Machine, key: bytes, value: bytes, offset: int) -> int:
+        """What it cost, as `SLICE_COST` counts."""
+        carried = Carried.of_entry(key, value)
+        if carried is not None:
+            return self._replay_record(machine, carried.key, carried.value, carried.offset)
         weight = 1
         try:
             fact = self._decoder.decode(value)
@@ -154,19 +154,22 @@ class Ledger:
             weight = fact.weight()
             self._snapshot_size += weight
         except Exception as error:  # noqa: BLE001  whatever it is, it is told
-            self._skip(f"in the snapshot at {offset}", error)
+            self.unread.skip(f"in the snapshot at {offset}", error, Carried(key, NO_OFFSET, value))
         return 1 + weight // WEIGHT_PER_COST + len(value) // BYTES_PER_COST
 
-    def _replay_record(self, machine: Machine, record: DecodedRecord) -> int:
-        value = record.value
-        self._since_snapshot += 1
+    def _replay_record(self, machine: Machine, key: bytes, value: bytes | None, offset: int) -> int:
+        """As `_replay_entry`."""
         try:
             if value is None:
-                machine.forget(record.key or b"")
-                return 1
-            apply_at(machine, self._decoder.decode(value), record.offset)
+                machine.forget(key)
+            elif offset == NO_OFFSET:
+                machine.apply(self._decoder.decode(value))
+            else:
+                apply_at(machine, self._decoder.decode(value), offset)
+            if self.unread:
+                self.unread.replace(key)
         except Exception as error:  # noqa: BLE001  whatever it is, it is told
-            self._skip(f"at {record.offset}", error)
+            self.unread.skip(f"at {offset}", error, Carried(key, offset, value))
         return 1 + len(value or b"") // BYTES_PER_COST
 
     def _opened(self, batch: Batch) -> Iterator[Sequence[DecodedRecord]]:
@@ -176,14 +179,8 @@ class Ledger:
                 left -= len(portion.records)
                 yield portion.records
         except GoQueueError as error:
-            self._skip(f"batch at {batch.base_offset}", error, left)
-
-    def _skip(self, where: str, error: Exception, facts: int = 1) -> None:
-        self.skipped_facts += facts
-        if self._told_skips < SKIPS_TOLD_MAX:
-            self._told_skips += 1
-            reason = f"{type(error).__name__}: {error}"[:SKIP_CHARS_MAX]
-            events.error("fact skipped", ledger=self._replica.name, where=where, reason=reason)
+            name = f"batch at {batch.base_offset}"
+            self.unread.skip(name, error, Carried(name.encode(), batch.base_offset, bytes(batch.data)), left)
 
     def append(self, facts: Iterable[Fact], now_ms: int) -> int:
         """Store the durable ones, in one batch. Returns where the first of them lies. LogPoisoned, DiskFull,
@@ -199,6 +196,9 @@ class Ledger:
             return self._replica.end_offset
         appended = self._replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
         self._since_snapshot += len(records)
+        if self.unread:
+            for key, _ in records:
+                self.unread.replace(key)
         return appended.base_offset
 
     def append_number(self, record: NumberRecord, number: int, now_ms: int) -> None:
@@ -293,7 +293,7 @@ class Ledger:
     def maybe_snapshot(self, machine: Machine, now_ms: int, offset: int | None = None) -> None:
         """A snapshot costs as much as the state is large, so a large state is saved after as many new records.
         `offset`: what the machine of a follower knows, all of it committed."""
-        if self._saving is not None:
+        if self._saving is not None or self.unread.is_too_much:
             return
         is_due = self._since_snapshot >= max(SNAPSHOT_EVERY_RECORDS, self._snapshot_size)
         is_news = self._since_snapshot > self._snapshot_size // NEWS_SHARE
@@ -302,7 +302,8 @@ class Ledger:
             self._since_snapshot = 0
             self._snapshot_ms = now_ms
             at = self._replica.end_offset if offset is None else offset
-            self._saving = Saving(at, now_ms, frozen_facts(machine), is_committed=offset is not None)
+            carried = self.unread.entries()
+            self._saving = Saving(at, now_ms, frozen_facts(machine), carried, is_committed=offset is not None)
             self._go_on(self._saving)
 
     def _go_on(self, saving: "Saving") -> None:
@@ -342,7 +343,9 @@ class Ledger:
 
     def snapshot(self, machine: Machine, now_ms: int) -> None:
         """Here and now, as the last thing: nothing that was put aside is under way any more."""
-        saving = self._saving = Saving(self._replica.end_offset, now_ms, machine.facts())
+        if self.unread.is_too_much:
+            return
+        saving = self._saving = Saving(self._replica.end_offset, now_ms, machine.facts(), self.unread.entries())
         while saving.encode_some(self._encoder):
             pass
         self._since_snapshot = 0
@@ -361,12 +364,22 @@ class Ledger:
 class Saving:
     """A snapshot on its way."""
 
-    def __init__(self, offset: int, now_ms: int, facts: Iterator[Fact], *, is_committed: bool = False) -> None:
+    def __init__(
+        self,
+        offset: int,
+        now_ms: int,
+        facts: Iterator[Fact],
+        carried: list[tuple[bytes, bytes]],
+        *,
+        is_committed: bool = False,
+    ) -> None:
+        """`carried`: entries that nobody can read; they come last, as what they say comes after what was read."""
         self.offset = offset
         self.is_committed = is_committed
         """Nothing that it knows can be lost: nobody need wait for the high watermark."""
         self.now_ms = now_ms
         self._facts = facts
+        self._carried = carried
         self.entries: list[tuple[bytes, bytes]] = []
         self.size = 0
 
@@ -378,4 +391,6 @@ class Saving:
             self.size += fact.weight()
             if self.size >= until:
                 return True
+        self.entries += self._carried
+        self._carried = []
         return False

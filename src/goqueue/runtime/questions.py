@@ -60,7 +60,12 @@ class Questions(Generic[M]):
     @property
     def skipped_facts(self) -> int:
         """How much of its ledger could not be read or applied when it was loaded."""
-        return self._ledger.skipped_facts
+        return self._ledger.unread.count
+
+    @property
+    def skipped_facts_total(self) -> int:
+        """The same of all its loads."""
+        return self._ledger.unread.total
 
     def peek(self) -> M:
         """The machine as it is now, for questions; it must not be kept. For what is told to nobody, or together with

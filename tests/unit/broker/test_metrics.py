@@ -176,7 +176,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             replicas.made_anew.append("orders/1")
             replicas.directory.room.refused_appends += 1
             first = next(iter(b.broker.health._coordinators))
-            first._ledger.skipped_facts += 1
+            first._ledger.unread.total += 1
             first._faults.count += 1
             before = {name: number async for name, number in _sums(http)}
             b.slow_disk("1h")

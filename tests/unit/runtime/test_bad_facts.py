@@ -8,9 +8,10 @@ from structlog.testing import capture_logs
 from goqueue.machines.machine import Fact
 from goqueue.records.batch import check_batch
 from goqueue.records.build import build_batch
+from goqueue.runtime import unread
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Ledger
-from tests.unit.runtime.shelf import Library, Put, Shelf, Stored
+from tests.unit.runtime.shelf import Drop, Library, Put, Shelf, Stored
 
 UNREADABLE = {
     "no msgpack": (b"a", b"\xc1"),
@@ -90,3 +91,86 @@ def test_many_skipped_facts_do_not_fill_the_log() -> None:
         again = library.again()
     assert again.coordinator.skipped_facts == 5000
     assert len([each for each in told if each["event"] == "fact skipped"]) == 10
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_a_snapshot_carries_what_its_machine_could_not_read_so_that_every_load_tells_of_it(kind: str) -> None:
+    library = Library()
+    library.submit(Put("a", 1))
+    key, value = UNREADABLE[kind]
+    library.ledger_replica.append(check_batch(memoryview(build_batch([(0, key, value, [])]))), 0)
+    library.commit()
+    for _ in range(3):
+        library = library.again()
+        assert (library.shelf.plain, library.coordinator.skipped_facts) == ({"a": 1}, 1)
+        library.coordinator.stop()
+        assert library.ledger_replica.snapshots("shelf").latest(up_to=2) is not None
+
+
+def test_what_could_not_be_applied_is_applied_by_a_later_load_though_there_was_a_snapshot() -> None:
+    library = Library()
+    for number, name in enumerate("abc"):
+        library.submit(Put(name, number))
+    library.commit()
+
+    class Picky(Shelf):
+        def apply(self, fact: Fact) -> None:
+            if isinstance(fact, Stored) and fact.name == "b":
+                raise AssertionError("nobody knows b")
+            super().apply(fact)
+
+    older = Coordinator("shelf", Picky, Ledger(library.ledger_replica, "shelf", (Stored,)), library.clock)
+    for _ in range(2):
+        older.load_now()
+        assert (older.peek().plain, older.skipped_facts) == ({"a": 0, "c": 2}, 1)
+        older.stop()
+    assert older.skipped_facts_total == 2, "a counter never goes back"
+    newer = library.again()
+    assert (newer.shelf.plain, newer.coordinator.skipped_facts) == ({"a": 0, "b": 1, "c": 2}, 0)
+    assert newer.shelf.places == {"b": 1}, "where it lies in the ledger"
+
+
+@pytest.mark.parametrize("later", [Put("b", 7), Drop("b")])
+def test_what_could_not_be_read_is_over_once_its_key_was_written_again(later: Put | Drop) -> None:
+    library = Library()
+    library.ledger_replica.append(check_batch(memoryview(build_batch([(0, b"b", b"\xc1", [])]))), 0)
+    library.commit()
+    again = library.again()
+    assert again.coordinator.skipped_facts == 1
+    again.submit(later)
+    again.commit()
+    again.coordinator.stop()
+    last = again.again()
+    assert (last.shelf.plain, last.coordinator.skipped_facts) == ({"b": 7} if isinstance(later, Put) else {}, 0)
+
+
+def test_a_fact_of_a_snapshot_that_cannot_be_read_is_carried_to_the_next() -> None:
+    library = Library()
+    library.submit(Put("a", 1))
+    library.commit()
+    encoded = library.ledger._encoder.encode(Stored("a", 1, -1))
+    library.ledger_replica.snapshots("shelf").save(1, 5, [(b"a", encoded), (b"b", b"\xc1")])
+    for _ in range(3):
+        library = library.again()
+        assert (library.shelf.plain, library.coordinator.skipped_facts) == ({"a": 1}, 1)
+        library.submit(Put("a", 1))
+        library.commit()
+        library.coordinator.stop()
+
+
+def test_more_than_a_snapshot_carries_stays_in_the_log_and_no_snapshot_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "BYTES_MAX", 1000)
+    library = Library()
+    library.submit(Put("a", 1))
+    library.ledger_replica.append(check_batch(memoryview(build_batch([(0, b"b", b"\xc1" * 1000, [])]))), 0)
+    library.commit()
+    for _ in range(2):
+        library = library.again()
+        assert (library.shelf.plain, library.coordinator.skipped_facts) == ({"a": 1}, 1)
+        library.coordinator.stop()
+        assert library.ledger_replica.snapshots("shelf").latest(up_to=2) is None
+    library = library.again()
+    library.submit(Put("b", 2))
+    library.commit()
+    library.coordinator.stop()
+    assert library.ledger_replica.snapshots("shelf").latest(up_to=3) is not None

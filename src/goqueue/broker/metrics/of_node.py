@@ -13,7 +13,7 @@ def read_node(page: Page, sources: Sources) -> None:
     page.add("goqueue_broker_ready", (), int(health.is_ready(failed)))
     page.add("goqueue_broker_partitions_out_of_service", (), len(failed))
     page.add("goqueue_runtime_coordinators_out_of_service", (), len(health.failed_coordinators()))
-    for coordinator, skipped in health.skipped_facts().items():
+    for coordinator, skipped in health.skipped_facts_total().items():
         page.add("goqueue_runtime_facts_skipped_total", (coordinator,), skipped)
     for name, faults in health.faults().items():
         page.add("goqueue_runtime_coordinator_faults_total", (name,), faults)
