@@ -7,7 +7,8 @@ import pytest
 from goqueue.broker.dead_letters.redrive import RedriveRequest
 from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.publishing.send import NewMessage
-from goqueue.broker.publishing.validation import TURN_VALUE_BYTES_MAX, subjects_of
+from goqueue.broker.publishing.validation import subjects_of
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX
 from goqueue.broker.schemas.schemas import Given, SetLevel
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.codes import Code
@@ -273,7 +274,7 @@ def test_a_large_value_is_checked_in_another_thread(is_good: bool) -> None:
     node, thread = checked_node(), Thread()
     errors(node, GOOD)
     node.broker.publisher.turns.work_aside(thread)
-    value = b'{"n": %s, "rest": "%s"}' % (b"1" if is_good else b"true", b"x" * TURN_VALUE_BYTES_MAX)
+    value = b'{"n": %s, "rest": "%s"}' % (b"1" if is_good else b"true", b"x" * TURN_BYTES_MAX)
     told: list[Any] = []
     node.broker.sender.send("orders", [NewMessage(value)], told.append)
     node.commit()

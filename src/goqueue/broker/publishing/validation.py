@@ -15,7 +15,7 @@ from goqueue.broker.publishing.acknowledgements import Acknowledger as Waiting
 from goqueue.broker.publishing.inspection import OFF, without
 from goqueue.broker.publishing.publish import Acknowledger, Appended, Batch, JointAcknowledger, Publisher
 from goqueue.broker.publishing.turns import Steps
-from goqueue.broker.schemas.formats.parsed import Allowance, Parsed
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, Allowance, Parsed
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.schemas.study import Failed, Text, read_schema
 from goqueue.broker.topics.topics import Topics
@@ -40,8 +40,6 @@ LETTERS_BYTES = 512 * 1024
 LETTERS_PER_TURN = 200
 TURN_COST, VALUE_COST = 64 * 1024, 192
 """Bytes of values that are checked in one turn, and how many of them a value costs however small it is."""
-TURN_VALUE_BYTES_MAX = 16 * 1024
-"""A larger value is checked in another thread: an array of a megabyte takes a tenth of a second."""
 STEPS_MAX, STEPS_PER_BYTE = 50_000, 2
 """For all values of one batch together: no more than schemas that are good for something ever need."""
 
@@ -255,7 +253,7 @@ class Checking:
                 self._room = TURN_COST
                 started_s = self._validation.now_s()
             assert callable(check)
-            why = (yield check) if len(value) > TURN_VALUE_BYTES_MAX else check()
+            why = (yield check) if len(value) > self._judge.turn_bytes_max else check()
             self._room -= VALUE_COST + len(value)
             if why is not None:
                 self._faults.append(Fault(record, why[:FAULT_CHARS_MAX]))
@@ -289,6 +287,8 @@ class _Judge:
         self._basis: dict[int, object] = {}
         """By id: what the registry said of it."""
         self._unread: Text | None = None
+        self.turn_bytes_max = TURN_BYTES_MAX
+        """What `check_of` gave last takes longer than a moment for a larger value, and belongs into another thread."""
 
     def check_of(self, value: bytes, headers: Sequence[Header]) -> "Check | Unread":
         """What says why a value does not fit; it touches nothing of the broker's. UNREAD: its schema has to be
@@ -306,6 +306,7 @@ class _Judge:
             self._basis[schema_id] = self._basis_of(schema_id)
         if isinstance(known, str):
             return partial(str, known)
+        self.turn_bytes_max = known.turn_bytes_max
         self._allowance.left += STEPS_PER_BYTE * len(value)
         payload = value[PREFIX_BYTES:] if is_framed else value
         return partial(_fault, known, payload, is_framed, self._allowance, self._name(schema_id))

@@ -16,7 +16,7 @@ from goqueue.broker.schemas.formats.avro_resolution import STEPS_MAX as AVRO_STE
 from goqueue.broker.schemas.formats.json_cost import counted, is_costly
 from goqueue.broker.schemas.formats.json_evolution import Documents
 from goqueue.broker.schemas.formats.json_schema import JsonSchema
-from goqueue.broker.schemas.formats.parsed import TooComplex
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, TooComplex
 from goqueue.broker.schemas.formats.protobuf import ProtobufSchema
 from goqueue.model.schemas import InvalidSchema
 from tests.steps import count_steps
@@ -102,6 +102,69 @@ def test_loops_that_fork_are_checked_in_few_steps(document: Any, value: Any) -> 
     wrong = payload.replace(b"1", b"null")
     assert ("not allowed" in str(strict.fault(wrong, False))) == ("definitions" not in document)
     assert count_steps(lambda: strict.fault(wrong, False)) < 10 * json_schema.STEPS_MAX
+
+
+LONG_ENUMS: dict[str, tuple[list[Any], Any]] = {
+    "fractions": ([number + 0.5 for number in range(4000)], 3999.5),
+    "objects": ([{"a": [number]} for number in range(4000)], {"a": [3999]}),
+    "lists of fractions": ([[number + 0.5] * 10 for number in range(40)], [39.5] * 10),
+    "large integers": ([(1 << 60) + number for number in range(4000)], (1 << 60) + 3999),
+    "many kinds": ([each for number in range(2000) for each in (number, str(number))], "1999"),
+}
+
+
+@pytest.mark.parametrize(("literals", "last"), LONG_ENUMS.values(), ids=LONG_ENUMS.keys())
+@pytest.mark.parametrize("root", [{}, NEW])
+def test_a_long_enum_that_is_gone_through_for_each_place_is_counted(
+    literals: list[Any], last: Any, root: dict[str, str]
+) -> None:
+    one = schema({**root, "items": {"enum": literals}})
+    assert one.fault(json.dumps([last]).encode(), False) is None
+    assert "not allowed" in str(one.fault(json.dumps(["none of them"]).encode(), False))
+    assert "too complex" in str(one.fault(json.dumps([last] * 1000).encode(), False))
+    inside = schema({**root, "properties": {"default": {"items": {"enum": literals}}}})
+    assert "too complex" in str(inside.fault(json.dumps({"default": [last] * 1000}).encode(), False))
+
+
+def test_enums_that_are_looked_up_at_once_may_be_long() -> None:
+    for literals in ([f"name {number}" for number in range(4000)], list(range(4000)), ["a", "b", None, 1.5]):
+        assert not is_costly(Documents({"items": {"enum": literals}}, {}))
+
+
+def test_more_alternatives_than_can_be_counted_are_refused_when_they_are_registered() -> None:
+    for document in (
+        {"patternProperties": {f"^x{number}": {} for number in range(65)}},
+        {"anyOf": [{"const": number} for number in range(300)]},
+        {"enum": [number + 0.5 for number in range(5000)]},
+        {"properties": {"a": {"allOf": [{"anyOf": [{"minLength": number}] * 20} for number in range(20)]}}},
+    ):
+        with pytest.raises(TooComplex, match="more"):
+            schema(document)
+    assert schema({"oneOf": [{"const": number} for number in range(60)]}).fault(b"59", False) is None
+
+
+def test_a_check_of_a_large_value_lets_other_threads_have_turns() -> None:
+    """The library holds the interpreter's lock, but for calls of ours: one for each item."""
+    one = schema({"items": {"type": "integer"}})
+    small, large = json.dumps([1] * 100).encode(), json.dumps([1] * 10_000).encode()
+    assert (len(small) <= one.turn_bytes_max, len(large) <= one.turn_bytes_max) == (True, False)
+    assert one.fault(large, False) is None
+    assert count_steps(lambda: one.fault(small, False)) < 100
+    assert count_steps(lambda: one.fault(large, False)) > 10_000
+    assert one.fault(large.replace(b"]", b', "x"]'), False) == 'field [10000]: "x" is not of type "integer"'
+
+
+def test_what_many_ways_lead_to_is_checked_in_a_moment_only_if_it_is_small() -> None:
+    one = schema({"allOf": [{"contains": {"pattern": f"c{number}"}} for number in range(60)]})
+    assert one.turn_bytes_max < 1200
+    assert schema({"type": "object"}).turn_bytes_max == TURN_BYTES_MAX
+
+
+def test_of_a_value_with_many_faults_the_first_is_told() -> None:
+    one = schema({"items": {"type": "string"}})
+    assert str(one.fault(json.dumps([1] * 5).encode(), False)).count("is not of type") == 3
+    assert str(one.fault(json.dumps([1] * 2000).encode(), False)) == 'field [0]: 1 is not of type "string"'
+    assert "too large to say why" in str(one.fault(json.dumps([1] * 70_000).encode(), False))
 
 
 def test_schemas_that_fork_a_little_are_checked_all_the_same() -> None:

@@ -11,13 +11,15 @@ from fastavro.schema import SchemaParseException, UnknownType
 from goqueue.broker.schemas.formats.avro_names import Names, check_fields, check_types
 from goqueue.broker.schemas.formats.avro_resolution import mismatches
 from goqueue.broker.schemas.formats.avro_values import walker
-from goqueue.broker.schemas.formats.parsed import Allowance, Dependencies, compact, decode_json, digest
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, Allowance, Dependencies, compact, decode_json, digest
 from goqueue.model.schemas import InvalidSchema
 
 PLAIN = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 
 class AvroSchema:
+    turn_bytes_max = TURN_BYTES_MAX
+
     def __init__(self, text: str, dependencies: Dependencies = ()) -> None:
         document = _document(text)
         named: dict[str, Any] = {}

@@ -2,24 +2,34 @@
 fetched; what a schema refers to is in the schema itself or among its references.
 """
 
+from collections.abc import Callable
+from itertools import islice
 from threading import local
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 
-from goqueue.broker.schemas.formats.json_cost import COUNT, counted, is_costly
+from goqueue.broker.schemas.formats.json_cost import COUNT, WAYS_MAX, check_breadth, counted, ways_to
 from goqueue.broker.schemas.formats.json_evolution import Documents, incompatibilities
-from goqueue.broker.schemas.formats.parsed import Allowance, Dependencies, compact, decode_json, digest
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, Allowance, Dependencies, compact, decode_json, digest
 from goqueue.model.schemas import InvalidSchema
 
 PATTERN_BYTES_MAX = 1024 * 1024
 """What one pattern may take when it is compiled."""
 BASE_URI = "json-schema:///"
 """What names without a scheme are relative to."""
+UNCOUNTED = 1 << 62
 STEPS_MAX = 20_000
 """References that are followed to check one value, where they are counted: ten milliseconds."""
+TURN_WAYS_BYTES = 4 * TURN_BYTES_MAX
+"""Bytes of a value, times the ways that lead to each place of it, which are checked in a moment."""
 FAULTS_MAX = 3
+ALL_FAULTS_BYTES, ALL_FAULTS_PRODUCT = 2048, 1024 * 1024
+"""The library finds all faults before it gives the first three, and puts into each what the schema says of it: of
+larger values, or where the bytes of value and schema multiply to more, only the first fault is looked for."""
+REASON_VALUE_BYTES, REASON_SCHEMA_BYTES = 128 * 1024, 64 * 1024
+"""Of still larger ones none, since that takes long and nobody else would have a turn meanwhile."""
 SHOWN_CHARS_MAX = 200
 
 
@@ -32,24 +42,31 @@ class JsonSchema:
         self.text = compact(document)
         self.fingerprint = digest(self.text)
         self.documents = Documents(document, self._known)
-        self._steps = _Steps() if is_costly(self.documents) else None
-        """Counted where it may take many."""
-        self._validator = self._compile(document)
+        for each in (document, *self._known.values()):
+            check_breadth(each)
+        ways = ways_to(self.documents)
+        self._is_costly = ways > WAYS_MAX
+        """Counted, since it may take many steps."""
+        self.turn_bytes_max = min(TURN_BYTES_MAX, TURN_WAYS_BYTES // ways)
+        self._steps = _Steps()
+        self._validator = self._compile(document, counted if self._is_costly else _as_it_is)
+        self._yielding: Any = None
+        """For large values, made with the first of them."""
 
-    def _compile(self, document: Any) -> Any:
+    def _compile(self, document: Any, rewritten: Callable[[Any], Any]) -> Any:
         def look_up(uri: str) -> Any:
             for name, schema in self._known.items():
                 if uri == name or uri.endswith(f"/{name}"):
-                    return schema if self._steps is None else counted(schema)
+                    return rewritten(schema)
             raise ValueError(f"{uri} is none of the references of this schema")
 
         compile_as: Any = jsonschema_rs.validator_for
         if not isinstance(document, dict) or "$schema" not in document:
             compile_as = jsonschema_rs.Draft7Validator  # what Confluent's registry takes it for
-        keywords = None if self._steps is None else {COUNT: self._steps.keyword()}
+        keywords = None if rewritten is _as_it_is else {COUNT: self._steps.keyword()}
         try:
             return compile_as(
-                document if self._steps is None else counted(document),
+                rewritten(document),
                 retriever=look_up,
                 keywords=keywords,
                 pattern_options=jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX),
@@ -83,21 +100,37 @@ class JsonSchema:
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             return f"not JSON: {error}"
         try:
-            if self._steps is not None:
-                return self._counted_fault(self._steps, value, allowance)
-            if self._validator.is_valid(value):
+            if self._is_costly:
+                return self._counted_fault(value, allowance)
+            if self._is_valid(payload, value):
                 return None
-            found = []
-            for each in self._validator.iter_errors(value):
-                found.append(f"{_place(each.instance_path)}: {_shown(each.message)}")
-                if len(found) == FAULTS_MAX:
-                    break
+            return "; ".join(self._reasons(payload, value))
         except (ValueError, RecursionError) as error:
             return f"cannot be checked: {error}"
-        return "; ".join(found)
 
-    def _counted_fault(self, steps: "_Steps", value: Any, allowance: Allowance | None) -> str | None:
+    def _is_valid(self, payload: bytes, value: Any) -> bool:
+        if len(payload) <= self.turn_bytes_max:
+            return bool(self._validator.is_valid(value))
+        if self._yielding is None:
+            self._yielding = self._compile(msgspec.json.decode(self.text), _counted_everywhere)
+        self._steps.left = UNCOUNTED
+        return bool(self._yielding.is_valid(value))
+
+    def _reasons(self, payload: bytes, value: Any) -> list[str]:
+        size, schema_bytes = len(payload), len(self.text)
+        if size <= ALL_FAULTS_BYTES and size * schema_bytes <= ALL_FAULTS_PRODUCT:
+            return [_told(each) for each in islice(self._validator.iter_errors(value), FAULTS_MAX)]
+        if size > REASON_VALUE_BYTES or schema_bytes > REASON_SCHEMA_BYTES:
+            return ["the value: is not allowed by its schema; value or schema are too large to say why"]
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return [_told(error)]
+        raise AssertionError("a value is valid or it is not")
+
+    def _counted_fault(self, value: Any, allowance: Allowance | None) -> str | None:
         """Which rule is broken is not said: to find that out, all ways would have to be gone."""
+        steps = self._steps
         given = steps.left = STEPS_MAX if allowance is None else min(STEPS_MAX, allowance.left)
         is_valid = self._validator.is_valid(value)
         if allowance is not None:
@@ -118,14 +151,27 @@ class _Steps(local):
         steps = self
 
         class Counted:
-            def __init__(self, parent: Any, value: Any, path: Any) -> None: ...
+            def __init__(self, parent: Any, value: Any, path: Any) -> None:  # noqa: ARG002
+                self._steps = value
 
             def validate(self, _: Any) -> None:
-                steps.left -= 1
+                steps.left -= self._steps
                 if steps.left < 0:
                     raise ValueError("no steps are left")
 
         return Counted
+
+
+def _as_it_is(document: Any) -> Any:
+    return document
+
+
+def _counted_everywhere(document: Any) -> Any:
+    return counted(document, is_everywhere=True)
+
+
+def _told(error: Any) -> str:
+    return f"{_place(error.instance_path)}: {_shown(error.message)}"
 
 
 def _place(path: list[str | int]) -> str:

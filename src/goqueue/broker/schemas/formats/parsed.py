@@ -13,6 +13,10 @@ DEPTH_MAX = 64
 """How deep schemas and values may be nested: what walks them calls itself."""
 
 
+TURN_BYTES_MAX = 16 * 1024
+"""A larger value is checked in another thread: an array of a megabyte takes a tenth of a second."""
+
+
 class Dependency(NamedTuple):
     """A schema that another refers to, by the name that it uses for it; those that it refers to itself come first."""
 
@@ -36,6 +40,10 @@ class Parsed(Protocol):
     @property
     def serialized(self) -> str:
         """For clients that ask for it in this way."""
+
+    @property
+    def turn_bytes_max(self) -> int:
+        """A larger value is not checked in a moment."""
 
     def cannot_read(self, older: Self) -> list[str]:
         """Why it cannot read what was written with another schema; empty: it can read everything."""

@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 from grpc_tools import _protoc_compiler
 
-from goqueue.broker.schemas.formats.parsed import Allowance, Dependencies, digest
+from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, Allowance, Dependencies, digest
 from goqueue.broker.schemas.formats.protobuf_evolution import differences
 from goqueue.broker.schemas.formats.protobuf_text import proto_text
 from goqueue.broker.schemas.formats.protobuf_values import wire_fault
@@ -38,6 +38,8 @@ File = descriptor_pb2.FileDescriptorProto
 
 
 class ProtobufSchema:
+    turn_bytes_max = TURN_BYTES_MAX
+
     def __init__(self, text: str, dependencies: Dependencies = ()) -> None:
         known: dict[str, Any] = {}
         for each in dependencies:
