@@ -55,6 +55,8 @@ class Coordinator(DirectChanges[M]):
         self.on_loaded: Callable[[], None] = lambda: None
         """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
         and tells it what a restart forgets. It must not walk over the state."""
+        self.on_given_up: Callable[[], None] = lambda: None
+        """Called when it is out of service until the node is restarted: who waits for what it has decided is told."""
         self.before_apply: Callable[[list[Fact]], None] | None = None
         """Called with facts that are stored and will be applied next."""
         self._watch: Timer | None = None
@@ -95,6 +97,7 @@ class Coordinator(DirectChanges[M]):
         self.after_number = lambda fact: None
         self.before_apply = None
         self.on_loaded = lambda: None
+        self.on_given_up = lambda: None
 
     def stop(self) -> None:
         """The node stops: no timer fires and nothing is written after this. Stopping twice is fine."""
@@ -182,7 +185,14 @@ class Coordinator(DirectChanges[M]):
             backoff_ms = self._faults.backoff_ms(self._now_ms()) or RETRY_MS
         if backoff_ms:
             self._retry = self._clock.call_after(backoff_ms, self.load)
+        else:
+            calls.append(self.on_given_up)
         call_each([*calls, *self._refused()])
+
+    @property
+    def has_given_up(self) -> bool:
+        """It is out of service until the node is restarted."""
+        return self._life is Life.FAILED and self._retry is None
 
     def _refuse_waiting(self) -> None:
         """It takes long: commands of clients are not kept any more, so that they may ask elsewhere or later."""

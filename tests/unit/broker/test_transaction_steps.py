@@ -109,3 +109,26 @@ def test_a_shard_that_is_out_of_service_costs_the_transactions_of_others_nothing
         assert end(node, producers[name]) is None
     assert node.values("orders") == [name.encode() for _, name in others]
     assert isinstance(begin(node, producers[lost]), NotCoordinator)
+
+
+def test_who_waits_for_the_end_of_a_transaction_is_answered_though_its_ledger_fails_for_good() -> None:
+    """What was decided is durable: it will be seen after a restart. Nobody waits that long."""
+    node = queue_node()
+    producer = init(node, "a")
+    begin(node, producer)
+    publish(node, producer, b"x")
+    name = f"@transactions/{shard_of_transaction('a')}"
+    (ledger,) = [each for each in node.replicas.ledgers if each.name == name]
+    told: list[Any] = []
+    markers = node.broker.transactions.markers
+    wanted: list[Any] = []
+    markers.end_here = lambda *asked: wanted.append(asked)  # type: ignore[method-assign]  # of a slow partition
+    node.broker.transaction_steps.end(producer, commit=True, on_ended=told.append)
+    node.commit()
+    assert (len(wanted), told) == (1, [])
+    ledger.log.poison("sync", OSError(5, "Input/output error"))
+    type(markers).end_here(markers, *wanted[0])
+    node.commit()
+    assert told == [None]
+    again = node.restarted("kill")
+    assert again.values("orders") == [b"x"]

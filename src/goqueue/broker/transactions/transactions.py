@@ -88,8 +88,12 @@ class Transactions:
         coordinators.on_removed.append(self._removed)
 
     def _removed(self, number: int) -> None:
-        """Whoever waits for markers there does so in vain: another node writes them."""
         self._joined.pop(number, None)
+        self._given_up(number)
+
+    def _given_up(self, number: int) -> None:
+        """Whoever waits for markers there does so in vain: another node writes them, or this one after a restart. What
+        was decided stays so."""
         for name in [name for name in self._settled if shard_of_transaction(name) == number]:
             for call in self._settled.pop(name):
                 self._clock.call_soon(call)
@@ -121,6 +125,7 @@ class Transactions:
         self._joined[number] = Joined(coordinator.when_durable)
         coordinator.after_apply = partial(self._applied, number, coordinator)
         coordinator.on_loaded = partial(self._loaded, number, coordinator)
+        coordinator.on_given_up = partial(self._given_up, number)
 
     @property
     def is_active(self) -> bool:
@@ -209,13 +214,15 @@ class Transactions:
         self.submit(command, decided)
 
     def when_settled(self, transactional_id: str, call: Callable[[], None]) -> None:
-        """Call when every marker of the last transaction that was decided is written, at once if they are."""
+        """Call when every marker of the last transaction that was decided is written, at once if they are; also if they
+        will not be before a restart."""
         if self._is_elsewhere(transactional_id):
             self._clock.call_after(SETTLE_ELSEWHERE_MS, call)
             return
         found = self._shards.find(transactional_id)
         known = found.peek().get(transactional_id) if found is not None and found.is_active else None
-        if found is None or (found.is_active and (known is None or not known.is_prepared)):
+        is_settled = found is None or (found.is_active and (known is None or not known.is_prepared))
+        if found is None or is_settled or found.has_given_up:
             call()
         else:
             self._settled.setdefault(transactional_id, []).append(call)
