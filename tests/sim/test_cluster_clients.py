@@ -173,3 +173,32 @@ def test_a_worker_that_came_while_a_partition_had_no_leader_gets_its_messages_wh
         assert not sim.loop.exceptions
 
     Simulation(seed=8, nodes=3, cluster=True, default_replication_factor=1).run(scenario, limit="5m")
+
+
+def test_a_worker_with_room_for_one_goes_on_when_the_machine_that_it_asks_is_gone() -> None:
+    """No reset comes from there. The answer is given up when others lead, and not after `request_timeout`, which is 30
+    seconds here."""
+
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("8s")
+        me = sim.process("me")
+        async with Admin(addresses(sim, "http"), **me.ports) as admin:
+            await admin.create_topic("orders", partitions=1)
+        await sim.let_pass("1s")
+        leader = sim.nodes[sim.nodes[0].broker.topics.image.placement("orders", 0).leader - 1]
+        others = [node.kafka for node in sim.nodes if node is not leader]
+        servers = addresses(sim, "kafka")
+        async with Worker(servers, "orders", group="team", concurrency=1, prefetch=0, **me.ports) as worker:
+            taking = me.spawn(worker.next())
+            await sim.let_pass("2s")  # it waits for messages
+            leader.crash("power")
+            async with Producer(others, request_timeout="1s", **me.ports) as producer:
+                await producer.send("orders", b"late")
+            async with asyncio.timeout(8):
+                job = await taking
+            assert job is not None
+            assert job.value == b"late"
+            await job.ack()
+        assert not sim.loop.exceptions
+
+    Simulation(seed=9, nodes=3, cluster=True).run(scenario, limit="5m")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from goqueue.client.clock import Timer
 from goqueue.client.cluster import NO_LEADER, Cluster
-from goqueue.client.errors import MOVED, BrokerRefused, ClientError, Closed, LeaseLost, code_of
+from goqueue.client.errors import MOVED, BrokerRefused, ClientError, Closed, ConnectionLost, LeaseLost, code_of
 from goqueue.client.job import Job
 from goqueue.client.lease_session import LeaseSession
 from goqueue.client.message import Message
@@ -26,6 +26,8 @@ WAIT_S = 5.0
 """How long the broker lets a fetch wait for messages."""
 TURN_S = 0.2
 """The same, while other brokers wait for their turn to be asked."""
+OVERDUE_S = 1.0
+"""A broker whose answer is so late may be gone: is it still the leader?"""
 RENEW_PAUSES = 4
 """In the time of a lease: how often to look which leases need to be renewed."""
 SHORTEST_PAUSE_S = 0.05
@@ -204,9 +206,36 @@ class Jobs:
         self, session: LeaseSession, ours: frozenset[TopicIdPartition], room: int, wait_s: float
     ) -> bool:
         """Whether it was told that somebody else leads some of them."""
-        answer = await session.fetch(ours, room, wait_s)
+        is_over = asyncio.Event()
+
+        def doubt() -> None:
+            self._tasks.start(self._doubt(session, ours, is_over), "asking who leads")
+
+        overdue = self._cluster.clock.call_after(wait_s + OVERDUE_S, doubt)
+        try:
+            answer = await session.fetch(ours, room, wait_s)
+        finally:
+            overdue.cancel()
+            is_over.set()
         self._take(session, answer)
         return any(code_of(part.error_code) in MOVED for topic in answer.responses for part in topic.partitions)
+
+    async def _doubt(self, session: LeaseSession, ours: frozenset[TopicIdPartition], is_over: asyncio.Event) -> None:
+        """A machine that is gone closes no connections. Until the answer is given up, which takes `request_timeout`,
+        nobody else could be asked for as many messages as it was asked for.
+        """
+        while self._is_open and not is_over.is_set():
+            self._cluster.doubt(session.node_id)
+            try:
+                await self._cluster.refresh()
+            except ClientError as failure:
+                log.info("no broker answers", reason=str(failure))
+            if is_over.is_set():
+                return
+            if all(self._leader(key) != session.node_id for key in ours):
+                session.give_up(ConnectionLost("it does not answer, and others lead what it has led"))
+                return
+            await self._cluster.clock.sleep(OVERDUE_S)
 
     async def _rest(self, session: LeaseSession, failures: int) -> None:
         """Before it is asked again. Others have the room meanwhile; and whoever told of this leader may be behind."""

@@ -81,6 +81,11 @@ class LeaseSession:
         """While it is open."""
         return self._connection if self._connection is not None and self._connection.is_open else None
 
+    def give_up(self, why: ConnectionLost) -> None:
+        """Whoever waits for an answer is told so now."""
+        if self._connection is not None:
+            self._connection.abort(why)
+
     # -- fetching
 
     async def fetch(

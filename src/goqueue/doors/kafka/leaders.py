@@ -11,7 +11,7 @@ ELSEWHERE = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
 
 
 class Refusable(Protocol):
-    """What a partition is answered."""
+    """What a partition is answered. A ShareFetch answers for acknowledgements too: `acknowledge_error_code`."""
 
     error_code: int
     current_leader: LeaderIdAndEpoch | None
@@ -22,7 +22,7 @@ def name_leaders(request: Request, answers: Iterable[tuple[str, int, Refusable]]
     image = request.broker.topics.image
     found: dict[int, NodeEndpoint] = {}
     for topic, number, answer in answers:
-        if answer.error_code not in ELSEWHERE:
+        if answer.error_code not in ELSEWHERE and getattr(answer, "acknowledge_error_code", 0) not in ELSEWHERE:
             continue
         leader = image.leader_of(topic, number)
         if leader is None:

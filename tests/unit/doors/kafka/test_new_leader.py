@@ -1,5 +1,6 @@
 """What clients hear from a copy that has begun to lead, or does not lead any more."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataReques
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from goqueue.wire.kafka.notation import Message
 from tests.brokers import data
+from tests.unit.doors.kafka.share_members import ACCEPT, Member, offsets
+from tests.unit.doors.kafka.share_members import House as ShareHouse
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
 
 LATEST, EARLIEST = -1, -2
@@ -82,7 +85,7 @@ def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_sto
     assert answered.error_code == Code.REQUEST_TIMED_OUT
 
 
-def let_another_lead(house: House) -> None:
+def let_another_lead(house: House | ShareHouse) -> None:
     """Node 2 leads the first partition, in epoch 7."""
     topics = house.broker.broker.topics
     orders = topics.image.topics["orders"]
@@ -90,6 +93,8 @@ def let_another_lead(house: House) -> None:
     nodes = {**topics.image.nodes, 2: NodeInfo(2, 20, ("second.example", 9093), rack="r")}
     topics._seen = topics.image.replaced(topics.image.revision + 1, {"orders": changed}, nodes)
     topics.replica("orders", 0).follow(7, leader=2)
+    for companion in house.broker.replicas.companions.of_host(orders.id, 0):
+        companion.follow(7, leader=2)
 
 
 def named(response: Any, answered: Any) -> tuple[Any, ...]:
@@ -170,3 +175,35 @@ def test_metadata_tells_nodes_leaders_and_copies_as_the_image_has_them() -> None
     assert told[0] == (Code.NONE, me, topics.leader_epoch("orders", 0), [me], [me])
     assert told[1] == (Code.NONE, 2, 7, [1, 2, 3], [2, 1])
     assert told[2] == (Code.LEADER_NOT_AVAILABLE, 3, 4, [3, 1], [3])
+
+
+# -- share groups
+
+
+def fetched(member: Member) -> tuple[Any, Any]:
+    response = member.fetch()
+    return response, response.responses[0].partitions[0]
+
+
+def fetched_with_acks(member: Member) -> tuple[Any, Any]:
+    response = member.fetch({0: [(0, 0, [ACCEPT])]})
+    (answered,) = response.responses[0].partitions
+    assert answered.acknowledge_error_code == REFUSED
+    return response, answered
+
+
+def acknowledged(member: Member) -> tuple[Any, Any]:
+    response = member.acknowledge({0: [(0, 0, [ACCEPT])]})
+    return response, response.responses[0].partitions[0]
+
+
+@pytest.mark.parametrize("ask_for", [fetched, fetched_with_acks, acknowledged])
+def test_a_share_group_is_told_the_leader_by_a_fetch_and_by_an_acknowledgement(
+    ask_for: Callable[[Member], tuple[Any, Any]],
+) -> None:
+    house = ShareHouse()
+    house.publish(b"a", b"b")
+    member = Member(house)
+    assert member.get(max_records=1) == offsets(0)
+    let_another_lead(house)
+    assert named(*ask_for(member)) == (REFUSED, (2, 7), SECOND)

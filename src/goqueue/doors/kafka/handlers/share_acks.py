@@ -10,7 +10,7 @@ from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import How, Place, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, NotCoordinator
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.share_groups import NO_DELAY, AcknowledgementBatch, ShareTopic
 
@@ -110,6 +110,8 @@ def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: A
 
 
 def _acked(reply: SettleReply | GoQueueError) -> Acked:
+    if isinstance(reply, NotCoordinator):  # deliveries live with their partition: who leads that is asked next
+        return Acked(Code.NOT_LEADER_OR_FOLLOWER, str(reply))
     if isinstance(reply, GoQueueError):
         return Acked(code_of(reply), str(reply))
     if all(verdict is Verdict.DONE for verdict in reply.verdicts):

@@ -5,9 +5,11 @@ and clients show no others.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
+from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import LeasedRun
@@ -18,6 +20,7 @@ from goqueue.model.ids import check_group_id, check_member_id
 from goqueue.model.refusal import Refused
 from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.wire.kafka.messages import share_groups as wire
+from goqueue.wire.kafka.messages.common import NodeEndpoint
 
 MAX_WAIT_MS = 5 * 60 * 1000
 RECORDS_MAX = 100_000
@@ -42,7 +45,7 @@ def handle_share_fetch(request: Request) -> None:
     def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
         if message.share_session_epoch == CLOSE_EPOCH:
             request.sessions.close(session)
-            request.answer(_Response(request, session, acked).message)
+            request.answer(_Response(request, session, acked).finished())
         else:
             _fetch(request, session, acked)
 
@@ -73,6 +76,7 @@ def handle_share_acknowledge(request: Request) -> None:
                         one.partition_index, result.code, result.message, gq_verdicts=list(result.verdicts)
                     )
                 )
+        response.node_endpoints = _name_leaders(request, response.responses)
         if message.is_renew_ack:
             response.acquisition_lock_timeout_ms = _renewed_ms(request, session, message.topics)
         request.answer(response)
@@ -126,7 +130,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         session.on_over = session.on_hurry = None
         response = _Response(request, session, acked, errors)
         response.add_leased(leased, places)
-        request.answer(response.message)
+        request.answer(response.finished())
 
     if not wants_records or (not places and not (errors and wait_ms)):
         answer()
@@ -209,6 +213,10 @@ class _Response:
         for key, error in (errors or {}).items():
             self._fail(key, error)
 
+    def finished(self) -> wire.ShareFetchResponse:
+        self.message.node_endpoints = _name_leaders(self._request, self.message.responses)
+        return self.message
+
     def _part(self, key: TopicIdPartition) -> wire.ShareFetchedPartition:
         part = self._partitions.get(key)
         if part is None:
@@ -240,6 +248,19 @@ class _Response:
                 part.acquired_records = _acquired(one.slices.runs)
         default_ms = self._request.broker.topics.defaults.lease_ms
         self.message.acquisition_lock_timeout_ms = min(leases_ms, default=default_ms)
+
+
+def _name_leaders(
+    request: Request, topics: Iterable[wire.ShareFetchedTopic | wire.ShareAcknowledgedTopic]
+) -> list[NodeEndpoint]:
+    """In what partitions are answered that are led elsewhere. Returns where those leaders are."""
+    image = request.broker.topics.image
+    places: list[tuple[str, int, Any]] = []  # in these answers there is always a leader, if only -1
+    for each in topics:
+        known = image.by_id(each.topic_id)
+        if known is not None:
+            places += ((known.name, one.partition_index, one) for one in each.partitions)
+    return name_leaders(request, places)
 
 
 def _acquired(runs: Iterable[LeasedRun]) -> list[wire.AcquiredRecords]:
