@@ -1,8 +1,6 @@
 """Transactions, groups, queues and delays whose coordinators and partitions are on different nodes."""
 
-from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.groups.groups import commands
-from goqueue.broker.groups.lag import GroupLag
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
 from goqueue.client.admin import Admin
@@ -12,6 +10,8 @@ from goqueue.machines.delays.commands import RecurringReply
 from goqueue.machines.deliveries.commands import How, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.lag import GroupLag
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
 from goqueue.records.partitioners import partition_for
 from goqueue.testing.simulated_node import SimulatedNode

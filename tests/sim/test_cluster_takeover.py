@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import SHARDS, shard_of_group, shard_of_transaction
-from goqueue.broker.transactions.transactions import Hanging
 from goqueue.client.admin import Admin
 from goqueue.client.http import HttpRefused
 from goqueue.client.producer import Producer
@@ -17,7 +15,9 @@ from goqueue.machines.deliveries.commands import How, Settle, Settlement
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Hanging
 from goqueue.records.partitioners import partition_for
 from goqueue.runtime.standby import StandbyCounts
 from goqueue.testing.simulated_node import SimulatedNode

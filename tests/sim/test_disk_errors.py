@@ -13,13 +13,14 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.broker.transactions.steps import Producer
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.machines.groups.commands import NO_OFFSET, OffsetToCommit, TopicPartition
+from goqueue.machines.groups.commands import NO_OFFSET, OffsetToCommit
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.topic_partition import TopicPartition
+from goqueue.model.transactions import Producer
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from goqueue.wire.kafka.frames import decode_response, request_frame
 from goqueue.wire.kafka.messages.produce import (

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from tests.sim.lives import LATE_MS, Life, Sender, delayed, ledger, new_node, pass_ms, start, start_hastily
 from tests.unit.broker.queue_node import QueueNode
 

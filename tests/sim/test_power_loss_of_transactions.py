@@ -8,8 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.groups.groups import commands
-from goqueue.machines.groups.commands import NO_OFFSET, TopicPartition
+from goqueue.machines.groups.commands import NO_OFFSET
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.testing import MemoryDisk
 from goqueue.wire.kafka.messages import produce
 from goqueue.wire.kafka.messages import transactions as wire

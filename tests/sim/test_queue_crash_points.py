@@ -4,13 +4,13 @@ written."""
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 from tests.sim.crashes import images

@@ -16,8 +16,9 @@ from goqueue.broker.transactions.transactions import (
     InitProducer,
     TogetherReply,
 )
-from goqueue.machines.groups.commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit, TopicPartition
+from goqueue.machines.groups.commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.records.batch import Batch
 from goqueue.records.control import ControlKind, decode_control
 from goqueue.testing import MemoryDisk

@@ -24,13 +24,13 @@ from goqueue.broker.queues.settle import Settler
 from goqueue.broker.reading.fetch import Fetcher
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.shown_settings import ShownSetting
-from goqueue.broker.topics.compact import Compact
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.broker.transactions.listing import TransactionList
 from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.broker.transactions.transactions import Transactions
+from goqueue.model.compaction import Compact
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 

@@ -1,13 +1,12 @@
 """What is the matter with this node, if anything is: asked by probes, and exported."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple
 
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics.topics import Topics
+from goqueue.model.health import Check, Status
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.coordinators import AllCoordinators
 from goqueue.runtime.life import Life
@@ -15,19 +14,6 @@ from goqueue.runtime.life import Life
 LATE_S_MAX = 2.0
 """A client that gives its requests so long was kept waiting in vain within the last half minute."""
 NAMED_MAX = 5
-
-
-class Status(StrEnum):
-    PASS = "pass"  # noqa: S105  no password
-    WARN = "warn"
-    """All is served that is there, but somebody has to look: waiting or a restart does not mend it."""
-    FAIL = "fail"
-
-
-class Check(NamedTuple):
-    name: str
-    status: Status
-    message: str
 
 
 def _check(name: str, is_passed: bool, message: str) -> Check:

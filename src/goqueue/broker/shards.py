@@ -8,13 +8,10 @@ from zlib import crc32
 from goqueue.machines.groups.commands import key_parts
 from goqueue.machines.machine import Fact
 from goqueue.machines.transactions.facts import MarkSet, TransactionChanged
+from goqueue.model.group_hash import group_hash
 
 SHARDS = 16
 """Of groups, and of transactions. A data directory is written for so many."""
-
-
-def group_hash(group_id: str) -> int:
-    return crc32(group_id.encode())
 
 
 @lru_cache(maxsize=1024)

@@ -24,9 +24,9 @@ from goqueue.broker.queues.settle import Settler
 from goqueue.broker.reading.fetch import Fetcher
 from goqueue.broker.remote.appends import RemoteAppends
 from goqueue.broker.remote.ends import RemoteEnds
-from goqueue.broker.topics.compact import Compact
 from goqueue.broker.tracing.noting import Forgetting, Step
 from goqueue.broker.transactions.steps import TransactionSteps
+from goqueue.model.compaction import Compact
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.node.peering import Peering
 from goqueue.node.state import State

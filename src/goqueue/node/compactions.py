@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from goqueue.broker.topics.compact import CompactResult
 from goqueue.model.codes import Code
+from goqueue.model.compaction import CompactResult
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.replica.replicas import Replicas

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.metrics.export import MetricsExport
-from goqueue.broker.metrics.metrics import DoorFacts, MetricsOptions
+from goqueue.broker.metrics.metrics import MetricsOptions
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.settings import MetricsExporter, Settings
 from goqueue.node.tracing import about
 from goqueue.node.values import Switch
+from goqueue.telemetry.door_facts import DoorFacts
 
 if TYPE_CHECKING:  # grpc takes time to import, and a broker in a test may do without
     from goqueue.doors.grpc.door import GrpcDoor

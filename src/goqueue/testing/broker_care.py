@@ -5,8 +5,8 @@ from typing import Any
 
 from goqueue.broker.dead_letters.redrive import RedriveReport, RedriveRequest
 from goqueue.broker.queues.replay import Difference, Moved, Replayed, ReplayRequest, Where
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import GoQueueError
+from goqueue.records.filters import RecordFilter
 from goqueue.testing.broker_life import BrokerLife
 
 Filter = RecordFilter | Mapping[str, str] | None

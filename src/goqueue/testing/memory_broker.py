@@ -4,9 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from goqueue.broker.dead_letters.writing import dead_letters_of
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.groups.lag import GroupLag
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.queues import EARLIEST, Place
 from goqueue.broker.queues.receive import LeasedPlace, ReceiveRequest
 from goqueue.broker.queues.settle import Verdict, Wanted
@@ -15,11 +12,14 @@ from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidWish
+from goqueue.model.lag import GroupLag
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.testing.broker_care import BrokerCare
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.message import (

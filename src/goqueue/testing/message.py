@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
 from goqueue.broker.delays.schedules import Found
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms, shown
 from goqueue.records.dead_letters import ATTEMPTS, DIED_AT, ERROR, GROUP, OFFSET, PARTITION, REASON
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage
 from goqueue.records.wishes import lane_and_expiry, parse_lane
 
 Duration: TypeAlias = str | int

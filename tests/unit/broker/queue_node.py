@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import DeleteTopic
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker

@@ -6,10 +6,10 @@ from typing import Any
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.homes import Homes
 from goqueue.broker.forwarding.spread import spread
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.settle import Wanted
 from goqueue.model.errors import GoQueueError, Indeterminate, NotReached
 from goqueue.ports.peers import OnAnswer
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import Got, Parked, QueueNode
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.machines.deliveries.commands import Place, Replay
 from goqueue.machines.groups.commands import DescribeGroup, GroupProtocol, JoinGroup
 from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
 from goqueue.model.codes import Code
+from goqueue.model.recurring import Recurring
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node

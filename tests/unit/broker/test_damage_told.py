@@ -4,9 +4,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.groups.groups import commands
-from goqueue.broker.health import Status
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.model.health import Status
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 from tests.unit.broker.queue_node import queue_node

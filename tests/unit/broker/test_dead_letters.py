@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from goqueue.broker.dead_letters.identities import LetterProducers
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.broker.topics.topics import AddPartitions
 from goqueue.machines.deliveries.commands import Place
@@ -15,6 +14,7 @@ from goqueue.model.errors import GoQueueError, Indeterminate
 from goqueue.model.lanes import Lane
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 LEASE_MS = 30_000

@@ -4,12 +4,12 @@ import pytest
 
 from goqueue.broker.dead_letters.redrive import RedriveRequest
 from goqueue.broker.publishing import dedup_ids
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.settle import How
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node
 from tests.unit.broker.test_delays_kept import Idempotent, Transaction

@@ -7,11 +7,11 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.machines.delays.commands import ScheduleKey, StoreRecurring
 from goqueue.model.codes import Code
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.unit.broker.queue_node import QueueNode
 

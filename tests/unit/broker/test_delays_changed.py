@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.recurring import Recurring
 from goqueue.broker.delays.schedules import Found
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
 from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 TICK_MS = 10

@@ -1,8 +1,8 @@
 """A delayed record that the disk cannot give back costs that record, and says so."""
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
+from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.brokers import TestBroker
 

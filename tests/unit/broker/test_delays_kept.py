@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

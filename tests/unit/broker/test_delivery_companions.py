@@ -12,9 +12,9 @@ from goqueue.broker.queues.settle import How, Wanted
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.direct import Direct
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, LogPoisoned
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.replica.companions import CompanionName
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node

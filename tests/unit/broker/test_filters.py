@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import InvalidFilter
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import PlainRecord, decode
+from goqueue.records.filters import RecordFilter
 from goqueue.records.native import Headers
 
 NOW_MS = 1_700_000_000_000

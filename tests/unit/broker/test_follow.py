@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.follow import Follower
 from goqueue.model.errors import GoQueueError
+from goqueue.records.filters import RecordFilter
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 

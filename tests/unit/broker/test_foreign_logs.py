@@ -4,8 +4,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.health import Status
 from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
+from goqueue.model.health import Status
 from goqueue.records.decode import decode
 from goqueue.storage.state import LogState
 from goqueue.testing import MemoryDisk

@@ -8,6 +8,7 @@ from goqueue.broker.groups.groups import RETRY_MS, commands, consumer_commands
 from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.runtime.ledger import Ledger
 from tests.brokers import TestBroker
 
@@ -27,7 +28,7 @@ class Library(TestBroker):
         assert self.tell(commands.CommitOffsets(GROUP, (wanted,))).codes == (Code.NONE,)
 
     def offset(self) -> int:
-        (one,) = self.tell(commands.FetchOffsets(GROUP, (commands.TopicPartition("orders", 0),))).offsets
+        (one,) = self.tell(commands.FetchOffsets(GROUP, (TopicPartition("orders", 0),))).offsets
         found: int = one.offset
         listed = self.tell(commands.FetchOffsets(GROUP, None)).offsets
         assert [each.offset for each in listed] == ([found] if found >= 0 else [])

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.tracing.journal import FLUSH_MS, JOURNEYS
-from goqueue.broker.tracing.traces import Journey
 from goqueue.node.tracing import TracingOptions
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.telemetry.traces import Journey
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode
 

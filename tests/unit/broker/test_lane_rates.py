@@ -1,7 +1,7 @@
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.model.lanes import Lane
+from goqueue.records.messages import NewMessage
 from tests.brokers import TestBroker
 
 PLACE = Place("workers", "orders", 0)

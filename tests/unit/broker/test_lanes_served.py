@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.lanes import Lane
 from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 SHARES = {Lane.CRITICAL: 50, Lane.HIGH: 25, Lane.NORMAL: 15, Lane.LOW: 7, Lane.BACKGROUND: 3}

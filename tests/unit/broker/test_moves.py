@@ -2,11 +2,11 @@
 
 import pytest
 
-from goqueue.broker.dead_letters.moves import MoveStatus
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
+from goqueue.model.moves import MoveStatus
 from goqueue.model.refusal import Refused
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.broker.transactions.transactions import EndTransaction
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.errors import GoQueueError
+from goqueue.model.recurring import Recurring
+from goqueue.records.messages import NewMessage
 from goqueue.telemetry.journeys import Step
 from tests.brokers import data
 from tests.sim.test_transaction_crash_points import NAME, Bank

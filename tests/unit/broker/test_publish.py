@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
@@ -16,6 +15,7 @@ from goqueue.model.refusal import InvalidRecords
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
 from goqueue.records.control import ControlKind, build_control
+from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
 from goqueue.testing import MemoryDisk
 from tests.brokers import TestBroker, data

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.settle import How
 from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
@@ -13,6 +12,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from tests.brokers import data
 from tests.unit.broker.queue_node import queue_node
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
 from goqueue.machines.deliveries.commands import Place
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 LEASE_MS = 30_000

@@ -7,13 +7,13 @@ import pytest
 
 from goqueue.broker.dead_letters import redrive as redrive_module
 from goqueue.broker.dead_letters.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.filters import RecordFilter
+from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
 from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.topics.topics import AddPartitions, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
+from goqueue.model.recurring import Recurring
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.partitioners import Partitioner, partition_for
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

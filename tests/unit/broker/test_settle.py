@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.machines.deliveries.commands import ANY_LEASE, Place, Settle, Settlement
 from goqueue.model.errors import InvalidOption, MalformedReceipt
 from goqueue.model.receipts import Receipt, encode_receipt
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import Got, QueueNode, queue_node
 
 LEASE_MS = 30_000

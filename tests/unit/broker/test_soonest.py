@@ -4,7 +4,7 @@ import pytest
 
 from goqueue.broker.delays import soonest as module
 from goqueue.broker.delays.schedules import FoundSchedule
-from goqueue.broker.publishing.send import NewMessage
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 

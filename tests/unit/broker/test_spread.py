@@ -5,14 +5,14 @@ them; and what is lost on the way is told or done again, never both.
 from typing import Any
 
 from goqueue.broker.forwarding.forwarding import FORWARD
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
 from goqueue.broker.shards import SHARDS
-from goqueue.broker.transactions.steps import Producer
 from goqueue.machines.deliveries.commands import GiveBack
 from goqueue.model.errors import Indeterminate, MalformedReceipt, NotReached
 from goqueue.model.receipts import decode_receipt
+from goqueue.model.transactions import Producer
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.wire.kafka import peering
 from tests.unit.broker.spread_nodes import KEY, SpreadNodes
 

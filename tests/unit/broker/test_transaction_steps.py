@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.shards import shard_of_transaction
 from goqueue.broker.transactions import steps as module
-from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.model.codes import Code
 from goqueue.model.errors import NotCoordinator
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Placed, Producer
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from goqueue.broker.dead_letters.redrive import RedriveRequest
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage
-from goqueue.broker.publishing.validation import subjects_of
 from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX
 from goqueue.broker.schemas.schemas import Given, SetLevel
 from goqueue.broker.topics.topics import SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import SchemaMismatch
+from goqueue.model.schema_subjects import subjects_of
 from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from goqueue.runtime.aside import Done, Work
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

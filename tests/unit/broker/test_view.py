@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.dead_letters.moves import Move, MoveStatus
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.reading.fetch import Got, Limits, Want
@@ -13,6 +12,7 @@ from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.broker.view.view import View
 from goqueue.model.access import Kind, NoRights, Operation, Permission, Rights
 from goqueue.model.codes import Code
+from goqueue.model.moves import Move, MoveStatus
 from goqueue.model.refusal import Refused
 from tests.brokers import TestBroker
 

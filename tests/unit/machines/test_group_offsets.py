@@ -14,10 +14,10 @@ from goqueue.machines.groups.commands import (
     OffsetToCommit,
     ResetOffsets,
     TopicDeleted,
-    TopicPartition,
 )
 from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
 
 DAY_MS = 24 * 3_600_000

@@ -25,10 +25,10 @@ from goqueue.machines.groups.commands import (
     SyncGroup,
     SyncReply,
     TopicDeleted,
-    TopicPartition,
 )
 from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, at, join, subscription
 
 PARTITIONS = 6

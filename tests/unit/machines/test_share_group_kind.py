@@ -15,7 +15,6 @@ from goqueue.machines.groups.commands import (
     GroupOptions,
     ListGroups,
     ResetOffsets,
-    TopicPartition,
     TopicsChanged,
 )
 from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, unpacked
@@ -24,6 +23,7 @@ from goqueue.machines.groups.kinds import OneGroup
 from goqueue.machines.groups.share.facts import DescribeShareGroup, ShareHeartbeat, ShareHeartbeatReply
 from goqueue.machines.groups.share.kind import ListedShareGroup, share_kind
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 from tests.unit.machines.consumer_groups import all_of, topic_id
 from tests.unit.machines.group_driver import Driver, at, join

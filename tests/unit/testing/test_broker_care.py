@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from goqueue.broker.groups.groups import commands
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import InvalidFilter, InvalidMoment
 from goqueue.model.refusal import Refused
+from goqueue.records.filters import RecordFilter
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop
 

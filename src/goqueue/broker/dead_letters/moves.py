@@ -6,19 +6,19 @@ moved. A move lives in memory. A restart ends it, and what it had not moved is s
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from goqueue.broker.dead_letters.redrive import GROUP, DeadLetters
-from goqueue.broker.publishing.send import Sent
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.receive import Leased, LeasedPlace, Receiver, ReceiveRequest
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import How, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.moves import Move, MoveStatus
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import Sent
 from goqueue.runtime.clock import Clock
 
 CONSUMER = "gq.move"
@@ -27,36 +27,6 @@ LEASE_MS = 60_000
 SECOND_MS = 1000
 REMEMBERED = 10
 """Moves of one topic that are over."""
-
-
-class MoveStatus(StrEnum):
-    RUNNING = "RUNNING"
-    CANCELLING = "CANCELLING"
-    CANCELLED = "CANCELLED"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-
-
-class Move:
-    """One of them, to be looked at."""
-
-    def __init__(self, number: int, source: str, to: str | None, rate: int, records: int, started_ms: int) -> None:
-        self.number = number
-        self.source = source
-        self.to = to
-        """None: each record back to where it came from."""
-        self.rate = rate
-        """Records per second; 0: as fast as possible."""
-        self.records = records
-        """How many there were at the start: more are not moved, or what comes back at once would go round for ever."""
-        self.started_ms = started_ms
-        self.moved = 0
-        self.status = MoveStatus.RUNNING
-        self.error: GoQueueError | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.status not in (MoveStatus.RUNNING, MoveStatus.CANCELLING)
 
 
 class Moves:

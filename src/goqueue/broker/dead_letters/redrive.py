@@ -10,9 +10,8 @@ from itertools import groupby
 from goqueue.broker.dead_letters.letters import InRanges, is_from, number_in, topic_in
 from goqueue.broker.dead_letters.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.broker.dead_letters.writing import dead_letters_of
-from goqueue.broker.publishing.send import NewMessage, Sender, Sent
+from goqueue.broker.publishing.send import Sender
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import Journeys, Step, runs_of
@@ -25,6 +24,8 @@ from goqueue.model.refusal import Refused
 from goqueue.records import dead_letters
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.filters import RecordFilter
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
 from goqueue.runtime.clock import Clock
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.errors import GoQueueError
+from goqueue.records.filters import RecordFilter
 
 REDRIVES_MAX = 3
 

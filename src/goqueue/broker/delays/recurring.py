@@ -3,7 +3,7 @@ that it publishes to; the metadata says which that is, and it runs nowhere else.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from goqueue.broker.delays.firing import Body, check_fits, decode_body
 from goqueue.broker.delays.partition import PartitionDelays
@@ -19,6 +19,7 @@ from goqueue.machines.delays.commands import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.partitioners import Partitioner, partition_for
@@ -27,7 +28,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import OnReply
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["FoundRecurring", "Recurring", "RecurringSchedules"]
+__all__ = ["FoundRecurring", "RecurringSchedules"]
 
 events = get_logger("broker")
 
@@ -42,19 +43,6 @@ class Directory(Protocol):
     def schedules(self) -> Mapping[str, Key]: ...
 
     def submit(self, command: Any, on_reply: OnReply) -> None: ...
-
-
-class Recurring(NamedTuple):
-    """A message to be published whenever a cron expression says so."""
-
-    name: str
-    topic: str
-    cron: str
-    value: bytes | None
-    key: bytes | None = None
-    """Chooses the partition; without one it is the first."""
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    timezone: str = "UTC"
 
 
 class RecurringSchedules:

@@ -11,13 +11,14 @@ import msgspec
 
 from goqueue.broker.forwarding.calls import Call
 from goqueue.broker.forwarding.forwarding import LOOK_AGAIN_MS, PATIENCE_MS, Forwarding, not_reached
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.shards import SHARDS
-from goqueue.broker.transactions.steps import Placed, Producer, TransactionSteps
+from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.broker.transactions.transactions import Transactions
 from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError, NotReached
+from goqueue.model.transactions import Placed, Producer
 from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.records.messages import NewMessage
 
 ASK_MS_MAX = 2000
 PLAIN_MAX = 10_000

@@ -8,10 +8,11 @@ import msgspec
 from goqueue.broker.forwarding.calls import Call
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.parts import ask_leader
-from goqueue.broker.publishing.send import NewMessage
-from goqueue.broker.transactions.steps import Placed, Producer, TransactionSteps
+from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.model.errors import GoQueueError
+from goqueue.model.transactions import Placed, Producer
 from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.records.messages import NewMessage
 
 
 class AppendAs(msgspec.Struct, array_like=True):

@@ -7,9 +7,10 @@ import msgspec
 from goqueue.broker.forwarding.calls import Call, TellableError
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.parts import Answered, InParts
-from goqueue.broker.publishing.send import NewMessage, OnSent, Sender, Sent
+from goqueue.broker.publishing.send import OnSent, Sender
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.records.messages import NewMessage, Sent
 
 
 class Send(msgspec.Struct, array_like=True):

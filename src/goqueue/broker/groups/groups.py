@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from goqueue.broker.groups.rebalances import Rebalances
-from goqueue.broker.shards import SHARDS, group_hash, shard_of_group
+from goqueue.broker.shards import SHARDS, shard_of_group
 from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import EndTransactionOffsets, GroupCommand
 from goqueue.machines.groups.consumer import facts as consumer_commands
@@ -18,6 +18,7 @@ from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import MEMBER_ID_CHARS_MAX
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.ports.dice import Dice, random_id
 from goqueue.runtime.clock import Clock
@@ -33,7 +34,7 @@ OnListed: TypeAlias = Callable[[list[commands.ListedGroup] | GoQueueError], None
 _NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
 
-__all__ = ["Groups", "commands", "consumer_commands", "group_hash", "share_commands"]
+__all__ = ["Groups", "commands", "consumer_commands", "share_commands"]
 
 
 class Groups:
@@ -314,7 +315,7 @@ class Groups:
         """Groups that have committed to a topic, or whose members it is assigned to by us. A refusal: as `names`."""
         return {name for coordinator in self._coordinators for name in coordinator.peek().readers(topic)}
 
-    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[commands.TopicPartition, OffsetCommitted]]]:
+    def measured(self) -> Iterator[tuple[commands.ListedGroup, Mapping[TopicPartition, OffsetCommitted]]]:
         """Every group, and what it has committed; but for those whose coordinators are not active."""
         for _, coordinator in self._coordinators.active():
             yield from coordinator.peek().measured()

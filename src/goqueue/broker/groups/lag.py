@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.broker.groups.groups import Groups, commands, consumer_commands, share_commands
-from goqueue.broker.queues.queues import Place, QueueLag, Queues
+from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.remote.ends import RemoteEnds
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.lag import GroupLag, Owner, PartitionLag
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.runtime.clock import Clock
 
 EMPTY = "Empty"
@@ -21,43 +22,6 @@ Ends = Mapping[tuple[str, int], tuple[int, int]]
 """Of partitions that other nodes lead: start and high watermark."""
 GROUPS_PER_TURN = 50
 """Of the event loop, when all groups are asked: others want to be served in between."""
-
-
-class Owner(NamedTuple):
-    """The member that a partition is assigned to."""
-
-    member_id: str
-    client_id: str
-    client_host: str
-
-
-class PartitionLag(NamedTuple):
-    topic: str
-    partition: int
-    committed: int | None
-    """The offset that the group goes on from; None: it has committed none."""
-    end: int | None
-    """The high watermark; None: the partition is out of service."""
-    lag: int | None
-    """What is there to be read, as far as that can be told: from the committed offset or the one below which all is
-    settled, or from the start of the log if there is none or the records before it are gone."""
-    owner: Owner | None
-    """None: nobody's, or that cannot be told, as while a classic group rebalances."""
-    settled: int | None = None
-    """Where the group reads as a queue: all below it is settled."""
-    queue: QueueLag | None = None
-
-
-class GroupLag(NamedTuple):
-    group_id: str
-    type: str
-    state: str
-    partitions: tuple[PartitionLag, ...]
-    """Those with a commit or an owner, or read as a queue, by topic and number."""
-
-    @property
-    def lag(self) -> int:
-        return sum(one.lag or 0 for one in self.partitions)
 
 
 class Reader(NamedTuple):

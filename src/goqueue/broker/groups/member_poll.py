@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from goqueue.broker.groups.members import ANY_GENERATION, Members, TopicPartition, Who
+from goqueue.broker.groups.members import Members
 from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, Parked, Receiver, ReceiveRequest
 from goqueue.machines.groups.consumer.facts import ConsumerMember, FoundConsumerMember
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.members import ANY_GENERATION, Who
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 
 BEATS_PER_SESSION = 3
 PAUSE_MS = 100

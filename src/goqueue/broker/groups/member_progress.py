@@ -10,11 +10,11 @@ from goqueue.broker.groups.groups import Groups, commands, consumer_commands
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import SettleBelow
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.machines.groups.consumer.facts import ConsumerMember
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 
 
 class EvensElsewhere(Protocol):

@@ -3,66 +3,22 @@ members of consumer groups like those of Kafka clients, and read as a queue. Wha
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from goqueue.broker.groups.groups import Groups, commands, consumer_commands
 from goqueue.broker.groups.member_progress import MemberProgress, failure_of
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import GiveBack
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.machines.groups.consumer.facts import ConsumerMember, FoundConsumerMember, packed, unpacked
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.members import ANY_GENERATION, Joining, Membership, NotAssigned, Who
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.runtime.clock import Clock
 
-SESSION_MS_MIN, SESSION_MS_MAX = 1000, 30 * 60_000
-REBALANCE_MS = 60_000
-"""Within that time a member that was asked to give up partitions must have done so."""
-ANY_GENERATION = 0
-
-__all__ = ["ANY_GENERATION", "Joining", "Members", "Membership", "NotAssigned", "TopicPartition", "Who"]
-
-
-class NotAssigned(GoQueueError):
-    """The partition is another member's, or nobody's."""
-
-
-class Who(NamedTuple):
-    """Speaks for which member, as of which generation."""
-
-    group_id: str
-    member_id: str
-    generation: int = ANY_GENERATION
-
-
-class Joining(NamedTuple):
-    group_id: str
-    client_id: str
-    topics: tuple[str, ...]
-    member_id: str | None = None
-    """Of a member that comes back."""
-    session_ms: int = 0
-    """0: as the group does."""
-    is_cooperative: bool = False
-    """It says itself when it has given up partitions, whatever it does meanwhile."""
-    rebalance_ms: int = REBALANCE_MS
-    client_host: str = ""
-
-
-class Membership(NamedTuple):
-    """How it stands with one member."""
-
-    member_id: str
-    generation: int
-    assigned: tuple[TopicPartition, ...]
-    revoking: tuple[TopicPartition, ...]
-    """What it shall give up."""
-    is_stable: bool
-    """All members have what they shall have, and this one knows of it."""
-    session_ms: int
-    revocation_due_ms: int | None
+__all__ = ["Members"]
 
 
 OnMembership: TypeAlias = Callable[[Membership | GoQueueError], None]

@@ -8,10 +8,10 @@ from goqueue.broker.groups.lag import EMPTY
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 
 Counts = consumer_commands.ConsumerGroupCounts
 

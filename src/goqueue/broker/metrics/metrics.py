@@ -20,10 +20,11 @@ from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
 from goqueue.broker.metrics.of_topics import Names, read_topics
 from goqueue.broker.metrics.page import Identify, Page
-from goqueue.broker.metrics.sources import DoorFacts, MetricsOptions, Sources
+from goqueue.broker.metrics.sources import MetricsOptions, Sources
+from goqueue.telemetry.door_facts import DoorFacts
 from goqueue.telemetry.meters import Meters
 
-__all__ = ["DoorFacts", "Metrics", "MetricsOptions", "Sources"]
+__all__ = ["Metrics", "MetricsOptions", "Sources"]
 
 END = "# EOF\n"
 OPENMETRICS = "application/openmetrics-text"

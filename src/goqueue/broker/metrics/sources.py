@@ -1,7 +1,6 @@
 """What metrics are read from."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.broker.delays.schedules import Schedules
@@ -13,16 +12,9 @@ from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.transactions.transactions import Transactions
 from goqueue.replica.replicas import Replicas
+from goqueue.telemetry.door_facts import DoorFacts
 from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.meters import Meters
-
-
-class DoorFacts(NamedTuple):
-    connections: int
-    requests: int
-    malformed: int
-    open_calls: Mapping[str, int] = MappingProxyType({})
-    """By method, where a door knows of them."""
 
 
 class Sources(NamedTuple):

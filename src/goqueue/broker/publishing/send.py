@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from goqueue.broker.publishing.dedup import Deduplication, Known
 from goqueue.broker.publishing.outliving import Outliving
@@ -12,69 +12,21 @@ from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish
-from goqueue.model.lanes import Lane
 from goqueue.model.refusal import InvalidRecords, NotAppended, NotLeader, Refused
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.build import NewRecord, build_batch, build_fitting
-from goqueue.records.native import Headers
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
-from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PRIORITY, dedup_id
+from goqueue.records.wishes import dedup_id
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["NewMessage", "OnSent", "Sender", "Sent"]
+__all__ = ["OnSent", "Sender"]
 
 DIVIDED_PER_TURN = 64
 """A batch of so many messages that is refused for one of them is divided in a later turn."""
 
 events = get_logger("broker")
-
-NO_HEADERS: Headers = []
-
-
-class NewMessage(NamedTuple):
-    """A record and its delivery wishes."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Headers = NO_HEADERS
-    partition: int | None = None
-    """None: by key, or in turns."""
-    timestamp_ms: int | None = None
-    lane: Lane = Lane.NORMAL
-    delay_ms: int | None = None
-    deliver_at_ms: int | None = None
-    expires_at_ms: int | None = None
-    dedup_id: bytes | None = None
-    may_be_compressed: bool = False
-    """If it does not fit otherwise: it came so, perhaps, and more fits into a compressed batch."""
-
-    def all_headers(self) -> Headers:
-        wishes: Headers = []
-        if self.lane != Lane.NORMAL:
-            wishes.append((PRIORITY, Lane(self.lane).name.lower().encode()))
-        for name, number in (
-            (DELAY_MS, self.delay_ms),
-            (DELIVER_AT, self.deliver_at_ms),
-            (EXPIRES_AT, self.expires_at_ms),
-        ):
-            if number is not None:
-                wishes.append((name, b"%d" % number))
-        if self.dedup_id is not None:
-            wishes.append((DEDUP_ID, self.dedup_id))
-        return [*self.headers, *wishes] if wishes else self.headers
-
-
-class Sent(NamedTuple):
-    """Where a message is, or why it is not."""
-
-    partition: int
-    offset: int
-    """Of a delayed message: the place kept free for it, which is its name until it is due. Of one that was published
-    before (`gq-dedup-id`): where that is."""
-    error: GoQueueError | None = None
-    durability: str = "disk"
-    """What was reached when it was acknowledged: `disk`, or `os`, which the machine may still lose."""
 
 
 OnSent: TypeAlias = Callable[[list[Sent]], None]

@@ -23,8 +23,9 @@ from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, Journeys, Step
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused, SchemaMismatch
+from goqueue.model.schema_subjects import subjects_of
 from goqueue.model.schemas import InvalidSchema, SchemaKind
-from goqueue.model.topics import DEFAULTS, TopicOptions
+from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_fitting
 from goqueue.records.dead_letters import misfit_headers
@@ -45,12 +46,6 @@ STEPS_MAX, STEPS_PER_BYTE = 50_000, 2
 
 Header: TypeAlias = tuple[str, bytes | None]
 Check: TypeAlias = Callable[[], str | None]
-
-
-def subjects_of(topic: str, options: TopicOptions) -> tuple[str, ...]:
-    """Whose schemas the records of a topic may have; the first that has any says which is the latest."""
-    named = options.schema_subject.replace("{topic}", topic)
-    return (named, topic) if options.schema_subject == DEFAULTS.schema_subject else (named,)
 
 
 class Unread(Enum):

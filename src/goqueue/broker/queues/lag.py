@@ -1,30 +1,11 @@
 """How far a queue group is behind, in numbers: apart from the queues themselves, since only those who watch ask."""
 
-from typing import NamedTuple
-
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import split
 from goqueue.records.portions import find_record
 from goqueue.replica.replica import Replica
 
 TIME_BYTES_MAX = 1024 * 1024
-
-
-class QueueLag(NamedTuple):
-    """What a group has still to do in one partition."""
-
-    ready: tuple[int, int, int, int, int]
-    """By lane, as `leased`."""
-    leased: tuple[int, int, int, int, int]
-    waiting: int
-    """For the end of a delay, or for an earlier record of their key."""
-    dying: int
-    """On their way to the dead letters."""
-    replaying: int
-    beyond: int
-    """Offsets that the group has not looked at yet: it looks only so far ahead."""
-    oldest_age_ms: int | None
-    """Of the first record that is not settled; None: all are."""
 
 
 def time_of(replica: Replica, offset: int) -> int | None:

@@ -1,26 +1,16 @@
 """How fast messages come and go in each lane: measured between one look and the next."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from goqueue.machines.deliveries.commands import Measure, Place
+from goqueue.model.lag import LaneStats, Rates
 from goqueue.model.lanes import LANES
 
 SECOND_MS = 1000
 WINDOW_MS_MIN = 1000
 """Looks that follow each other faster see the same rates."""
 
-Rates: TypeAlias = tuple[float, ...]
 _NONE: Rates = (0.0,) * LANES
-
-
-class LaneStats(NamedTuple):
-    """One partition of one group, lane by lane, the most urgent first."""
-
-    ready: tuple[int, ...]
-    in_flight: tuple[int, ...]
-    enqueue_rate: Rates
-    """Messages a second since the last look."""
-    dequeue_rate: Rates
 
 
 class _Look(NamedTuple):

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from goqueue.broker.groups.starts import start_offset
 from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.direct import DirectWay, answer
-from goqueue.broker.queues.lag import QueueLag, time_of
-from goqueue.broker.queues.lane_rates import LaneRates, LaneStats
+from goqueue.broker.queues.lag import time_of
+from goqueue.broker.queues.lane_rates import LaneRates
 from goqueue.broker.queues.observe import Look, observe
 from goqueue.broker.queues.policies import policy_of
 from goqueue.broker.queues.queue_groups import OptionsStore, QueueGroups
@@ -37,6 +37,7 @@ from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import ISOLATION, READ_UNCOMMITTED, START
+from goqueue.model.lag import LaneStats, QueueLag
 from goqueue.model.refusal import Refused
 from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.model.topics import Image, Topic, TopicsChange
@@ -54,7 +55,7 @@ PlaceCommand: TypeAlias = DeadLettersWritten | Observe | Replay | Seek | SetPoli
 NO_LEASE_NUMBER = 1
 """Of a lease of nothing: whatever is not 0."""
 
-__all__ = ["EARLIEST", "LATEST", "Place", "QueueLag", "Queues"]
+__all__ = ["EARLIEST", "LATEST", "Place", "Queues"]
 
 
 class Queues(QueueGroups):

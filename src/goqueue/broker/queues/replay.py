@@ -13,6 +13,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, count, merge, subtract
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
 from goqueue.replica.replica import Replica
@@ -136,7 +137,7 @@ class Replays:
                 on_done(moves)
                 return
             after.update((each.partition, each.after) for each in moves)
-            places = tuple(commands.TopicPartition(topic, number) for number in after)
+            places = tuple(TopicPartition(topic, number) for number in after)
             self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
 
         def fetched(reply: Any) -> None:

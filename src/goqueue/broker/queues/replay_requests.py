@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from goqueue.broker.queues.queues import EARLIEST, LATEST
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.ranges import Range
+from goqueue.records.filters import RecordFilter
 
 NOWHERE = -1
 """As a place before a move: the group was never there."""

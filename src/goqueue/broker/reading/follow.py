@@ -5,12 +5,12 @@ piece of the log that it is in.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from goqueue.broker.reading.filters import RecordFilter
 from goqueue.broker.reading.scan import Reader
 from goqueue.broker.topics.topics import Replica, Topics
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.filters import RecordFilter
 from goqueue.runtime.clock import Clock, Timer
 
 FIRST_OFFSET = 0

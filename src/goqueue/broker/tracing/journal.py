@@ -18,6 +18,7 @@ from goqueue.telemetry.export import Exporting
 from goqueue.telemetry.journeys import Journeys, Note
 from goqueue.telemetry.logs import get_logger
 from goqueue.telemetry.trace_ids import Spot, TraceParent
+from goqueue.telemetry.traces import Chapter
 
 JOURNEYS = "@journeys"
 FLUSH_MS = 1000
@@ -47,17 +48,6 @@ class Kept(NamedTuple):
 
     replica: Replica | None = None
     exporting: Exporting | None = None
-
-
-class Chapter(NamedTuple):
-    """Some of all that is kept, and where it goes on."""
-
-    batches: list[bytes]
-    """Of pages, as they are stored; or, where nothing is stored:"""
-    notes: list[Note]
-    next: int
-    first: int
-    end: int
 
 
 _encode = msgspec.msgpack.Encoder().encode

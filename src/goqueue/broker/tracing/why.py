@@ -8,7 +8,7 @@ from goqueue.broker.groups.lag import Lag, Reader
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.receive import Receiver
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.traces import Journey, Traces
+from goqueue.broker.tracing.traces import Traces
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.machines.deliveries.why import Matter, RecordState
 from goqueue.model.codes import Code
@@ -24,6 +24,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.spans import moved_to
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.telemetry.traces import Journey
 
 OUR_GROUPS = "gq."
 """Groups of our own have such names."""

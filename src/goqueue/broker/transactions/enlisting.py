@@ -8,11 +8,11 @@ would be out of order otherwise.
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from goqueue.machines.transactions.commands import AddGroup, AddPartitions, CodeReply, Partition
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.transactions import Writer
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.coordinator import OnReply
 
@@ -22,14 +22,6 @@ SETTLE_MS_MAX = 1000
 """How long a request waits for the markers of the producer's last transaction before the client is asked to wait."""
 
 OnEnlisted = Callable[[Code], None]
-
-
-class Writer(NamedTuple):
-    """Who writes, as its request says."""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
 
 
 class Enlistment:

@@ -16,6 +16,7 @@ from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Hanging
 from goqueue.records.batch import check_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.runtime.clock import Clock
@@ -34,15 +35,6 @@ class Ends(NamedTuple):
     """of a group"""
     schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
     """partition, producer id and epoch, whether it was committed"""
-
-
-class Hanging(NamedTuple):
-    """A transaction that is open in a partition and that its coordinator does not know."""
-
-    producer_id: int
-    epoch: int
-    coordinator_epoch: int
-    commit: bool
 
 
 class Elsewhere(Protocol):

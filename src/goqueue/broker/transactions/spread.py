@@ -19,7 +19,7 @@ from goqueue.broker.remote.messages import (
 from goqueue.broker.remote.serving import Elsewhere, OnAnswer, Serving
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.transactions.transactions import Hanging, Transactions
+from goqueue.broker.transactions.transactions import Transactions
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.machine import Command
 from goqueue.machines.transactions.commands import AddGroup, AddPartitions, CodeReply, MarkerJob, Partition
@@ -27,6 +27,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Hanging
 from goqueue.runtime.coordinator import OnReply
 from goqueue.runtime.coordinators import Coordinators
 

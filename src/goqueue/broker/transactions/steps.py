@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.publish import Publisher
-from goqueue.broker.publishing.send import NewMessage, Sender
+from goqueue.broker.publishing.send import Sender
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.transactions.enlisting import Writer
 from goqueue.broker.transactions.transactions import (
     AddPartitions,
     EndTransaction,
@@ -25,29 +24,13 @@ from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Placed, Producer, Writer
 from goqueue.records.build import build_batch
+from goqueue.records.messages import NewMessage
 from goqueue.runtime.clock import Clock
 
 BEGUN_MAX = 10_000
 TRIES_MAX = 3
-
-
-class Producer(NamedTuple):
-    """Who somebody says to be."""
-
-    producer_id: int
-    epoch: int
-    transactional_id: str | None = None
-    """None: not told; the producer id says it."""
-
-
-class Placed(NamedTuple):
-    partition: int
-    offset: int
-    is_duplicate: bool
-    """It was sent before under the same sequence, and stands there since."""
-    durability: str = "disk"
-    """As that of `Sent`."""
 
 
 class _Begun(NamedTuple):

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from goqueue.broker.shards import shard_of_transaction
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.transactions.enlisting import Enlisting, Writer
+from goqueue.broker.transactions.enlisting import Enlisting
 from goqueue.broker.transactions.joined import Joined
-from goqueue.broker.transactions.markers import Ends, Hanging, Markers
+from goqueue.broker.transactions.markers import Ends, Markers
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.shards import TransactionShards
 from goqueue.machines.machine import Command
@@ -31,6 +31,7 @@ from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, GoQueueError
+from goqueue.model.transactions import Hanging, Writer
 from goqueue.records.batch import Batch
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
@@ -44,14 +45,12 @@ __all__ = [
     "EndTogether",
     "EndTransaction",
     "Ends",
-    "Hanging",
     "InitProducer",
     "ProducerReply",
     "State",
     "TogetherReply",
     "TransactionChanged",
     "Transactions",
-    "Writer",
 ]
 
 R = TypeVar("R")

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.dead_letters.moves import Move
-from goqueue.broker.transactions.steps import Producer
 from goqueue.broker.view.scope import Scope
 from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, Reassign, SetOptions
 from goqueue.machines.schemas.facts import DeleteSubject, DeleteVersion, SetLevel, SetMode
 from goqueue.machines.transactions.commands import EndTogether
 from goqueue.model.access import EVERY_NAME, Kind, Operation
+from goqueue.model.moves import Move
+from goqueue.model.transactions import Producer
 
 TOPIC, GROUP, TRANSACTIONAL_ID, SUBJECT = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID, Kind.SUBJECT
 

@@ -6,11 +6,11 @@ from typing import TypeAlias
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.model.errors import InvalidMoment, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import MOMENT_MS_MAX, parse_absolute_ms
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage
 from goqueue.records.wishes import DELIVER_AT, PRIORITY
 from goqueue.telemetry.trace_ids import TRACEPARENT, make_trace_id, parse_traceparent
 from goqueue.wire.grpc import common_pb2 as pb

@@ -12,7 +12,6 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from goqueue.broker.gate import Gate
-from goqueue.broker.metrics.sources import DoorFacts
 from goqueue.doors.grpc.acks import AckService
 from goqueue.doors.grpc.consume import ConsumeService
 from goqueue.doors.grpc.cutting import cut_off
@@ -23,6 +22,7 @@ from goqueue.doors.grpc.publish import PublishService
 from goqueue.doors.grpc.serving import Made, Serving
 from goqueue.doors.grpc.topics import TopicService
 from goqueue.doors.grpc.transactions import TransactionService
+from goqueue.telemetry.door_facts import DoorFacts
 from goqueue.wire.grpc import (
     ack_pb2,
     consume_pb2,

@@ -7,7 +7,6 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
-from goqueue.broker.groups.members import NotAssigned
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
@@ -22,6 +21,7 @@ from goqueue.model.errors import (
     MalformedReceipt,
     NotReached,
 )
+from goqueue.model.members import NotAssigned
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import common_pb2 as pb
 

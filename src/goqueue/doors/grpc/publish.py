@@ -5,9 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.broker.topics.auto_creation import create_missing, missing
-from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.doors.grpc.call import Call
 from goqueue.doors.grpc.convert import Publishing, new_message, timestamp_of
 from goqueue.doors.grpc.errors import GrpcError, error_of
@@ -15,6 +13,8 @@ from goqueue.doors.grpc.serving import Requests, StopsHere, Writing
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Placed, Producer
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc import publish_pb2 as pb
 

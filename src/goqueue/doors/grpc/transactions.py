@@ -1,10 +1,10 @@
 """TransactionService: several messages, in several topics, all or none of them."""
 
 from goqueue.broker.transactions.listing import ALL, Shown
-from goqueue.broker.transactions.steps import Producer
 from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
+from goqueue.model.transactions import Producer
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc import transaction_pb2 as pb
 

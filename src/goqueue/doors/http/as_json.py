@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.model.errors import InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment, parse_duration_ms, parse_moment_ms, parse_timestamp_ms
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
 from goqueue.records.wishes import lane_and_expiry
 from goqueue.wire.rest import messages as rest

@@ -1,6 +1,5 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
-from goqueue.broker.groups.members import NotAssigned
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
@@ -15,6 +14,7 @@ from goqueue.model.errors import (
     MalformedReceipt,
     NotReached,
 )
+from goqueue.model.members import NotAssigned
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryRefused
 

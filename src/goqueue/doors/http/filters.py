@@ -1,6 +1,6 @@
 """Filters as they come in bodies and queries."""
 
-from goqueue.broker.reading.filters import RecordFilter
+from goqueue.records.filters import RecordFilter
 from goqueue.wire.rest.dead_letters import DeadLetterQuery, Filter, FilterQuery
 
 

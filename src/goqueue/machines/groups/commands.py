@@ -4,12 +4,12 @@ Which version of a protocol a client speaks is the door's business; a command ca
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from goqueue.machines.machine import Command, R_co
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 
 SECOND_MS = 1000
@@ -49,11 +49,6 @@ class GroupOptions(msgspec.Struct, frozen=True):
     metadata_chars_max: int = 4096
     offset_retention_ms: int = 7 * DAY_MS
     expiry_interval_ms: int = 10 * MINUTE_MS
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
 
 
 class GroupProtocol(msgspec.Struct, frozen=True):

@@ -29,7 +29,6 @@ from goqueue.machines.groups.commands import (
     ListReply,
     ResetOffsets,
     TopicDeleted,
-    TopicPartition,
     TopicsChanged,
     key_parts,
 )
@@ -43,6 +42,7 @@ from goqueue.machines.groups.readers import Announced, GroupReaders
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.name_table import NameTable, page_of_all
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 
 DEAD = "Dead"
 """How Kafka describes a group that there is not."""

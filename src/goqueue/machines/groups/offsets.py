@@ -15,13 +15,13 @@ from goqueue.machines.groups.commands import (
     GroupOptions,
     OffsetToCommit,
     TopicDeleted,
-    TopicPartition,
     key_parts,
     ledger_key,
 )
 from goqueue.machines.machine import Fact
 from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 
 _NONE: Final = Code.NONE  # looking up enum members costs

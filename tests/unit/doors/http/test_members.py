@@ -9,11 +9,11 @@ import pytest
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.member_poll import PollRequest, poll
-from goqueue.broker.groups.members import Who
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.leased import lease
 from goqueue.doors.http.permissions import READS
 from goqueue.model.codes import Code
+from goqueue.model.members import Who
 from tests.unit.doors.http.door_client import Client, served
 from tests.unit.doors.http.group_members import (
     GROUP,

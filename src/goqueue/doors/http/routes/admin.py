@@ -6,14 +6,14 @@ from collections import Counter
 from msgspec import UNSET, UnsetType
 
 from goqueue.broker.groups.listing import pages
-from goqueue.broker.shards import group_hash
-from goqueue.broker.topics.compact import CompactResult
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import ALTERS_TOPIC, DESCRIBES_COORDINATORS, DESCRIBES_GROUP, DESCRIBES_TOPIC
 from goqueue.machines.controller_commands import AddPartitions
+from goqueue.model.compaction import CompactResult
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_hash import group_hash
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.placements import NOWHERE
 from goqueue.wire.rest.admin import (

@@ -3,11 +3,11 @@
 from itertools import islice
 from typing import Any
 
-from goqueue.broker.health import Status
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, UNAVAILABLE, HttpError
 from goqueue.doors.http.operation import Handlers, WithStatus
 from goqueue.doors.http.permissions import ALTERS_CLUSTER, DESCRIBES_CLUSTER, DESCRIBES_TOPIC
+from goqueue.model.health import Status
 from goqueue.model.moments import format_moment
 from goqueue.model.placements import HostPort, NodeInfo, Placement
 from goqueue.model.refusal import Refused

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from goqueue.broker.groups.listing import pages
-from goqueue.broker.groups.members import Membership, Who
 from goqueue.broker.groups.view import Counts
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
@@ -13,9 +12,10 @@ from goqueue.doors.http.permissions import DESCRIBES_ALL_GROUPS, DESCRIBES_GROUP
 from goqueue.doors.http.routes.groups import group_view, moment_or_none, state_of
 from goqueue.doors.http.routes.members import PROTOCOL, join, leave, shown_partitions, shown_state
 from goqueue.machines.groups import commands
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.ledgers import LedgerKind
+from goqueue.model.members import Membership, Who
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.wire.rest.groups import (
     AssignmentQuery,
     CooperativeDetails,

@@ -2,13 +2,13 @@
 
 import platform
 
-from goqueue.broker.health import Check as HealthCheck
-from goqueue.broker.health import Status
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
 from goqueue.doors.http.operation import Handlers, Text, WithStatus
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, DESCRIBES_TOPIC
 from goqueue.model.access import OPEN
+from goqueue.model.health import Check as HealthCheck
+from goqueue.model.health import Status
 from goqueue.model.moments import format_moment
 from goqueue.model.topics import Topic
 from goqueue.wire.rest.infrastructure import (

@@ -1,13 +1,13 @@
 """How far groups are behind."""
 
-from goqueue.broker.groups.lag import GroupLag as Found
-from goqueue.broker.groups.lag import PartitionLag as FoundPartition
 from goqueue.broker.groups.listing import page_of_names
-from goqueue.broker.queues.lag import QueueLag as FoundQueue
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP
 from goqueue.doors.http.routes.groups import state_of
+from goqueue.model.lag import GroupLag as Found
+from goqueue.model.lag import PartitionLag as FoundPartition
+from goqueue.model.lag import QueueLag as FoundQueue
 from goqueue.model.lanes import Lane
 from goqueue.model.ledgers import LedgerKind
 from goqueue.wire.rest.groups import AllLags, GroupLag, GroupPath, GroupsQuery, LagOwner, PartitionLag, QueueLag

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from goqueue.broker.dead_letters.redrive import GROUP
 from goqueue.broker.groups.listing import pages
-from goqueue.broker.queues.lane_rates import LaneStats
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP
 from goqueue.machines.deliveries.commands import Place
+from goqueue.model.lag import LaneStats
 from goqueue.model.lanes import LANES, Lane
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_duration

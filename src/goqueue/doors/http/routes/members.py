@@ -3,7 +3,6 @@
 from typing import Any
 
 from goqueue.broker.groups.member_poll import Polled, PollRequest, poll
-from goqueue.broker.groups.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, Who
 from goqueue.broker.queues.taking import ReceiveRequest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
@@ -12,10 +11,11 @@ from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import READS
 from goqueue.doors.http.routes.groups import REBALANCING, STABLE, group_view
 from goqueue.machines.deliveries.commands import Place
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.group_options import SESSION_MS
 from goqueue.model.ledgers import LedgerKind
+from goqueue.model.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, Who
 from goqueue.model.moments import parse_duration_ms
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.wire.rest.groups import (
     GroupPath,
     HeartbeatReply,

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from goqueue.broker.groups.members import Who
 from goqueue.broker.groups.reset import Reset
 from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.doors.http.call import Call
@@ -11,10 +10,11 @@ from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.machines.groups import commands
-from goqueue.machines.groups.commands import TopicPartition
 from goqueue.model.ledgers import LedgerKind
+from goqueue.model.members import Who
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.wire.rest.groups import (
     OFFSETS_MAX,
     CommitOffsets,

@@ -1,6 +1,5 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
-from goqueue.broker.groups.lag import GroupLag
 from goqueue.broker.queues.replay_requests import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
@@ -10,6 +9,7 @@ from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, READS
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.lag import GroupLag
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.operations import replays as operations

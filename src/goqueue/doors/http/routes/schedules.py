@@ -1,7 +1,5 @@
 """Messages that are published again and again, whenever a cron expression says so."""
 
-from goqueue.broker.delays.recurring import Recurring
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
@@ -10,6 +8,8 @@ from goqueue.doors.http.permissions import READS_TOPIC, WRITES_TOPIC
 from goqueue.machines.delays.commands import FoundRecurring
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
+from goqueue.model.recurring import Recurring
+from goqueue.records.messages import NewMessage
 from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
 from goqueue.wire.rest.operations import delays as operations
 

@@ -1,12 +1,12 @@
 """The schema registry: compatibility levels, modes, and how many schemas there are."""
 
-from goqueue.broker.publishing.validation import subjects_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.permissions import ALTERS_SUBJECT_CONFIGS, DESCRIBES_SCHEMAS, DESCRIBES_SUBJECT_CONFIGS
 from goqueue.doors.http.routes.registry import Registry, is_set, level_named, mode_named, named, order
 from goqueue.machines.schemas.facts import SetLevel, SetMode
 from goqueue.model import registry_words as words
 from goqueue.model.access import OPEN
+from goqueue.model.schema_subjects import subjects_of
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, RegistryCode, RegistryRefused, check_subject
 from goqueue.wire.rest.operations import schemas as operations
 from goqueue.wire.rest.schemas import (

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from goqueue.broker.tracing.journal import Chapter
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
@@ -12,6 +11,7 @@ from goqueue.model.moments import format_moment
 from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.spans import NAMES
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.telemetry.traces import Chapter
 from goqueue.wire.rest.operations import traces as operations
 from goqueue.wire.rest.traces import StepsQuery, StoredStep, StoredSteps
 

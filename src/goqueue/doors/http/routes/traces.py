@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from goqueue.broker.tracing.traces import ALL_PARTITIONS, Journey, TraceFilter
 from goqueue.broker.tracing.tracing import KeySearch
 from goqueue.broker.tracing.why import Answer, GroupAnswer
 from goqueue.doors.http.call import Call
@@ -18,6 +17,7 @@ from goqueue.records.decode import DecodedRecord
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.spans import ENDS, NAMES, error_of
 from goqueue.telemetry.trace_ids import Spot
+from goqueue.telemetry.traces import ALL_PARTITIONS, Journey, TraceFilter
 from goqueue.wire.rest.operations import traces as operations
 from goqueue.wire.rest.traces import (
     GroupState,

@@ -1,7 +1,6 @@
 """Producers and transactions: several messages, in several topics, all or none of them."""
 
 from goqueue.broker.transactions.listing import ALL, OPEN
-from goqueue.broker.transactions.steps import Placed, Producer
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
@@ -11,6 +10,7 @@ from goqueue.machines.transactions.facts import TransactionChanged
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
+from goqueue.model.transactions import Placed, Producer
 from goqueue.wire.rest import transactions as rest
 from goqueue.wire.rest.operations import transactions as operations
 

@@ -4,10 +4,10 @@ they ask for that; older clients have asked before, perhaps without waiting for 
 from collections.abc import Iterator
 from struct import Struct
 
-from goqueue.broker.transactions.enlisting import Writer
 from goqueue.doors.kafka.handlers import offsets, produce
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
+from goqueue.model.transactions import Writer
 from goqueue.records.batch import TRANSACTIONAL_BIT
 from goqueue.wire.kafka.messages.produce import (
     PartitionProduceData,

@@ -9,6 +9,7 @@ from goqueue.machines.groups import commands
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 from goqueue.wire.kafka.messages import offsets as wire
 from goqueue.wire.kafka.messages import transactions as wire_transactions
@@ -138,7 +139,7 @@ def handle_offset_fetch(request: Request) -> None:
     partitions = None
     if message.topics is not None:
         partitions = tuple(
-            commands.TopicPartition(topic.name, index) for topic in message.topics for index in topic.partition_indexes
+            TopicPartition(topic.name, index) for topic in message.topics for index in topic.partition_indexes
         )
 
     def answer(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
@@ -211,20 +212,20 @@ def _fetch_groups(request: Request, message: wire.OffsetFetchRequest) -> None:
 
 def _wanted(
     request: Request, topics: list[wire.OffsetFetchRequestTopics], *, uses_ids: bool
-) -> Iterable[commands.TopicPartition]:
+) -> Iterable[TopicPartition]:
     image = request.broker.topics.image
     for topic in topics:
         known = image.by_id(topic.topic_id) if uses_ids else None
         if uses_ids and known is None:
             continue
         for index in topic.partition_indexes:
-            yield commands.TopicPartition(known.name if known else topic.name, index)
+            yield TopicPartition(known.name if known else topic.name, index)
 
 
 def handle_offset_delete(request: Request) -> None:
     message: wire.OffsetDeleteRequest = request.message
     wanted = tuple(
-        commands.TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions
+        TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions
     )
 
     def answer(reply: commands.DeleteOffsetsReply | GoQueueError) -> None:

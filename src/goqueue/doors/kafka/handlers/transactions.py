@@ -7,9 +7,7 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.durable import confirm_appended
-from goqueue.broker.transactions.enlisting import Writer
 from goqueue.broker.transactions.listing import Wanted
-from goqueue.broker.transactions.markers import Hanging
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.transactions.commands import AddGroup, AddPartitions, EndTogether, EndTransaction, InitProducer
 from goqueue.machines.transactions.facts import State, TransactionChanged
@@ -17,6 +15,7 @@ from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.transactions import Hanging, Writer
 from goqueue.replica.replica import Replica
 from goqueue.wire.kafka.messages import describe_transactions as wire_describe
 from goqueue.wire.kafka.messages import transactions as wire

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.dead_letters.moves import Move, MoveStatus
 from goqueue.doors.sqs.call import Call
 from goqueue.doors.sqs.queue import GROUP
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
+from goqueue.model.moves import Move, MoveStatus
 from goqueue.model.refusal import Refused
 from goqueue.wire.sqs.checks import check_range, need
 from goqueue.wire.sqs.errors import OLD, SqsError, invalid_parameter

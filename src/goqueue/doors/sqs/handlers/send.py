@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from goqueue.broker.publishing.send import NewMessage, Sent
 from goqueue.doors.sqs.call import Call, told
 from goqueue.doors.sqs.identity import message_id, sequence_number
 from goqueue.doors.sqs.queue import SECOND_MS, Queue
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.wire.sqs.attributes import (
     check_attributes,
     check_system_attributes,

@@ -7,7 +7,7 @@ follows does not matter.
 import struct
 from collections.abc import Mapping, Sequence
 
-from goqueue.machines.groups.commands import TopicPartition
+from goqueue.model.topic_partition import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """Members of this type speak so; what others say is theirs to know."""

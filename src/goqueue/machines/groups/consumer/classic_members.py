@@ -11,15 +11,7 @@ from goqueue.machines.groups.classic.payloads import (
     partitions_owned,
     topics_of_subscription,
 )
-from goqueue.machines.groups.commands import (
-    Heartbeat,
-    JoinGroup,
-    JoinReply,
-    LeavingMember,
-    SyncGroup,
-    SyncReply,
-    TopicPartition,
-)
+from goqueue.machines.groups.commands import Heartbeat, JoinGroup, JoinReply, LeavingMember, SyncGroup, SyncReply
 from goqueue.machines.groups.consumer.facts import (
     JOIN_EPOCH,
     Assignment,
@@ -33,6 +25,7 @@ from goqueue.machines.groups.consumer.facts import (
 )
 from goqueue.machines.groups.consumer.state import ConsumerGroupState
 from goqueue.model.codes import Code
+from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 
 

@@ -1,0 +1,8 @@
+"""A partition, as groups name it."""
+
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
