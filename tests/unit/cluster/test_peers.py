@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from structlog.testing import capture_logs
+
+from goqueue.doors.kafka.peer_door import STRANGERS_MAX
 from goqueue.model.errors import Indeterminate, NotReached
 from goqueue.model.placements import NodeInfo
 from goqueue.ports.peers import PeerRequest
@@ -99,6 +102,41 @@ def test_a_connection_without_a_proof_is_closed_after_a_while() -> None:
         assert other.door.refused == 1
 
     run(scenario)
+
+
+def test_strangers_that_hold_every_place_keep_no_node_out() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        lost: list[int] = []
+
+        class Silent(asyncio.Protocol):
+            def __init__(self, number: int) -> None:
+                self.number = number
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                lost.append(self.number)
+
+        for number in range(STRANGERS_MAX + 50):
+            await sim.network.at("stranger").connect(lambda number=number: Silent(number), "n2", PEER_PORT)  # type: ignore[misc]
+        assert await one.ask(2, ECHO, b"hello") == b"echo hello"
+        assert sorted(lost) == list(range(len(lost))), "the oldest make room"
+        assert 50 <= len(lost) <= 52
+        assert other.door.refused == len(lost)
+
+    run(scenario)
+
+
+def test_what_strangers_say_fills_no_log() -> None:
+    async def scenario(sim: Simulation) -> None:
+        await two(sim)
+        for _ in range(50):
+            transport, _ = await sim.network.at("stranger").connect(asyncio.Protocol, "n2", PEER_PORT)
+            transport.write(b"GET / HTTP/1.1\r\n\r\n")
+        await sim.let_pass("1s")
+
+    with capture_logs() as told:
+        run(scenario)
+    assert len([each for each in told if each["event"] == "bad request"]) == 10
 
 
 def test_an_address_that_belongs_to_another_node_now_is_not_taken_for_the_first() -> None:

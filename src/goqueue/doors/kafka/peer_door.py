@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
-from goqueue.doors.kafka.door import KafkaLimits
+from goqueue.doors.kafka.door import COMPLAINTS_PER_MINUTE, KafkaLimits
 from goqueue.doors.kafka.surroundings import Clock, Timer
 from goqueue.model.codes import Code
 from goqueue.ports.dice import Dice
@@ -67,6 +67,7 @@ class _Guest:
     nonce: bytes = b""
     nonce_ms: int = 0
     is_proved: bool = False
+    is_leaving: bool = False
     pending: "dict[Asked, None]" = field(default_factory=dict)
 
 
@@ -136,6 +137,7 @@ class PeerDoor:
         self._is_empty.set()
         self.waiting_bytes = 0
         self.requests = 0
+        self._complaints = 0
         self.refused = 0
         """Connections that did not prove themselves."""
 
@@ -151,7 +153,17 @@ class PeerDoor:
         self._strangers += 1
         self._is_empty.clear()
         if self._strangers > STRANGERS_MAX:
-            connection.close("too many connections without a proof")
+            self._oldest_stranger().close("too many connections without a proof")
+        return connection
+
+    def _oldest_stranger(self) -> Connection:
+        """It makes room for a newer one, which may be a node: that needs milliseconds for its proof, and somebody who
+        holds all places without one would keep every node out."""
+        connection, guest = next(
+            (each, guest) for each, guest in self._guests.items() if not guest.is_proved and not guest.is_leaving
+        )
+        guest.is_leaving = True
+        self.refused += 1
         return connection
 
     # -- from connections
@@ -191,8 +203,16 @@ class PeerDoor:
     def read_ended(self, connection: Connection) -> None: ...
 
     def complain(self, connection: Connection, why: str) -> None:
-        events.warning("bad request", peer=connection.peer, reason=why)
+        """Logged within reason, as by the door for clients: a babbler must not fill the disk."""
+        if self._complaints < COMPLAINTS_PER_MINUTE:
+            if not self._complaints:
+                self._clock.call_after(60_000, self._forget_complaints)
+            self._complaints += 1
+            events.warning("bad request", peer=connection.peer, reason=why)
         connection.close(why)
+
+    def _forget_complaints(self) -> None:
+        self._complaints = 0
 
     def lost(self, connection: Connection, _why: str) -> None:
         guest = self._guests.pop(connection, None)
