@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from goqueue.broker.durable import Durable
 from goqueue.model.codes import Code
@@ -12,21 +12,39 @@ from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 
 T = TypeVar("T")
-Submit = Callable[[Callable[[Any], None]], object]
+Submit: TypeAlias = Callable[[Callable[[T | GoQueueError], None]], object]
 """A call of the broker, given where to put its answer."""
+
+
+class Coded(Protocol):
+    """A reply that says whether it was done."""
+
+    @property
+    def code(self) -> Code: ...
+
+
+class Explained(Coded, Protocol):
+    """And why not."""
+
+    @property
+    def message(self) -> str: ...
+
+
+C = TypeVar("C", bound=Coded)
+E = TypeVar("E", bound=Explained)
 
 
 class Asking:
     """What doors with coroutines have in common."""
 
-    async def ask(self, submit: Submit) -> Any:
+    async def ask(self, submit: Submit[T]) -> T:
         """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
         returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        replies: list[Any] = []
+        replies: list[T | GoQueueError] = []
 
-        def answer(reply: Any) -> None:
+        def answer(reply: T | GoQueueError) -> None:
             if not future.done():
                 replies.append(reply)
                 future.set_result(None)
@@ -59,14 +77,14 @@ class Asking:
         """Wait until what was read of these states is durable. Raises if it never will be."""
         await self.ask(partial(durable.confirm, kinds))
 
-    async def order(self, submit: Submit) -> Any:
+    async def order(self, submit: Submit[E]) -> E:
         """As `ask`, for calls whose reply has a code and says why: raises if that says no."""
         reply = await self.ask(submit)
         if reply.code is not Code.NONE:
             raise Refused(reply.code, reply.message)
         return reply
 
-    async def order_by_code(self, submit: Submit) -> Any:
+    async def order_by_code(self, submit: Submit[C]) -> C:
         """As `order`, for replies that have a code alone."""
         reply = await self.ask(submit)
         if reply.code is not Code.NONE:

@@ -1,5 +1,6 @@
 """AckService: done, once more later, never again, or not yet."""
 
+from functools import partial
 from typing import NoReturn
 
 from goqueue.broker.queues.settle import Held, Settled, Wanted
@@ -87,9 +88,7 @@ class AckService:
                 outcomes[number] = receipt
             else:
                 wanted.append((number, Wanted(receipt)))
-        answers = await self._call.ask(
-            lambda done: self._call.broker.settler.settle([each for _, each in wanted], done)
-        )
+        answers = await self._call.ask(partial(self._call.broker.settler.settle, [each for _, each in wanted]))
         for (number, _), answer in zip(wanted, answers):
             outcomes[number] = answer
         failures = []

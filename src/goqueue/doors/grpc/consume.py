@@ -1,6 +1,7 @@
 """ConsumeService: a topic as a stream, from anywhere and without end; or as a member of a group."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from goqueue.broker.queues.replay_requests import Where
@@ -48,7 +49,7 @@ class ConsumeService:
                         await out.write(pb.ConsumeResponse(messages=batch))
                 elif request.until_end:
                     return
-                elif not await call.ask(lambda done: follower.wait(wait_ms, done)):
+                elif not await call.ask(partial(follower.wait, wait_ms)):
                     now = timestamp_of(call.now_ms)
                     await out.write(pb.ConsumeResponse(heartbeat=pb.Heartbeat(timestamp=now)))
         finally:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from goqueue.broker.topics.auto_creation import create_missing, missing
@@ -39,7 +40,7 @@ class PublishService:
 
     async def publish(self, request: pb.PublishRequest) -> pb.PublishResponse:
         failed = await make_topics(self._call, [request])
-        (answer,) = await self._call.ask(lambda done: publish_all(self._call, [request], failed, done))
+        (answer,) = await self._call.ask(partial(publish_all, self._call, [request], failed))
         if isinstance(answer, GoQueueError):
             try:
                 raise answer.kept()

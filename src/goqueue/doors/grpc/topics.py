@@ -1,6 +1,7 @@
 """TopicService: made, looked at, configured, deleted."""
 
 from contextlib import suppress
+from functools import partial
 
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.errors import GrpcError
@@ -20,7 +21,7 @@ class TopicService:
         partitions = request.partitions or broker.default_partitions
         name = named("name", request.name)
         command = CreateTopic(name, broker.topics.new_id(), partitions, dict(request.options))
-        await self._call.order(lambda done: broker.topics.submit(command, done))
+        await self._call.order(partial(broker.topics.submit, command))
         return pb.CreateTopicResponse(name=name, partitions=partitions)
 
     async def list_topics(self, _request: pb.ListTopicsRequest) -> pb.ListTopicsResponse:
@@ -49,9 +50,9 @@ class TopicService:
     async def configure_topic(self, request: pb.ConfigureTopicRequest) -> pb.ConfigureTopicResponse:
         topic = self._call.topic(request.name)
         changes: dict[str, str | None] = {**request.options, **dict.fromkeys(request.unset)}
-        await self._call.order(lambda done: self._call.broker.topics.submit(SetOptions(topic.name, changes), done))
+        await self._call.order(partial(self._call.broker.topics.submit, SetOptions(topic.name, changes)))
         return pb.ConfigureTopicResponse(options=dict(self._call.topic(topic.name).overrides))
 
     async def delete_topic(self, request: pb.DeleteTopicRequest) -> pb.DeleteTopicResponse:
-        await self._call.order(lambda done: self._call.broker.topics.submit(DeleteTopic(request.name), done))
+        await self._call.order(partial(self._call.broker.topics.submit, DeleteTopic(request.name)))
         return pb.DeleteTopicResponse()

@@ -1,5 +1,7 @@
 """TransactionService: several messages, in several topics, all or none of them."""
 
+from functools import partial
+
 from goqueue.broker.transactions.listing import ALL, Shown
 from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of
@@ -25,7 +27,7 @@ class TransactionService:
         if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
             raise GrpcError(f"transaction_timeout_ms is {timeout_ms}, but must be from 1 to {TIMEOUT_MS_MAX}")
         name = request.transactional_id or None
-        reply = await self._call.order_by_code(lambda done: self._steps.init(name, timeout_ms, done))
+        reply = await self._call.order_by_code(partial(self._steps.init, name, timeout_ms))
         return pb.InitProducerResponse(producer_id=reply.producer_id, epoch=reply.epoch)
 
     async def begin_transaction(self, request: pb.BeginTransactionRequest) -> pb.BeginTransactionResponse:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 from msgspec import UNSET, UnsetType
 
@@ -41,7 +42,7 @@ admin = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 async def add_partitions(call: Call, path: TopicPath, body: MorePartitions) -> PartitionsAdded:
     before = call.topic(path.topic).partitions
     command = AddPartitions(path.topic, body.count, check_only=body.dry_run)
-    await call.order(lambda done: call.broker.topics.submit(command, done))
+    await call.order(partial(call.broker.topics.submit, command))
     return PartitionsAdded(
         success=True,
         topic_name=path.topic,

@@ -1,5 +1,6 @@
 """How the cluster is, from the metadata of the node that is asked."""
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -146,7 +147,7 @@ async def elect_unclean(call: Call, path: PlacePath, body: ElectUnclean) -> Elec
     if not body.unclean:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "leaders in sync are elected without being asked")
     watch = call.broker.cluster
-    told = await call.ask(lambda done: watch.lead_unclean(path.topic, path.partition, body.reason, done))
+    told = await call.ask(partial(watch.lead_unclean, path.topic, path.partition, body.reason))
     if isinstance(told, str):
         raise HttpError(CONFLICT, "ELIGIBLE_LEADERS_NOT_AVAILABLE", told)
     return ElectedUnclean(topic=path.topic, partition=path.partition, node_id=watch.node_id, lost_from=told)
@@ -156,7 +157,7 @@ async def elect_unclean(call: Call, path: PlacePath, body: ElectUnclean) -> Elec
 async def recover_cluster(call: Call, body: RecoverCluster) -> RecoveredCluster:
     choices = [(one.topic, one.partition, one.node_id) for one in body.choices]
     wish = (body.dry_run, body.without, choices, body.reason)
-    found = await call.ask(lambda done: call.broker.cluster.recover(wish, done))
+    found = await call.ask(partial(call.broker.cluster.recover, wish))
     if isinstance(found, str):
         raise HttpError(CONFLICT, "INELIGIBLE", found)
     plan, names = found.plan, found.names

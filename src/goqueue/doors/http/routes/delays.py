@@ -1,5 +1,8 @@
 """What waits for its time in a topic: looked at, cancelled, put off."""
 
+from collections.abc import Callable
+from functools import partial
+
 from goqueue.broker.delays.partition import Found
 from goqueue.broker.delays.soonest import soonest
 from goqueue.doors.http.as_json import shown_content
@@ -37,12 +40,12 @@ async def list_delayed(call: Call, path: TopicPath, query: DelayedPageQuery) -> 
     broker = call.broker
     if query.cursor is not None:
         return _by_place(call, topic.name, query, query.cursor)
-    found: list[FoundSchedule]
-    found, total = await call.ask(
-        lambda done: soonest(
-            broker.schedules, broker.clock, topic.name, query.skip + query.limit, lambda *reply: done(reply)
-        )
-    )
+
+    def ask_soonest(done: Callable[[tuple[list[FoundSchedule], int]], None]) -> None:
+        count = query.skip + query.limit
+        soonest(broker.schedules, broker.clock, topic.name, count, lambda found, total: done((found, total)))
+
+    found, total = await call.ask(ask_soonest)
     page = found[query.skip :]
     return DelayedMessages(
         topic=topic.name,
@@ -124,7 +127,7 @@ def _not_pending(message: str) -> HttpError:
 async def cancel_delayed(call: Call, path: DelayedPath) -> Cancelled:
     call.topic(path.topic)
     key = ScheduleKey(path.topic, path.partition, path.offset)
-    reply = await call.ask(lambda done: call.broker.schedules.cancel(key, done))
+    reply = await call.ask(partial(call.broker.schedules.cancel, key))
     if reply.code is not Code.NONE:
         raise _not_pending(reply.message)
     return Cancelled(cancelled=True, canceled=True, topic=path.topic, partition=path.partition, offset=path.offset)
@@ -143,7 +146,7 @@ async def reschedule_delayed(call: Call, path: DelayedPath, body: NewTime) -> De
     else:
         due_ms = parse_moment_ms(deliver_at or 0, now_ms)
     found = _found(call, path)
-    reply = await call.ask(lambda done: call.broker.schedules.reschedule(key, due_ms, done))
+    reply = await call.ask(partial(call.broker.schedules.reschedule, key, due_ms))
     if reply.code is Code.UNKNOWN_TOPIC_OR_PARTITION or call.broker.schedules.look_up(key) is None:
         raise _not_pending(f"{path.topic}/{path.partition}/{path.offset} is being published")
     return _with_content(found._replace(schedule=found.schedule._replace(due_ms=due_ms)), now_ms)

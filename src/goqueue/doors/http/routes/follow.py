@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 
 import msgspec
 
@@ -98,7 +99,7 @@ async def _events(call: Call, follower: Follower) -> AsyncGenerator[bytes, None]
                     yield told
                 # Others have their turn, however fast the client takes what comes.
                 _: object = await call.ask(lambda done: call.broker.clock.call_soon(lambda: done(None)))
-            elif not await call.ask(lambda done: follower.wait(HEARTBEAT_MS, done)):
+            elif not await call.ask(partial(follower.wait, HEARTBEAT_MS)):
                 yield HEARTBEAT
         yield _event("end", b'{"reason":"the node stops"}')
     except GoQueueError as error:
@@ -148,7 +149,7 @@ async def _own_parts(call: Call, follower: Follower) -> AsyncGenerator[FollowedP
         if piece is not None:
             yield FollowedPart(dict(follower.positions), _parts_of(piece, before))
             await asyncio.sleep(0)
-        elif not await call.ask(lambda done: follower.wait(HEARTBEAT_MS, done)):
+        elif not await call.ask(partial(follower.wait, HEARTBEAT_MS)):
             yield FollowedPart(dict(follower.positions), [])
 
 

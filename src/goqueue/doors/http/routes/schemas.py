@@ -1,5 +1,7 @@
 """The schema registry: subjects, versions and schemas by id, as Confluent's clients ask for them."""
 
+from functools import partial
+
 from goqueue.broker.schemas.schemas import Given
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Text
@@ -195,9 +197,7 @@ async def _prepared(
 ) -> None:
     """What takes long is done aside, before it is asked for."""
     registry = call.broker.schemas
-    _: None = await call.ask(
-        lambda done: registry.prepare(named(subject), given, done, version=version, compares=compares)
-    )
+    await call.ask(partial(registry.prepare, named(subject), given, version=version, compares=compares))
 
 
 def _compatibility(problems: list[str], is_verbose: bool) -> Compatibility:

@@ -1,6 +1,7 @@
 """Topics: made, looked at, configured, deleted."""
 
 import asyncio
+from functools import partial
 from uuid import UUID
 
 from goqueue.broker.queues.replay_requests import Where
@@ -38,7 +39,7 @@ async def create_topic(call: Call, body: NewTopic) -> TopicCreated:
     partitions = body.num_partitions if (body.num_partitions or 0) > 0 else call.broker.default_partitions
     assert partitions is not None
     command = CreateTopic(body.name, call.broker.topics.new_id(), partitions, options)
-    await call.order(lambda done: call.broker.topics.submit(command, done))
+    await call.order(partial(call.broker.topics.submit, command))
     return TopicCreated(name=body.name, partitions=partitions, created=True)
 
 
@@ -71,7 +72,7 @@ async def describe_topic(call: Call, path: TopicPath) -> TopicDetails:
 async def configure_topic(call: Call, path: TopicPath, body: TopicChange) -> TopicDetails:
     topic = call.topic(path.topic)
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
-    await call.order(lambda done: call.broker.topics.submit(SetOptions(topic.name, changes), done))
+    await call.order(partial(call.broker.topics.submit, SetOptions(topic.name, changes)))
     return await describe_topic(call, path)
 
 
@@ -94,7 +95,7 @@ async def trim_topic(call: Call, path: TopicPath, body: Trim) -> Trimmed:
 
 @topics.handles(operations.DELETE_TOPIC, DELETES_TOPIC)
 async def delete_topic(call: Call, path: TopicPath) -> TopicDeleted:
-    await call.order(lambda done: call.broker.topics.submit(DeleteTopic(path.topic), done))
+    await call.order(partial(call.broker.topics.submit, DeleteTopic(path.topic)))
     return TopicDeleted(deleted=True, name=path.topic)
 
 

@@ -1,5 +1,7 @@
 """Producers and transactions: several messages, in several topics, all or none of them."""
 
+from functools import partial
+
 from goqueue.broker.transactions.listing import ALL, OPEN
 from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
@@ -22,9 +24,7 @@ transactions = Handlers(rests_on=(LedgerKind.TRANSACTIONS,))
 @transactions.handles(operations.INIT_PRODUCER, WRITES_TRANSACTION)
 async def init_producer(call: Call, body: rest.InitProducer) -> rest.ProducerReply:
     timeout_ms = TIMEOUT_MS if body.transaction_timeout_ms is None else body.transaction_timeout_ms
-    reply = await call.order_by_code(
-        lambda done: call.broker.transaction_steps.init(body.transactional_id, timeout_ms, done)
-    )
+    reply = await call.order_by_code(partial(call.broker.transaction_steps.init, body.transactional_id, timeout_ms))
     return rest.ProducerReply(producer_id=reply.producer_id, epoch=reply.epoch)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from goqueue.doors.sqs.call import Call
@@ -93,7 +94,7 @@ async def _open_place(call: Call, place: Place) -> None:
     """In a cluster, the leader of a partition that was just made may be about to begin."""
     for attempt in range(OPEN_TRIES_MAX):
         try:
-            await call.ask(lambda done: call.broker.queues.open(place, EARLIEST, done))
+            await call.ask(partial(call.broker.queues.open, place, EARLIEST))
         except GoQueueError as error:
             if not error.retriable or attempt + 1 == OPEN_TRIES_MAX:
                 raise
