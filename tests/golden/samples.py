@@ -12,8 +12,8 @@ import msgspec
 
 from goqueue.broker import stored
 from goqueue.broker.tracing.journal import Page
+from goqueue.machines import accounts, group_options
 from goqueue.machines import controller_facts as controller
-from goqueue.machines import group_options
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
 from goqueue.machines.deliveries import facts as deliveries
@@ -27,6 +27,8 @@ from goqueue.machines.groups.share import facts as share
 from goqueue.machines.machine import Fact
 from goqueue.machines.schemas import facts as schemas
 from goqueue.machines.transactions import facts as transactions
+from goqueue.model.access import Kind, Operation, Rule
+from goqueue.model.accounts import ApiKey, KeySecret, User
 from goqueue.model.schemas import Level, Mode, Reference, SchemaKind
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.trace_ids import Spot, TraceParent
@@ -75,6 +77,25 @@ def metadata() -> list[Fact]:
         controller.SchedulePlaced("yearly", TOPIC_ID, 2),
         controller.ScheduleForgotten("yearly"),
         group_options.GroupOptionsForgotten("workers"),
+        accounts.UserStored(User("alice", {"SCRAM-SHA-256": b"sealed"}, ("producer",), NOW_MS)),
+        accounts.KeyStored(
+            ApiKey(
+                "k0123456789abcdef",
+                "billing",
+                (KeySecret(bytes(32), NOW_MS + 1),),
+                ("admin", "metrics"),
+                NOW_MS,
+                NOW_MS + 2,
+                {"team": "shop"},
+                True,
+            )
+        ),
+        accounts.RuleStored(
+            Rule("r1", "User:alice", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1"),
+        ),
+        accounts.UserForgotten("alice"),
+        accounts.KeyForgotten("k0123456789abcdef"),
+        accounts.RuleForgotten("r1"),
     ]
 
 

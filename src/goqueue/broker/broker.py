@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from goqueue.broker.accounts.accounts import Accounts
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
@@ -75,6 +76,7 @@ class Broker:
     metrics: Metrics
     health: Health
     durable: Durable
+    accounts: Accounts
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""

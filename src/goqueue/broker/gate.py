@@ -2,58 +2,118 @@
 the broker for each operation.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
+from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal
 from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
-from goqueue.model.access import AllRights, Permission, Rights
+from goqueue.model.access import ANY_HOST, OPEN, AllRights, NoRights, Permission, Rights
+from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User
+from goqueue.model.grants import Grants
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.placements import HostPort
+from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
+
+__all__ = ["Access", "Credentials", "Gate", "NotAuthenticated", "Principal"]
+
+ACCESSES_MAX = 1000
+"""That are kept while nobody uses them."""
 
 
 class Credentials(NamedTuple):
-    """What a client has shown. Nobody is asked for anything yet."""
+    """What a client has shown."""
 
     api: str
     """Through which it came."""
     peer: str = ""
     connected: Connected = IN_PROCESS
     """The connection: its listener, and who its certificate says that it is."""
+    key: str = ""
+    """An API key."""
+    principal: str | None = None
+    """Who asks, by the word of another node of this cluster: it has proved itself. None: none has said anything."""
 
 
 class Access:
-    """What one principal may do: one for each connection, session or key. There is one principal as yet, which may do
-    everything, and one tenant.
-    """
+    """What one principal may do: one for each of them, whatever they come through."""
 
-    def __init__(self, broker: Broker, rights: Rights) -> None:
+    def __init__(
+        self, broker: Broker, principal: str, rights: Rights, host: str = "", *, is_stored: bool = False
+    ) -> None:
         self._broker = broker
+        self.principal = principal
+        self.host = host
+        self.is_stored = is_stored
+        """A user or a key; a certificate may name others."""
         self._rights = rights
         self._views: dict[Permission, View] = {}
         """Bounded: permissions stand in the tables of operations."""
+        self.is_over = False
+        """There is no such user or key any more."""
+        self.kept: dict[str, Any] = {}
+        """What APIs remember for this access: gone when the rights change."""
 
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
         found = self._views.get(permission)
         if found is None:
+            if self.is_over and permission is not OPEN:
+                raise NotAuthenticated(f"{self.principal} is gone")
             found = self._views[permission] = View(self._broker, Scope(permission, self._rights))
         return found
 
+    def renew(self, rights: Rights, *, is_over: bool) -> None:
+        self._rights, self.is_over = rights, is_over
+        self._views.clear()
+        self.kept.clear()
+
 
 class Gate:
-    def __init__(self, broker: Broker, rights: Rights | None = None, forwarding: Forwarding | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        rights: Rights | None = None,
+        forwarding: Forwarding | None = None,
+        logins: Logins | None = None,
+        *,
+        is_closed: bool = False,
+    ) -> None:
+        """Without `logins` whoever comes in has these rights. `is_closed`: whoever comes in without a listener has to
+        show who they are."""
+        self._is_closed = is_closed
         self.forwarding = forwarding
         """The way to other nodes, in a cluster."""
+        self._broker = broker
         self._topics = broker.topics
-        self._trusted = Access(broker, rights or AllRights())
+        self.logins = logins
+        self._trusted = Access(broker, ANONYMOUS, rights or AllRights())
+        self._nobody = Access(broker, ANONYMOUS, NoRights())
+        self._accesses: dict[tuple[str, str], Access] = {}
+        """By principal and host; the last used last."""
+        self._alive: WeakSet[Access] = WeakSet()
+        self._revision = -1
+        self._has_hosts = False
+        """Some rule is about an address: then what a principal may do depends on its own."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called when accesses may have other rights, or be over."""
+        broker.accounts.on_change.append(self._changed)
+        self._changed()
         self.clock: Clock = broker.clock
         self.dice: Dice = broker.dice
         self.meters: Meters = broker.metrics.meters
+
+    @classmethod
+    def trusted(cls, broker: Broker, forwarding: Forwarding | None = None) -> "Gate":
+        """For a broker inside a test or an application: whoever can call it may do everything."""
+        return cls(broker, AllRights(), forwarding)
 
     def grpc_address(self, node_id: int) -> HostPort | None:
         """Where a node offers gRPC; None: it is not there, or does not."""
@@ -65,5 +125,87 @@ class Gate:
         found = self._topics.image.topics.get(topic)
         return 0 if found is None else found.partitions
 
-    def admit(self, credentials: Credentials) -> Access:  # noqa: ARG002  nobody is asked for any yet
+    def when_topics_change(self, call: Callable[[TopicsChange], None]) -> None:
+        self._topics.on_change.append(call)
+
+    # -- who comes in
+
+    def nobody(self) -> Access:
+        """For what is open to all."""
+        return self._nobody
+
+    def needs_credentials(self, connected: Connected) -> bool:
+        """Whoever has connected there has to show more before it may do anything."""
+        return self.logins is not None and connected.principal is None and self._requires(connected)
+
+    def _requires(self, connected: Connected) -> bool:
+        return self._is_closed if connected is IN_PROCESS else connected.listener.requires_authentication
+
+    def admit(self, credentials: Credentials) -> Access:
+        """NotAuthenticated: more has to be shown, or what was shown is wrong."""
+        connected = credentials.connected
+        if self.logins is None:
+            return self._trusted
+        if credentials.principal is not None:
+            return self._said(credentials.principal)
+        if credentials.key:
+            return self.access(self.logins.key(credentials.key, host_of(connected.peer)), connected)
+        if connected.principal is not None:
+            return self.access(Principal(connected.principal), connected)
+        if self._requires(connected):
+            raise NotAuthenticated
         return self._trusted
+
+    def _said(self, principal: str) -> Access:
+        """By another node. Whoever it let in without a name is let in here."""
+        if not principal:
+            raise NotAuthenticated("the node that passed this on did not say who asks")
+        return self._trusted if principal == ANONYMOUS else self._access(principal, "")
+
+    def access(self, principal: Principal, connected: Connected) -> Access:
+        """Of somebody who has shown who they are."""
+        return self._access(principal.name, host_of(connected.peer))
+
+    def log_in(self, name: str, password: str, connected: Connected, on_login: OnLogin) -> None:
+        assert self.logins is not None
+        self.logins.password(name, password, host_of(connected.peer), on_login)
+
+    def _access(self, principal: str, host: str) -> Access:
+        key = principal, host if self._has_hosts else ""
+        found = self._accesses.pop(key, None)
+        if found is None:
+            account = self._account(principal)
+            found = Access(self._broker, principal, self._rights(*key), key[1], is_stored=account is not None)
+            self._alive.add(found)
+        self._accesses[key] = found
+        if len(self._accesses) > ACCESSES_MAX:
+            del self._accesses[next(iter(self._accesses))]
+        return found
+
+    def _account(self, principal: str) -> User | ApiKey | None:
+        image = self._broker.accounts.image
+        kind, _, name = principal.partition(":")
+        return image.users.get(name) if kind == USER else image.keys.get(name) if kind == KEY else None
+
+    def _rights(self, principal: str, host: str) -> Rights:
+        account = self._account(principal)
+        rules = self._broker.accounts.image.rules.values()
+        return Grants(principal, host, () if account is None else account.roles, rules)
+
+    def _changed(self) -> None:
+        image = self._broker.accounts.image
+        if image.revision == self._revision:
+            return
+        self._revision = image.revision
+        self._has_hosts = any(rule.host != ANY_HOST for rule in image.rules.values())
+        self._accesses.clear()
+        for access in list(self._alive):
+            is_over = access.is_stored and self._account(access.principal) is None
+            rights = NoRights() if is_over else self._rights(access.principal, access.host)
+            access.renew(rights, is_over=access.is_over or is_over)
+        call_each(self.on_change)
+
+
+def host_of(peer: str) -> str:
+    """Of `host:port`."""
+    return peer.rpartition(":")[0]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from goqueue.client.job import Job
     from goqueue.client.message import Message, NewMessage, Receipt
     from goqueue.client.producer import Producer
+    from goqueue.client.security import Security
     from goqueue.client.transaction import TransactionAborted
     from goqueue.client.worker import Worker
 
@@ -56,6 +57,7 @@ __all__ = [
     "Receipt",
     "Reject",
     "RetryLater",
+    "Security",
     "TimedOut",
     "TransactionAborted",
     "UnknownTopic",
@@ -85,6 +87,7 @@ _HOMES = {
     "Receipt": "message",
     "Reject": "errors",
     "RetryLater": "errors",
+    "Security": "security",
     "TimedOut": "errors",
     "TransactionAborted": "transaction",
     "UnknownTopic": "errors",

@@ -14,6 +14,7 @@ from goqueue.client.admin_schemas import SchemaAdmin
 from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http
+from goqueue.client.security import Security
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.ports.dice import Dice
 from goqueue.ports.network import Network
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
     """Needs no start. What the broker refuses is raised as HttpRefused, with its `status` and `code`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one for each option, by name only
         self,
         server: str = "http://127.0.0.1:8080",
         *,
@@ -44,11 +45,13 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         dice: Dice | None = None,
         network: Network | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
+        security: Security | None = None,
     ) -> None:
         super().__init__(
             Http(
                 server,
                 api_key=api_key,
+                security=security,
                 timeout_s=duration_s("timeout", timeout),
                 backoff=backoff,
                 clock=clock,

@@ -6,7 +6,7 @@ was lost is made again, each attempt a little later than the last.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +24,8 @@ from goqueue.client.errors import (
     code_of,
     refusal,
 )
+from goqueue.client.sasl import authenticate
+from goqueue.client.security import Security
 from goqueue.model.codes import Code
 from goqueue.model.names import check_topic_name
 from goqueue.ports.dice import Dice, system_dice
@@ -65,7 +67,7 @@ class Topic(NamedTuple):
 class Cluster:
     """One per producer, consumer or worker. `clock`, `dice` and `network` are for tests; `start` first."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one for each option, by name only
         self,
         servers: str | Iterable[str],
         *,
@@ -76,12 +78,16 @@ class Cluster:
         clock: Clock | None = None,
         dice: Dice | None = None,
         network: Network | None = None,
+        security: Security | None = None,
     ) -> None:
+        self._security = security
         self.client_id = client_id
         self.limits = limits or Limits()
         self.backoff = backoff or Backoff()
         self.dice = dice or system_dice()
-        self._network = network or LoopNetwork()
+        self._network = network or LoopNetwork(
+            security.ssl_context() if security is not None and security.tls else None
+        )
         self._servers = parse_servers(servers)
         self._creates_topics = creates_topics
         self._given_clock = clock
@@ -257,7 +263,10 @@ class Cluster:
     async def _connect(self, address: str) -> Connection:
         if self._is_closed:
             raise Closed("closed")
-        return await connect(address, self.client_id, self.clock, self._network, self.limits, _version())
+        security, show = self._security, None
+        if security is not None and security.has_credentials:
+            show = partial(authenticate, security=security, dice=self.dice)
+        return await connect(address, self.client_id, self.clock, self._network, self.limits, _version(), show)
 
     async def _any_connection(self) -> Connection:
         async with self._contact_lock:

@@ -6,7 +6,7 @@ connection of its own. An answer that does not come makes the whole connection u
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -258,9 +258,15 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 async def connect(
-    address: str, client_id: str, clock: Clock, network: Network, limits: Limits, version: str
+    address: str,
+    client_id: str,
+    clock: Clock,
+    network: Network,
+    limits: Limits,
+    version: str,
+    show: Callable[[Connection], Awaitable[None]] | None = None,
 ) -> Connection:
-    """ConnectionLost or TimedOut: there is nobody, or nobody who speaks Kafka."""
+    """ConnectionLost or TimedOut: there is nobody, or nobody who speaks Kafka. `show`: says who this is."""
     host, port = split_address(address)
     connection = Connection(address, client_id, clock, limits)
     # A machine that has vanished refuses nobody: who wants answers soon does not wait longer for a connection.
@@ -269,6 +275,8 @@ async def connect(
         async with asyncio.timeout(within_s):
             await network.connect(lambda: connection, host, port)
             await connection.shake_hands(version)
+            if show is not None:
+                await show(connection)
     except TimeoutError:
         late = TimedOut(f"{address} could not be reached within {within_s} s")
         connection.abort(late)

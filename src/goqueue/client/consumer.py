@@ -8,6 +8,7 @@ async with Consumer("127.0.0.1:9092", "orders", group="billing") as consumer:
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
@@ -23,6 +24,7 @@ from goqueue.client.membership import Hooks, Membership, Subscription
 from goqueue.client.message import Message
 from goqueue.client.offsets import NAMED, GroupOffsets, offsets_at, timestamp_of
 from goqueue.client.options import MIB, between, one_of
+from goqueue.client.security import Security
 from goqueue.client.tasks import Tasks
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed
@@ -76,6 +78,7 @@ class Consumer:
         clock: Clock | None = None,
         dice: Dice | None = None,
         network: Network | None = None,
+        security: Security | None = None,
     ) -> None:
         self._topics = _checked(topics, start)
         is_committed = one_of("isolation", isolation, ISOLATION) == READ_COMMITTED
@@ -90,9 +93,8 @@ class Consumer:
         self._commits = auto_commit and group is not None
         self._commit_s = duration_s("commit_every", commit_every)
         limits = Limits(request_s_max=duration_s("request_timeout", request_timeout))
-        self._cluster = Cluster(
-            servers, client_id=client_id, limits=limits, backoff=backoff, clock=clock, dice=dice, network=network
-        )
+        cluster = partial(Cluster, servers, client_id=client_id, limits=limits, backoff=backoff)
+        self._cluster = cluster(clock=clock, dice=dice, network=network, security=security)
         self._tasks = Tasks()
         self._fetcher = Fetcher(self._cluster, fetching, self._tasks, self._gone)
         self._inbox = Inbox(self._fetcher)

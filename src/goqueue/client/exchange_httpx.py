@@ -1,5 +1,6 @@
 """HTTP by httpx: where there is TLS, or a transport that somebody brings."""
 
+import ssl
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -9,9 +10,15 @@ from goqueue.client.exchange import Answer, Ask, ExchangeFailed, ExchangeTimedOu
 
 
 class HttpxExchange:
-    def __init__(self, server: str, connect_s: float, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(
+        self,
+        server: str,
+        connect_s: float,
+        transport: httpx.AsyncBaseTransport | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._connect_s = connect_s
-        self._client = httpx.AsyncClient(base_url=server, transport=transport)
+        self._client = httpx.AsyncClient(base_url=server, transport=transport, verify=tls or True)
 
     async def ask(self, ask: Ask) -> Answer:
         with _failures_told():

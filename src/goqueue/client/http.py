@@ -1,5 +1,6 @@
 """Questions over HTTP: asked again where that is safe, and answered with a type or an error."""
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,7 @@ from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, 
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.client.exchanges import Exchanges
+from goqueue.client.security import Security
 from goqueue.client.times import duration_s
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import Network
@@ -49,6 +51,7 @@ class Http:
         server: str,
         *,
         api_key: str | None = None,
+        security: Security | None = None,
         timeout_s: float = 30.0,
         attempts_max: int = 5,
         backoff: Backoff | None = None,
@@ -60,7 +63,7 @@ class Http:
         """`server`: an address, or those of several nodes of one cluster, with commas between them."""
         addresses = [_address(each) for each in server.split(",") if each.strip()] or [server]
         self._server = ",".join(addresses)
-        found = [_exchange(each, server, timeout_s, network, transport) for each in addresses]
+        found = [_exchange(each, server, timeout_s, network, transport, security) for each in addresses]
         self._base_path = found[0][0]
         if any(path != self._base_path for path, _ in found):
             raise InvalidArgument(f"{server!r}: the addresses of one cluster have the same path")
@@ -69,6 +72,8 @@ class Http:
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise InvalidArgument("the API key has characters that a header cannot carry, such as the end of a line")
         self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+        if security is not None and security.has_credentials:
+            self._headers = {"authorization": _authorization(security)}
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock
@@ -170,6 +175,7 @@ def _exchange(
     timeout_s: float,
     network: Network | None,
     transport: "httpx.AsyncBaseTransport | None",
+    security: Security | None,
 ) -> tuple[str, Exchange]:
     """The path before all paths, and how to ask."""
     try:
@@ -183,7 +189,14 @@ def _exchange(
         return parts.path, PlainExchange(host, port, timeout_s, network)
     from goqueue.client.exchange_httpx import HttpxExchange
 
-    return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport)
+    tls = None if security is None else security.ssl_context()
+    return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport, tls)
+
+
+def _authorization(security: Security) -> str:
+    if security.api_key is not None:
+        return f"Bearer {security.api_key}"
+    return "Basic " + b64encode(f"{security.user}:{security.password}".encode()).decode()
 
 
 def _wait_s(operation: Operation[Any], given: Mapping[str, Any]) -> float:

@@ -41,6 +41,7 @@ from goqueue.client.options import (
 )
 from goqueue.client.room import Room
 from goqueue.client.routes import Route
+from goqueue.client.security import Security
 from goqueue.client.sender import Sender, SenderOptions
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.client.transaction import Consumed, HasConsumed, TransactionalIdentity, run_transaction
@@ -87,6 +88,7 @@ class Producer:
         clock: Clock | None = None,
         dice: Dice | None = None,
         network: Network | None = None,
+        security: Security | None = None,
     ) -> None:
         self._options = options = ProducerOptions(
             codec=one_of("compression", compression, CODECS),
@@ -109,6 +111,7 @@ class Producer:
             clock=clock,
             dice=dice,
             network=network,
+            security=security,
         )
         self._transactions: TransactionalIdentity | None = None
         if transactional_id is not None:

@@ -27,6 +27,7 @@ from goqueue.client.errors import ClientError, InvalidArgument, Reject, RetryLat
 from goqueue.client.job import Job
 from goqueue.client.jobs import JobOptions, Jobs
 from goqueue.client.options import between
+from goqueue.client.security import Security
 from goqueue.client.times import Duration, duration_s
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
@@ -71,6 +72,7 @@ class Worker:
         clock: Clock | None = None,
         dice: Dice | None = None,
         network: Network | None = None,
+        security: Security | None = None,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names:
@@ -92,6 +94,7 @@ class Worker:
             clock=clock,
             dice=dice,
             network=network,
+            security=security,
         )
         self._jobs = Jobs(
             self._cluster,

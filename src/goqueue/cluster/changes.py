@@ -6,7 +6,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+from goqueue.cluster.accounts import account_change
 from goqueue.cluster.mirror import Mirror
+from goqueue.machines.accounts import AccountFact
 from goqueue.machines.cluster.election import Partition
 from goqueue.machines.cluster.placement import TooFewNodes, assign, first_placement, hosts
 from goqueue.machines.cluster.steward import cancel, reassign
@@ -106,7 +108,7 @@ class Changes:
         compares = tuple(Compare(key, self._mirror.revision_of(key)) for key, _ in changes)
         return Step(compares, tuple(Put(key, value) for key, value in changes))
 
-    def _change(self, fact: Fact) -> tuple[Key, Value | None]:
+    def _change(self, fact: Fact) -> tuple[Key, Value | None]:  # noqa: PLR0911  one for each kind
         match fact:
             case TopicStored():
                 stored = self._mirror.topic(fact.name)
@@ -122,6 +124,8 @@ class Changes:
                 return GroupKey(fact.group_id), GroupValue(fact.options)
             case GroupOptionsForgotten():
                 return GroupKey(fact.group_id), None
+            case _ if isinstance(fact, AccountFact):
+                return account_change(fact)
             case _:
                 raise TypeError(f"no change of the metadata: {fact!r}")
 

@@ -11,6 +11,7 @@ from goqueue.cluster.metadata import Metadata
 from goqueue.cluster.mirror import Mirror
 from goqueue.cluster.store import OnDone, OnEvents, OnListed, Store
 from goqueue.machines.machine import Command
+from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import Compare, Event, Listing, Put, RemovedKey, RemovedValue, Step, TopicKey
@@ -75,6 +76,10 @@ class ClusterController:
     @property
     def group_options(self) -> Any:
         return self.mirror.group_options
+
+    @property
+    def access(self) -> AccessImage:
+        return self.mirror.machine.access
 
     def start(self, on_ready: Callable[[], None]) -> None:
         """Called when all that there is is known. From then on every change is."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from goqueue.cluster.store import OnDone, OnEvents, OnListed
+from goqueue.machines.accounts import AccountFact
 from goqueue.machines.controller import (
     Controller,
     NameCluster,
@@ -25,6 +26,7 @@ from goqueue.machines.controller_facts import (
 from goqueue.machines.group_options import GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
 from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
+from goqueue.model.accounts import AccessImage
 from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import (
     Committed,
@@ -41,6 +43,7 @@ from goqueue.model.metadata import (
 )
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.runtime.coordinator import Coordinator
+from goqueue.telemetry.calls import call_each
 
 __all__ = [
     "STORED_FACTS",
@@ -72,6 +75,10 @@ class EmbeddedStore:
         """Topic id and partition of every recurring schedule, by its name: nothing that a crash could take back."""
         self.group_options: NameTable[Mapping[str, str]] = NameTable()
         """Of groups that have any; nothing that could still be lost."""
+        self.access = AccessImage()
+        """Likewise."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called when `access` was replaced."""
         coordinator.after_apply = self._applied
         coordinator.on_loaded = self._loaded
 
@@ -135,11 +142,23 @@ class EmbeddedStore:
         self.group_options = NameTable()
         for group_id, options in self._coordinator.peek().groups.table.items():
             self.group_options[group_id] = options
+        self._show_access()
         self._on_lost()
+
+    def _show_access(self) -> None:
+        access = self._coordinator.peek().access
+
+        def is_durable() -> None:
+            self.access = access
+            call_each(self.on_change)
+
+        self._coordinator.when_durable(is_durable)
 
     def _applied(self, facts: Sequence[object]) -> None:
         if any(isinstance(fact, SchedulePlaced | ScheduleForgotten) for fact in facts):
             self._show_schedules()
+        if any(isinstance(fact, AccountFact) for fact in facts):
+            self._show_access()
         controller = self._coordinator.peek()
         events: list[Event] = []
         for fact in facts:

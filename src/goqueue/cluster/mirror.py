@@ -4,6 +4,7 @@ controller machine sees them, so that one set of rules decides on one node and i
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from goqueue.cluster.accounts import account_fact
 from goqueue.machines.controller import Controller
 from goqueue.machines.controller_commands import DEFAULT_FACTOR, Copies, CreateTopic, Result
 from goqueue.machines.controller_facts import (
@@ -20,6 +21,7 @@ from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
 from goqueue.model.metadata import (
     ABSENT,
+    ApiKeyKey,
     ClusterKey,
     ClusterValue,
     Event,
@@ -36,10 +38,12 @@ from goqueue.model.metadata import (
     ProducerIdsKey,
     ProducerIdsValue,
     RemovedKey,
+    RuleKey,
     ScheduleKey,
     ScheduleValue,
     TopicKey,
     TopicValue,
+    UserKey,
     Value,
 )
 from goqueue.model.names import LEDGER_PREFIX
@@ -200,6 +204,8 @@ def _fact(key: Key, value: Value | None) -> Fact | None:  # noqa: PLR0911  one f
             return GroupOptionsStored(group_id, dict(value.options))
         case GroupKey(group_id), _:
             return GroupOptionsForgotten(group_id)
+        case UserKey() | ApiKeyKey() | RuleKey(), _:
+            return account_fact(key, value)
         case ProducerIdsKey(), ProducerIdsValue():
             return ProducerIdsTaken(value.end)
         case ClusterKey(), ClusterValue():

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from goqueue.machines.accounts import ACCOUNT_COMMANDS, AccountFact, Accounts
 from goqueue.machines.controller_commands import (
     TOPIC_COMMANDS,
     AddPartitions,
@@ -38,6 +39,7 @@ from goqueue.machines.controller_facts import (
 )
 from goqueue.machines.group_options import GroupOptions, GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
 from goqueue.machines.machine import Fact, Outcome
+from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_topic_name, collision_key
@@ -90,6 +92,8 @@ class Controller:
         """Every producer id that was ever given is below it."""
         self._schedules: dict[str, SchedulePlaced] = {}
         self.groups = GroupOptions()
+        self._accounts = Accounts()
+        self.access = AccessImage()
         self._topics: dict[str, TopicStored] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         """Names of topics, so that a new one need not be compared with all of them."""
@@ -138,6 +142,8 @@ class Controller:
                 reply = Result(Code.INVALID_REPLICA_ASSIGNMENT, "this cluster has one node")
             case Transact():
                 facts, reply = self._transact(command)
+            case _ if isinstance(command, ACCOUNT_COMMANDS):
+                facts, reply = self._accounts.decide(command)
             case _:
                 raise TypeError(f"no command of the controller: {command!r}")
         return facts, reply
@@ -283,12 +289,21 @@ class Controller:
                 self._schedules.pop(fact.name, None)
             case GroupOptionsStored() | GroupOptionsForgotten():
                 self.groups.apply(fact)
+            case _ if isinstance(fact, AccountFact):
+                self._accounts.apply(fact)
+                self._show_access()
 
     def forget(self, key: bytes) -> None:
         if key.startswith(SCHEDULE_KEY):
             self._schedules.pop(key.removeprefix(SCHEDULE_KEY).decode(), None)
+        elif self._accounts.forget(key):
+            self._show_access()
         elif not self.groups.forget(key):
             self._forget(key.decode())
+
+    def _show_access(self) -> None:
+        """With a revision of its own: whoever changes a rule does not change topics."""
+        self.access = self._accounts.image(next(self._next_revisions))
 
     def _forget(self, name: str) -> None:
         self._drop(name)
@@ -314,6 +329,7 @@ class Controller:
             yield ProducerIdsTaken(self.producer_ids_end)
         yield from self._schedules.values()
         yield from self.groups.facts()
+        yield from self._accounts.facts()
         yield from self._topics.values()
 
     def next_deadline_ms(self) -> int | None:

@@ -1,5 +1,6 @@
 """What the controller stores: topics, where recurring schedules live, and what a cluster has given out."""
 
+from goqueue.machines.accounts import KeyStored, RuleStored, UserStored
 from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 
@@ -65,4 +66,7 @@ STORED_FACTS: tuple[type[Fact], ...] = (
     ProducerIdsTaken,
     SchedulePlaced,
     GroupOptionsStored,
+    UserStored,
+    KeyStored,
+    RuleStored,
 )

@@ -7,6 +7,8 @@ from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
+import msgspec
+
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -23,6 +25,8 @@ class Kind(StrEnum):
 
 
 class Operation(IntEnum):
+    ALL = 2
+    """In a rule: every one of them."""
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -73,6 +77,27 @@ class Permission:
             return declared[0] if declared else None
         return wanted if wanted in declared else None
 
+
+class Rule(msgspec.Struct, frozen=True):
+    """What somebody may do, or may not, with what has a name or begins with it. One of Kafka's access control lists."""
+
+    rule_id: str
+    principal: str
+    """`User:alice`, `Key:k7f3...`; `User:*` is everybody."""
+    kind: Kind
+    name: str
+    """`*` is every name."""
+    operation: Operation
+    is_allowed: bool = True
+    is_prefix: bool = False
+    host: str = "*"
+    """The address that the client has; `*` is any."""
+
+
+EVERYBODY = "User:*"
+ANY_HOST = "*"
+ROLES = ("admin", "operator", "producer", "consumer", "viewer", "metrics")
+"""Sets of rules that a user or a key is given by name; `model/grants.py` says what is in them."""
 
 OPEN = Permission({})
 """For what anybody may have: health, versions, documents. It touches no name."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from goqueue.model.access import Rule
+from goqueue.model.accounts import ApiKey, User
 from goqueue.model.placements import NodeInfo, Placement
 
 ABSENT = 0
@@ -77,6 +79,21 @@ class ScheduleKey:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class UserKey:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyKey:
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKey:
+    rule_id: str
+
+
 class ClusterValue(NamedTuple):
     cluster_id: str
     secret: bytes
@@ -145,6 +162,9 @@ Key = (
     | GroupKey
     | ProducerIdsKey
     | ScheduleKey
+    | UserKey
+    | ApiKeyKey
+    | RuleKey
 )
 Value = (
     ClusterValue
@@ -157,6 +177,9 @@ Value = (
     | GroupValue
     | ProducerIdsValue
     | ScheduleValue
+    | User
+    | ApiKey
+    | Rule
 )
 
 

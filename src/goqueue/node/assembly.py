@@ -61,14 +61,13 @@ class Assembly:
         cluster: Peering | None = None,
     ) -> None:
         self._clock, memory, self._cluster_watch = clock, Memory(tracing.sampling), ClusterWatch(clock, node_id)
-        self._journeys, self._meters = journeys, meters = memory.journeys, Meters()
-        self.loop_watch, replicas.on_open = LoopWatch(clock, meters.loop_lag_s), self._opened
-        made = replicas, clock, dice, aside, journeys, meters, partitions, group_options, node_id
+        self._journeys, self._meters, replicas.on_open = memory.journeys, Meters(), self._opened
+        made = replicas, clock, dice, aside, self._journeys, self._meters, partitions, group_options, node_id
         self._state = state = self._load(State(*made, cluster), memory)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
         publisher, sender, validation = self._publishing(state)
         (letters, letter_writer), lag = self._dead_letters(publisher, sender), self._lag()
-        receiver, identity = Receiver(queues, topics, clock, meters), Identity(node_id, state.cluster_id)
+        receiver, identity = Receiver(queues, topics, clock, self._meters), Identity(node_id, state.cluster_id)
         (health, sources), askable = self._watched(replicas, publisher), Askable(queues, receiver, schedules, lag)
         traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
         self.broker = Broker(
@@ -77,7 +76,7 @@ class Assembly:
             dice=dice,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock, journeys, meters),
+            fetcher=Fetcher(topics, clock, self._journeys, self._meters),
             groups=groups,
             lag=lag,
             transactions=state.transactions,
@@ -100,10 +99,16 @@ class Assembly:
             metrics=Metrics(sources, traced.identities, node_id, metrics),
             health=health,
             durable=Durable(state.coordinators),
+            accounts=state.accounts,
             default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
         letter_writer.write_pending()
+
+    @property
+    def secret(self) -> bytes:
+        """Of the cluster."""
+        return self._state.secret
 
     def _lag(self) -> Lag:
         state = self._state
@@ -140,6 +145,7 @@ class Assembly:
 
     def _watched(self, replicas: Replicas, publisher: Publisher) -> tuple[Health, Sources]:
         state = self._state
+        self.loop_watch = LoopWatch(self._clock, self._meters.loop_lag_s)
         health = Health(state.topics, replicas, state.coordinators, self.loop_watch, self._cluster_watch)
         return health, Sources(
             state.topics,

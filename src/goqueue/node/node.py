@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
+from goqueue.broker.accounts.logins import Logins
+from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.broker import Broker
 from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
@@ -27,6 +29,7 @@ from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.node.assembly import Assembly
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.leftovers import clear_leftovers
+from goqueue.node.master_key import read_master_key
 from goqueue.node.membership import Membership
 from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
 from goqueue.node.open_files import partition_limits
@@ -140,7 +143,7 @@ class Node:
 
     async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
         settings = self._settings
-        gate = Gate(broker, forwarding=None if self._peering is None else self._peering.spread(broker))
+        gate = self._gate(broker)
         self._sqs = SqsApp(gate)
         app = HttpApp(
             gate,
@@ -171,6 +174,21 @@ class Node:
     @property
     def _doors(self) -> list[KafkaDoor | HttpDoor | GrpcDoor]:
         return [door for door in (self._kafka, self._http, self._grpc) if door is not None]
+
+    def _gate(self, broker: Broker) -> Gate:
+        assert self._assembly is not None
+        assert self._thinking is not None
+        broker.accounts.aside = self._thinking
+        logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret)
+        forwarding = None if self._peering is None else self._peering.spread(broker)
+        return Gate(broker, forwarding=forwarding, logins=logins)
+
+    def _read_master_key(self) -> None:
+        settings = self._settings
+        if settings.master_key_file is not None:
+            assert self._assembly is not None
+            master = read_master_key(settings.master_key_file, settings.data_dir)
+            self._assembly.broker.accounts.sealing = Sealing(self._ports.dice, master)
 
     async def _join(self) -> None:
         assert self._clock is not None
@@ -231,6 +249,7 @@ class Node:
         self._assembly.broker.schemas.work_aside(self._thinking)
         self._assembly.broker.publisher.turns.work_aside(self._thinking)
         self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
+        self._read_master_key()
         return self._assembly
 
     @property

@@ -69,6 +69,12 @@ def _setting(default: T, kind: Kind, help_text: str) -> T:
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
+    master_key_file: Path | None = _setting(
+        None,
+        FilePath(),
+        "File with the key that passwords' verifiers are sealed under: 32 bytes in hex, in one line, readable by its "
+        "owner only and not inside data_dir. All nodes of a cluster have the same.",
+    )
     ready_file: Path | None = _setting(
         None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
     )

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
+from goqueue.broker.accounts.accounts import Accounts
 from goqueue.broker.delays.recurring import RecurringSchedules
 from goqueue.broker.delays.schedules import Companions, Schedules
 from goqueue.broker.groups.groups import Groups, commands
@@ -113,6 +114,7 @@ class State:
             self.asking = Asking(node_id, peering.peers, lambda: self.topics.image, clock)
             self.asking.serve = self.serving.answer
             self.roles = Roles(replicas, clock, self._shards, self._companions, self.topics.newest)
+        self.accounts = Accounts(self._store, clock, dice)
         self._ids = ProducerIds(self._store.submit, lambda: self._store.producer_ids_end)
         self.groups = self._groups(make_groups)
         self.queues = self._queues(journeys)

@@ -5,6 +5,7 @@ so a link between two of them can be slow or cut while the others are not.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -32,13 +33,16 @@ class Network(Protocol):
 
 
 class LoopNetwork:
-    """The sockets of the running event loop."""
+    """The sockets of the running event loop. `tls`: whoever is dialed speaks it."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
 
     async def listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener:
         return _LoopListener(await asyncio.get_running_loop().create_server(make, host, port, backlog=BACKLOG))
 
     async def connect(self, make: Callable[[], P], host: str, port: int) -> tuple[asyncio.Transport, P]:
-        return await asyncio.get_running_loop().create_connection(make, host, port)
+        return await asyncio.get_running_loop().create_connection(make, host, port, ssl=self._tls)
 
 
 class _LoopListener:

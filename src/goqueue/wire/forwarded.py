@@ -8,6 +8,10 @@ VIA = "goqueue.via"
 """In a scope: another node asks."""
 NOT_MINE = "goqueue.not_mine"
 """In a scope: it is not for this node, and nothing was done."""
+PRINCIPAL = "goqueue.principal"
+"""In a scope: who asks. Beside VIA it is what another node has said."""
+SECRETS = frozenset({b"authorization", b"x-api-key", b"cookie"})
+"""Headers that are not passed on: who asks is known by then."""
 MISSING = b"gq-missing-nodes"
 """A header of an answer that lacks the parts of these nodes."""
 Headers = list[tuple[bytes, bytes]]
@@ -20,6 +24,8 @@ class HttpRequest(msgspec.Struct, array_like=True):
     query: bytes
     headers: Headers
     body: bytes
+    principal: str = ""
+    """Who asks. Nodes believe it of each other, since each has proved that it is one of the cluster."""
 
 
 class HttpReply(msgspec.Struct, array_like=True):

@@ -15,7 +15,10 @@ from goqueue.cluster.etcd.codec import (
     prefix_of,
 )
 from goqueue.cluster.etcd.port import KeyCompare, KeyPut, KeyValue
+from goqueue.model.access import Kind, Operation, Rule
+from goqueue.model.accounts import ApiKey, KeySecret, User
 from goqueue.model.metadata import (
+    ApiKeyKey,
     ClusterKey,
     ClusterValue,
     Compare,
@@ -35,10 +38,12 @@ from goqueue.model.metadata import (
     Put,
     RemovedKey,
     RemovedValue,
+    RuleKey,
     ScheduleKey,
     ScheduleValue,
     TopicKey,
     TopicValue,
+    UserKey,
     Value,
 )
 from goqueue.model.placements import Lost, NodeInfo, Placement
@@ -126,6 +131,30 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
         GroupValue({"ack.wait.ms": "9"}),
     ),
     ("producer-ids", '{"v":1,"end":5000}', ProducerIdsKey(), ProducerIdsValue(5000)),
+    (
+        "users/bob,=x",
+        '{"v":1,"user":{"name":"bob,=x","scram":{"SCRAM-SHA-256":"AAE="},"roles":["admin"],"created_ms":17}}',
+        UserKey("bob,=x"),
+        User("bob,=x", {"SCRAM-SHA-256": b"\0\1"}, ("admin",), 17),
+    ),
+    (
+        "keys/k01",
+        (
+            '{"v":1,"key":{"key_id":"k01","name":"app","secrets":[{"digest":"AA==","ends_ms":9}],"roles":["viewer"],'
+            '"created_ms":17,"expires_ms":18,"metadata":{"team":"shop"},"is_bootstrap":true}}'
+        ),
+        ApiKeyKey("k01"),
+        ApiKey("k01", "app", (KeySecret(b"\0", 9),), ("viewer",), 17, 18, {"team": "shop"}, True),
+    ),
+    (
+        "rules/r1",
+        (
+            '{"v":1,"rule":{"rule_id":"r1","principal":"User:*","kind":"topic","name":"orders","operation":3,'
+            '"is_allowed":false,"is_prefix":true,"host":"10.0.0.1"}}'
+        ),
+        RuleKey("r1"),
+        Rule("r1", "User:*", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1"),
+    ),
     ("schedules/night/ly", f'{{"v":1,"topic":"{HEX}","partition":4}}', ScheduleKey("night/ly"), ScheduleValue(ID, 4)),
 ]
 

@@ -92,6 +92,8 @@ def test_every_operation_declares_what_it_needs() -> None:
         "http GET /schemas/types",
         "http GET /version",
         "kafka ApiVersions",
+        "kafka SaslAuthenticate",
+        "kafka SaslHandshake",
     }
 
 

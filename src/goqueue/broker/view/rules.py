@@ -85,5 +85,24 @@ RULES: Mapping[str, Rules] = {
         whole={"exporting": TOPIC, "index": TOPIC, "journal": TOPIC, "journeys": TOPIC, "traces": TOPIC},
         parts={"why": Rules()},
     ),
+    "accounts": Rules(
+        whole=dict.fromkeys(
+            (
+                "image",
+                "alter_scram",
+                "change_user",
+                "create_key",
+                "create_rules",
+                "create_user",
+                "delete_key",
+                "delete_rules",
+                "delete_user",
+                "new_rule_id",
+                "rotate_key",
+                "verifier",
+            ),
+            CLUSTER,
+        )
+    ),
     "metrics": Rules(free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}),
 }

@@ -1,5 +1,6 @@
 """All commands, as one table. It is read at every start, so there is nothing heavy in it."""
 
+from goqueue.cli.commands.accounts import ACCOUNTS
 from goqueue.cli.commands.bench import BENCH
 from goqueue.cli.commands.cluster import CLUSTER_STATE
 from goqueue.cli.commands.cluster_dev import CLUSTER_DEV
@@ -27,6 +28,7 @@ COMMANDS: tuple[Command, ...] = (
     *CLUSTER,
     *CLUSTER_STATE,
     *CLUSTER_DEV,
+    *ACCOUNTS,
     *PIPELINE,
     *CONFIG,
     *BENCH,
@@ -42,6 +44,9 @@ GROUPS = {
     "trace": "what happened to messages",
     "schema": "the schema registry",
     "cluster": "the nodes, and how they are",
+    "user": "who logs in with a password",
+    "key": "API keys of programs",
+    "acl": "rules about who may do what",
     "pipeline": "jobs on Spark that move, keep and explain the data",
     "config": "the servers that you work with, by name",
     "bench": "measure a broker under the load of a real client",

@@ -7,9 +7,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from goqueue.cluster.etcd.account_forms import ACCOUNT_FORMS, ACCOUNT_KEYS, account_in_json, account_path
 from goqueue.cluster.etcd.port import KeyCompare, KeyPut, KeyValue
+from goqueue.model.access import Rule
+from goqueue.model.accounts import ApiKey, User
 from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import (
+    ApiKeyKey,
     ClusterKey,
     ClusterValue,
     Compare,
@@ -29,10 +33,12 @@ from goqueue.model.metadata import (
     Put,
     RemovedKey,
     RemovedValue,
+    RuleKey,
     ScheduleKey,
     ScheduleValue,
     TopicKey,
     TopicValue,
+    UserKey,
     Value,
 )
 from goqueue.model.placements import HostPort, Lost, NodeInfo, Placement
@@ -169,6 +175,8 @@ def key_path(key: Key) -> str:  # noqa: PLR0911  one for each kind
             return "producer-ids"
         case ScheduleKey():
             return f"schedules/{key.name}"
+        case UserKey() | ApiKeyKey() | RuleKey():
+            return account_path(key)
 
 
 _KEYS: dict[str, Callable[[str], Key]] = {
@@ -180,6 +188,7 @@ _KEYS: dict[str, Callable[[str], Key]] = {
     "removed": lambda rest: RemovedKey(*_id_and_number(rest)),
     "groups": GroupKey,
     "schedules": ScheduleKey,
+    **ACCOUNT_KEYS,
 }
 
 
@@ -241,6 +250,8 @@ def _in_json(value: Value) -> Any:  # noqa: PLR0911  one for each kind
             return _ProducerIds(VERSION, *value)
         case ScheduleValue():
             return _Schedule(VERSION, value.topic_id.hex(), value.partition)
+        case User() | ApiKey() | Rule():
+            return account_in_json(VERSION, value)
 
 
 def _live_in_json(node: NodeInfo) -> _Live:
@@ -318,6 +329,8 @@ def decode_value(key: Key, entry: KeyValue) -> Value:  # noqa: PLR0911  one for 
         case ScheduleKey():
             schedule = _decode(_Schedule, key, value)
             return ScheduleValue(bytes.fromhex(schedule.topic), schedule.partition)
+        case UserKey() | ApiKeyKey() | RuleKey():
+            return _decode(ACCOUNT_FORMS[type(key)], key, value).value()
 
 
 def _live(node_id: int, it: _Live, entry: KeyValue) -> NodeInfo:

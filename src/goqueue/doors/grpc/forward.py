@@ -4,6 +4,7 @@ passed on goes as the bytes that came; streams go through a channel to the other
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import StatusCode, aio
 
 from goqueue.broker.asking import Asking
+from goqueue.broker.gate import Access
+from goqueue.doors.grpc.credentials import AS, PROOF
 from goqueue.doors.grpc.errors import DETAILS, NOT_FOUND, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.homes import HOMES, MERGES
 from goqueue.model.errors import GoQueueError
@@ -30,7 +33,10 @@ OK = 0
 
 events = get_logger("grpc door")
 
-Here = Callable[[bytes], Awaitable[bytes]]
+Here = Callable[[bytes, Access], Awaitable[bytes]]
+Vouch = Callable[[str, bytes], bytes]
+"""The proof that a node of this cluster names a principal, for a request."""
+OwnPart = Callable[[bytes], Awaitable[bytes]]
 Find = Callable[[], int | None]
 Write = Callable[[bytes], Awaitable[Any]]
 Streams = Callable[[Any, Write], Awaitable[None]]
@@ -42,6 +48,8 @@ class GrpcRequest(msgspec.Struct, array_like=True):
     method: str
     """Its full name."""
     data: bytes
+    principal: str = ""
+    """Who called. Nodes believe it of each other, since each has proved that it is one of the cluster."""
 
 
 class GrpcReply(msgspec.Struct, array_like=True):
@@ -72,7 +80,11 @@ class SpreadCalls(Asking):
         forwarding: Forwarding,
         address: Callable[[int], HostPort | None],
         partitions: Callable[[str], int],
+        admit: Callable[[str], Access],
+        vouch: Vouch | None = None,
     ) -> None:
+        self._admit = admit
+        self._vouch = vouch
         self._forwarding = forwarding
         self._partitions = partitions
         self._address = address
@@ -103,10 +115,14 @@ class SpreadCalls(Asking):
 
     # -- one answer
 
-    async def unary(self, method: MethodDescriptor, request: Message, data: bytes) -> bytes:
-        here = self._here[method.full_name]
+    async def unary(self, method: MethodDescriptor, request: Message, data: bytes, access: Access) -> bytes:
+        serve = self._here[method.full_name]
         way, find = self._way(method, request)
-        payload = _encode(GrpcRequest(method.full_name, data))
+        payload = _encode(GrpcRequest(method.full_name, data, access.principal))
+
+        def here(data: bytes) -> Awaitable[bytes]:
+            return serve(data, access)
+
         match way:
             case Way.HOME if find() != self._forwarding.homes.me:
                 return await self._at_home(find, payload, here, data)
@@ -116,7 +132,7 @@ class SpreadCalls(Asking):
                 return await self._first(payload, here, data)
         return await here(data)
 
-    async def _at_home(self, find: Find, payload: bytes, here: Here, data: bytes) -> bytes:
+    async def _at_home(self, find: Find, payload: bytes, here: OwnPart, data: bytes) -> bytes:
         try:
             answer: bytes = await self.ask(
                 lambda done: self._forwarding.ask_home(find, GRPC, payload, done, WORK_MS_MAX)
@@ -130,7 +146,7 @@ class SpreadCalls(Asking):
         return _told(answer)
 
     async def _everywhere(
-        self, method: MethodDescriptor, request: Message, payload: bytes, here: Here, data: bytes
+        self, method: MethodDescriptor, request: Message, payload: bytes, here: OwnPart, data: bytes
     ) -> bytes:
         """A node that does not answer fails the call: there is no place in these answers to name it."""
         parts: list[bytes | BaseException] = await asyncio.gather(
@@ -146,7 +162,7 @@ class SpreadCalls(Asking):
             raise (serious or wrong)[0]
         return MERGES[method.full_name](found, request).SerializeToString()
 
-    async def _first(self, payload: bytes, here: Here, data: bytes) -> bytes:
+    async def _first(self, payload: bytes, here: OwnPart, data: bytes) -> bytes:
         try:
             return await here(data)
         except GoQueueError as error:
@@ -163,22 +179,26 @@ class SpreadCalls(Asking):
 
     # -- streams
 
-    async def stream(self, method: MethodDescriptor, request: Any, data: bytes, context: Any, here: Streams) -> None:
+    async def stream(
+        self, method: MethodDescriptor, request: Any, data: bytes, context: Any, here: Streams, principal: str
+    ) -> None:
         """`here` is how this node does it."""
         if any(name == VIA for name, _ in context.invocation_metadata() or ()):
             await here(request, context.write)
             return
         if HOMES[method.full_name].way is Way.PARTS:
-            await self._stream_in_parts(method, request, context, here)
+            await self._stream_in_parts(method, request, context, here, principal)
             return
         way, find = self._way(method, request)
         node_id = find()
         if way is not Way.HOME or node_id == self._forwarding.homes.me:
             await here(request, context.write)
         else:
-            await self._carry(node_id, method, data, context.write)
+            await self._carry(node_id, method, data, context.write, principal)
 
-    async def _stream_in_parts(self, method: MethodDescriptor, request: Any, context: Any, here: Streams) -> None:
+    async def _stream_in_parts(
+        self, method: MethodDescriptor, request: Any, context: Any, here: Streams, principal: str
+    ) -> None:
         """Each leader streams what it leads."""
         homes, writing = self._forwarding.homes, asyncio.Lock()
         by_node: dict[int | None, list[int]] = {}
@@ -201,14 +221,19 @@ class SpreadCalls(Asking):
                 if node_id == homes.me:
                     tasks.create_task(_until_end(here(part, write)))
                 else:
-                    tasks.create_task(self._carry(node_id, method, part.SerializeToString(), write))
+                    tasks.create_task(self._carry(node_id, method, part.SerializeToString(), write, principal))
 
-    async def _carry(self, node_id: int | None, method: MethodDescriptor, data: bytes, write: Write) -> None:
+    async def _carry(
+        self, node_id: int | None, method: MethodDescriptor, data: bytes, write: Write, principal: str
+    ) -> None:
         if node_id is None:
             raise GrpcError("it has no leader at the moment", UNAVAILABLE, common_pb2.ERROR_CODE_LEADER_NOT_AVAILABLE)
-        path = f"/{method.containing_service.full_name}/{method.name}"
+        path = f"{method.containing_service.full_name}/{method.name}"
         channel: Any = self._channel(node_id)
-        call = channel.unary_stream(path)(data, metadata=((VIA, str(self._forwarding.homes.me)),))
+        said: list[tuple[str, str | bytes]] = [(VIA, str(self._forwarding.homes.me))]
+        if self._vouch is not None:
+            said += [(AS, principal), (PROOF, self._vouch(principal, f"{path}\0".encode() + data))]
+        call = channel.unary_stream(f"/{path}")(data, metadata=tuple(said))
         try:
             async for piece in call:
                 await write(piece)
@@ -254,7 +279,8 @@ class SpreadCalls(Asking):
         if way is Way.HOME and find() != self._forwarding.homes.me:
             on_reply(NotHere("it belongs to another node"))
             return None
-        task = asyncio.get_running_loop().create_task(_answered(here, question.data, on_reply))
+        answering = _answered(here, question.data, partial(self._admit, question.principal), on_reply)
+        task = asyncio.get_running_loop().create_task(answering)
         self._tasks[task] = None
         task.add_done_callback(self._forget)
         return None
@@ -267,9 +293,9 @@ async def _until_end(streaming: Awaitable[None]) -> None:
     await streaming
 
 
-async def _answered(here: Here, data: bytes, on_reply: OnReply) -> None:
+async def _answered(here: Here, data: bytes, admit: Callable[[], Access], on_reply: OnReply) -> None:
     try:
-        reply = GrpcReply(await here(data))
+        reply = GrpcReply(await here(data, admit()))
     except GoQueueError as error:
         status, words, details = status_of(error)
         reply = GrpcReply(b"", status.value[0], words, details)

@@ -15,13 +15,14 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from goqueue.broker.gate import Credentials, Gate
+from goqueue.broker.gate import Access, Credentials, Gate
 from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.counting import Counting
+from goqueue.doors.grpc.credentials import admitted
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, Told
 from goqueue.doors.grpc.permissions import PERMISSIONS
-from goqueue.model.access import Permission
+from goqueue.model.access import OPEN, Permission
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.ports.forwarding import Forwarding
@@ -87,13 +88,19 @@ class Behaviour:
     def __init__(self, serving: "Serving", method: MethodDescriptor, make: Made) -> None:
         self._serving = serving
         self._name = snake(method.name)
+        self.path = _path(method)
         self._permission = PERMISSIONS[method.full_name]
         self._make = make
         self._call: Call | None = None
         self._serve: Callable[..., Awaitable[Any]] | None = None
 
-    def admitted(self) -> tuple[Call, Callable[..., Awaitable[Any]]]:
-        call = self._serving.call(self._permission)
+    async def access(self, context: Context, data: bytes = b"") -> Access:
+        if self._permission is OPEN:
+            return self._serving.gate.nobody()
+        return await admitted(self._serving.gate, context, self.path, data)
+
+    def admitted(self, access: Access) -> tuple[Call, Callable[..., Awaitable[Any]]]:
+        call = self._serving.call(access, self._permission)
         if self._call is None or self._serve is None or self._call.broker is not call.broker:
             self._call, self._serve = call, getattr(self._make(call), self._name)
         return self._call, self._serve
@@ -104,7 +111,7 @@ class Serving:
 
     def __init__(self, gate: Gate) -> None:
         self.counting = Counting(gate.meters)
-        self._gate = gate
+        self.gate = gate
         self.spread = None if gate.forwarding is None else _spread(gate, gate.forwarding)
         """In a cluster."""
         self._stopping = Stopping()
@@ -124,8 +131,8 @@ class Serving:
         for task in self._parked:
             task.cancel()
 
-    def call(self, permission: Permission) -> Call:
-        return Call(self._gate.admit(Credentials("grpc")).view(permission), self._stopping)
+    def call(self, access: Access, permission: Permission) -> Call:
+        return Call(access.view(permission), self._stopping)
 
     def _method(self, method: MethodDescriptor, behaviour: "Behaviour") -> "grpc.RpcMethodHandler[Any, Any]":
         if method.client_streaming:
@@ -137,15 +144,18 @@ class Serving:
     def _unary(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
         kind, name, spread = GetMessageClass(method.input_type), _path(method), self.spread
 
-        async def here(data: bytes) -> bytes:
-            call, serve_one = behaviour.admitted()
+        async def here(data: bytes, access: Access) -> bytes:
+            call, serve_one = behaviour.admitted(access)
             reply = await self._confirmed(method.name, call, serve_one(self._decode(kind, data)))
             return reply.SerializeToString()
 
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._take(context)
-                return await (here(data) if spread is None else spread.unary(method, self._decode(kind, data), data))
+                access = await behaviour.access(context)
+                if spread is None:
+                    return await here(data, access)
+                return await spread.unary(method, self._decode(kind, data), data, access)
 
             return await self._guarded(name, context, answer)
 
@@ -172,14 +182,14 @@ class Serving:
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
                 self._take(context)
-                _, serve_one = behaviour.admitted()
+                access = await behaviour.access(context, data)
+                _, serve_one = behaviour.admitted(access)
                 request = self._decode(kind, data)
                 if spread is None:
                     await self._until_stop(serve_one(request, _Out(context.write)))
                     return
-                await self._until_stop(
-                    spread.stream(method, request, data, context, lambda part, write: serve_one(part, _Out(write)))
-                )
+                streams = partial(_stream, serve_one)
+                await self._until_stop(spread.stream(method, request, data, context, streams, access.principal))
 
             await self._guarded(name, context, answer)
 
@@ -191,7 +201,7 @@ class Serving:
         async def serve(_requests: object, context: Context) -> None:
             async def answer() -> None:
                 self._take(context)
-                _, serve_one = behaviour.admitted()
+                _, serve_one = behaviour.admitted(await behaviour.access(context))
                 await serve_one(Requests(context, partial(self._decode, kind)), _Out(context.write))
 
             await self._guarded(name, context, answer)
@@ -255,8 +265,18 @@ class Serving:
         raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
 
 
+def _stream(
+    serve_one: Callable[..., Awaitable[Any]], part: Message, write: Callable[[bytes], Awaitable[Any]]
+) -> Awaitable[Any]:
+    return serve_one(part, _Out(write))
+
+
 def _spread(gate: Gate, forwarding: Forwarding) -> SpreadCalls:
-    return SpreadCalls(forwarding, gate.grpc_address, gate.partitions)
+    def admit(principal: str) -> Access:
+        return gate.admit(Credentials("grpc", principal=principal))
+
+    vouch = None if gate.logins is None else gate.logins.vouch
+    return SpreadCalls(forwarding, gate.grpc_address, gate.partitions, admit, vouch)
 
 
 def _path(method: MethodDescriptor) -> str:

@@ -9,11 +9,12 @@ from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
-from goqueue.broker.gate import Credentials, Gate
+from goqueue.broker.gate import Access, Credentials, Gate, NotAuthenticated
 from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.credentials import admitted
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
 from goqueue.doors.http.forwarded import ForwardedRequests
@@ -25,7 +26,7 @@ from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
 from goqueue.telemetry.calls import call_each
-from goqueue.wire.asgi import App, Message, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, App, Message, Receive, Scope, Send
 from goqueue.wire.forwarded import HTTP
 
 PREFIX = "/v1"
@@ -49,7 +50,7 @@ class HttpApp:
         requests_per_second_max: int = 0,
         visitors: Visitors | None = None,
     ) -> None:
-        view = gate.admit(Credentials("http")).view(OPEN)
+        view = gate.nobody().view(OPEN)
         call = Call(view, gate.clock.now_ms(), version("goqueue"), gate.forwarding)
         self._call = call
         self._gate = gate
@@ -73,10 +74,10 @@ class HttpApp:
             max_age=PREFLIGHT_S,
         )
 
-    def _following(self) -> Call:
-        """As whoever follows a topic may use the broker."""
-        view = self._gate.admit(Credentials("http")).view(READS_TOPIC)
-        return replace(self._call, broker=view)
+    def _following(self, principal: str) -> Call:
+        """As whoever follows a topic may use the broker. Another node says who that is."""
+        view = self._gate.admit(Credentials("http", principal=principal)).view(READS_TOPIC)
+        return replace(self._call, broker=view, principal=principal)
 
     def stop(self) -> None:
         """What would go on for ever comes to its end."""
@@ -136,6 +137,7 @@ class HttpApp:
         if not resource or resource not in self._paths.first_words:
             for name, other in self._by_header.items():
                 if header(scope, name) is not None:
+                    scope[ACCESS] = await self._access(scope)
                     await other(scope, receive, send)
                     return
         found = self._paths.find(path)
@@ -144,6 +146,13 @@ class HttpApp:
             return
         app, scope["path_params"] = found
         await app(scope, receive, send)
+
+    async def _access(self, scope: Scope) -> Access | NotAuthenticated:
+        """For an application of another protocol, which refuses in its own words."""
+        try:
+            return await admitted(self._gate, scope, "sqs")
+        except NotAuthenticated as error:
+            return error
 
 
 def _keep_slashes(raw_path: bytes) -> str:

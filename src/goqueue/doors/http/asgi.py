@@ -17,6 +17,8 @@ JSON = b"application/json"
 RETRY_AFTER: Header = (b"retry-after", b"1")
 PARKED = "goqueue.parked"
 """In the state of a scope, if the listener is ours: the tasks of requests that wait for something to happen."""
+CONNECTED = "goqueue.connected"
+"""Likewise: the connection that a request came through, as `model.listener.Connected`."""
 LENGTH_DIGITS_MAX = 18
 
 _encode = msgspec.json.Encoder().encode

@@ -8,6 +8,7 @@ from goqueue.broker.asking import Asking
 from goqueue.broker.topics.auto_creation import create_missing, missing
 from goqueue.broker.view.view import View
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
+from goqueue.model.accounts import ANONYMOUS
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -23,6 +24,8 @@ class Call(Asking):
     version: str
     forwarding: Forwarding | None = None
     """The way to other nodes, in a cluster."""
+    principal: str = ANONYMOUS
+    """Who asks."""
     on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 

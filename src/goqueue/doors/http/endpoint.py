@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from goqueue.broker.gate import Credentials, Gate
+from goqueue.broker.gate import Gate, NotAuthenticated
 from goqueue.doors.http.asgi import (
     JSON,
     PARKED,
     ClientGone,
+    Header,
     answer,
     answer_error,
     answer_json,
@@ -23,6 +24,7 @@ from goqueue.doors.http.asgi import (
 )
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
     FORBIDDEN,
@@ -35,10 +37,12 @@ from goqueue.doors.http.errors import (
 )
 from goqueue.doors.http.forward import BODY, Raw, Spreading
 from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
+from goqueue.model.access import OPEN
+from goqueue.model.accounts import ANONYMOUS
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
-from goqueue.wire.forwarded import NOT_MINE
+from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL
 from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
@@ -63,7 +67,7 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Any
         try:
-            call = self._admit()
+            call = await self._admit(scope)
             arguments = {"call": call, **await self._arguments(scope, receive)}
             handling = self._handle(call, arguments) if self._spread is None else self._spread_out(scope, arguments)
             if self._operation.waits:
@@ -73,12 +77,10 @@ class Endpoint:
                     reply = await handling
         except ClientGone:
             return
+        except NotAuthenticated as error:
+            await self._refuse(send, error, CHALLENGES if self._is_plain else REGISTRY_CHALLENGES)
         except GoQueueError as error:
-            status, code = status_and_code(error)
-            if self._operation.error_type is ErrorReply:
-                await answer_error(send, status, code, str(error))
-            else:
-                await answer_json(send, status, self._operation.error_type.of(error, status, code))
+            await self._refuse(send, error)
         except TimeoutError:
             message = f"not done within {REQUEST_S_MAX} s; it may be done later all the same"
             await answer_error(send, TIMED_OUT, "REQUEST_TIMED_OUT", message)
@@ -89,12 +91,30 @@ class Endpoint:
         else:
             await self._answer(send, reply)
 
-    def _admit(self) -> Call:
+    async def _admit(self, scope: Scope) -> Call:
         """With the broker as this operation of this client may use it."""
-        view = self._gate.admit(Credentials("http")).view(self._permission)
+        if self._permission is OPEN:
+            scope.setdefault(PRINCIPAL, ANONYMOUS)
+            access = self._gate.nobody()
+        else:
+            access = await admitted(self._gate, scope, "http")
+        view = access.view(self._permission)
         if view is not self._call.broker:
-            self._call = replace(self._call, broker=view)
+            self._call = replace(self._call, broker=view, principal=access.principal)
         return self._call
+
+    @property
+    def _is_plain(self) -> bool:
+        """Not of the schema registry."""
+        return self._operation.error_type is ErrorReply
+
+    async def _refuse(self, send: Send, error: GoQueueError, headers: tuple[Header, ...] = ()) -> None:
+        status, code = status_and_code(error)
+        if self._is_plain:
+            await answer_error(send, status, code, str(error), headers)
+        else:
+            body = msgspec.json.encode(self._operation.error_type.of(error, status, code))
+            await answer(send, status, body, headers=headers)
 
     async def _handle(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         kinds = self._rests_on

@@ -1,5 +1,6 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
+from goqueue.broker.gate import NotAuthenticated
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
@@ -18,7 +19,7 @@ from goqueue.model.members import NotAssigned
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryRefused
 
-BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 403, 404, 409, 410
+BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 401, 403, 404, 409, 410
 TOO_SLOW, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MISDIRECTED, TOO_MANY, HEAD_TOO_LARGE = 408, 413, 415, 421, 429, 431
 SERVER_FAULT, UNAVAILABLE, TIMED_OUT = 500, 503, 504
 
@@ -40,6 +41,8 @@ STATUS: dict[Code, int] = {
     Code.TRANSACTIONAL_ID_NOT_FOUND: NOT_FOUND,
     Code.UNKNOWN_PRODUCER_ID: NOT_FOUND,
     Code.INVALID_PRODUCER_ID_MAPPING: NOT_FOUND,
+    Code.RESOURCE_NOT_FOUND: NOT_FOUND,
+    Code.DUPLICATE_RESOURCE: CONFLICT,
     Code.TOPIC_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.GROUP_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.CLUSTER_AUTHORIZATION_FAILED: FORBIDDEN,
@@ -98,6 +101,8 @@ def status_and_code(error: GoQueueError) -> tuple[int, str]:
         for kind, name, status in OWN_CODES:
             if isinstance(error, kind):
                 return status, name
+    if isinstance(error, NotAuthenticated):
+        return UNAUTHORIZED, "NOT_AUTHENTICATED"
     if isinstance(error, RegistryRefused):
         return int(str(int(error.code))[:3]), error.code.name
     code = code_of(error)

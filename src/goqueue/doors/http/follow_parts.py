@@ -29,6 +29,8 @@ class FollowPart(msgspec.Struct, array_like=True):
     positions: dict[int, int] | None
     """None: where the query says."""
     wait_ms: int
+    principal: str = ""
+    """Who asks."""
 
 
 class FollowedPart(msgspec.Struct, array_like=True):
@@ -71,7 +73,7 @@ async def elsewhere(
     told: "asyncio.Queue[FollowedPart]",
 ) -> None:
     """Put what other leaders say into `told`, for ever. `partitions`: and where to go on, where that is known."""
-    positions = {number: offset for number, offset in partitions.items() if offset is not None}
+    positions, who = {each: at for each, at in partitions.items() if at is not None}, call.principal
     while True:
         by_node: dict[int | None, list[int]] = {}
         for number in partitions:
@@ -79,7 +81,7 @@ async def elsewhere(
         async with asyncio.TaskGroup() as tasks:
             for node_id, numbers in by_node.items():
                 known = {each: positions[each] for each in numbers if each in positions}
-                part = FollowPart(topic, query, numbers, known if len(known) == len(numbers) else None, WAIT_MS)
+                part = FollowPart(topic, query, numbers, known if len(known) == len(numbers) else None, WAIT_MS, who)
                 tasks.create_task(_ask(call, forwarding, node_id, part, positions, told))
 
 

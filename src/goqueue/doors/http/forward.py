@@ -24,7 +24,18 @@ from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Forwarding, NotHere
 from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.wire.asgi import Scope
-from goqueue.wire.forwarded import HTTP, MISSING, NOT_MINE, VIA, HttpReply, HttpRequest, decode_reply, encode
+from goqueue.wire.forwarded import (
+    HTTP,
+    MISSING,
+    NOT_MINE,
+    PRINCIPAL,
+    SECRETS,
+    VIA,
+    HttpReply,
+    HttpRequest,
+    decode_reply,
+    encode,
+)
 from goqueue.wire.home import DEAD_LETTER, GROUP, NEW_SCHEDULE, PARTITION, SCHEMAS, TRANSACTION, Way
 from goqueue.wire.rest.operation import Operation
 
@@ -236,10 +247,10 @@ def _partly_done(missing: list[Part]) -> HttpError:
 def _request(scope: Scope, method: str = "") -> HttpRequest:
     body = b"" if method else scope.get(BODY, b"")
     path: str = scope["path"]
-    headers = [(name, value) for name, value in scope["headers"] if not method or name != b"content-length"]
-    return HttpRequest(
-        method or scope["method"], path, scope.get("raw_path", path.encode()), scope["query_string"], headers, body
-    )
+    left_out = SECRETS | {b"content-length"} if method else SECRETS
+    headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
+    raw_path, asked = scope.get("raw_path", path.encode()), scope[PRINCIPAL]
+    return HttpRequest(method or scope["method"], path, raw_path, scope["query_string"], headers, body, asked)
 
 
 def _value(arguments: Mapping[str, Any], field: str) -> Any:

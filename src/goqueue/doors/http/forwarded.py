@@ -9,7 +9,7 @@ from goqueue.doors.http.errors import UNAVAILABLE
 from goqueue.ports.forwarding import NotHere, OnReply, Stop
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import App, Message, Scope
-from goqueue.wire.forwarded import NOT_MINE, VIA, Headers, HttpReply, HttpRequest, decode_request, encode
+from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA, Headers, HttpReply, HttpRequest, decode_request, encode
 
 events = get_logger("http door")
 
@@ -57,6 +57,7 @@ class _Asked:
             "query_string": request.query,
             "headers": request.headers,
             VIA: True,
+            PRINCIPAL: request.principal,
         }
 
     def leave(self) -> None:

@@ -41,3 +41,5 @@ DESCRIBES_SCHEMAS = Permission({SUBJECT: DESCRIBE, TOPIC: DESCRIBE})
 DESCRIBES_CLUSTER = Permission({CLUSTER: DESCRIBE})
 ALTERS_CLUSTER = Permission({CLUSTER: Operation.ALTER, TOPIC: Operation.ALTER})
 DESCRIBES_COORDINATORS = Permission({CLUSTER: DESCRIBE, GROUP: DESCRIBE})
+MANAGES_ACCESS = Permission({CLUSTER: Operation.ALTER})
+"""Users, keys and rules: whoever has this may give everything."""

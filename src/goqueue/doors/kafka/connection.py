@@ -17,6 +17,7 @@ from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 if TYPE_CHECKING:
     from goqueue.broker.gate import Access
     from goqueue.doors.kafka.routes import Routes
+    from goqueue.doors.kafka.sasl import SaslExchange
 
 LENGTH_BYTES = 4
 API_KEY_BYTES = 2
@@ -69,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         "heads",
         "peer",
         "routes",
+        "sasl",
     )
 
     def __init__(self, shared: memoryview, limits: Limits, clock: Clock, owner: Owner) -> None:
@@ -78,9 +80,11 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
-        self.access: Access
+        self.access: Access | None = None
+        """None: it has not shown who it is."""
         self.routes: Routes
-        """Both are set by whoever made this connection."""
+        """Set by whoever sets the access."""
+        self.sasl: SaslExchange | None = None
         self.heads: tuple[Struct, ...] = ()
         """For `Routes`: how the frames begin in which it may find what it knows."""
         self._head = b""

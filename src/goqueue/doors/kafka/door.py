@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from goqueue.broker.gate import Access, Credentials, Gate
@@ -11,9 +12,12 @@ from goqueue.doors.kafka.handlers.table import HANDLERS, Api
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
+from goqueue.doors.kafka.sasl import SaslExchange
 from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.doors.kafka.surroundings import Timer
 from goqueue.model.access import OPEN
 from goqueue.model.codes import Code
+from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
 from goqueue.ports.network import Listener, LoopNetwork, Network
 from goqueue.telemetry.logs import get_logger
@@ -23,7 +27,14 @@ from goqueue.wire.kafka.frames import RequestHeader, decode_request, read_reques
 from goqueue.wire.kafka.messages.produce import ProduceRequest
 from goqueue.wire.kafka.schema import fields_of
 
-API_VERSIONS = 18
+SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
+EARLY_APIS = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
+"""Those that a connection may use before it has shown who it is."""
+STRANGER_BYTES_MAX = 64 * 1024
+STRANGER_MS_MAX = 10_000
+STRANGERS_MAX = 1000
+ROUTES = "kafka routes"
+"""What an access keeps for this door."""
 PRODUCE = HANDLERS[0]
 LONG_S = 0.005
 """A connection whose request took longer lets others go first."""
@@ -50,6 +61,9 @@ class KafkaLimits:
     connections_max: int = 20_000
 
 
+STRANGER_LIMITS = KafkaLimits(frame_bytes_max=STRANGER_BYTES_MAX, produce_bytes_max=STRANGER_BYTES_MAX)
+
+
 class KafkaDoor:
     def __init__(self, gate: Gate, limits: KafkaLimits | None = None, network: Network | None = None) -> None:
         self._gate = gate
@@ -60,8 +74,13 @@ class KafkaDoor:
         self._server: Listener | None = None
         self._endpoint = Endpoint("", 0)
         self._sessions = ShareSessions()
-        self._routes: dict[Access, Routes] = {}
         self._run = ProduceRun()
+        self._strangers: dict[Connection, Timer] = {}
+        """Connections that have not shown who they are, and when they are closed."""
+        self._sessions_end: dict[Connection, Timer] = {}
+        """When credentials end that a connection was made with."""
+        gate.on_change.append(self._access_changed)
+        gate.when_topics_change(lambda _change: self._forget_routes())
         self.connections: dict[Connection, None] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -82,25 +101,71 @@ class KafkaDoor:
         shown = self._endpoint.host if host in WILDCARDS else host
         self._endpoint.http = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
 
-    def _connect(self) -> Connection:
-        access = self._gate.admit(Credentials("kafka"))
-        connection = Connection(self._shared, self._limits, self._clock, self)
-        connection.access, connection.routes = access, self._routes_of(access)
+    def _connect(self, connected: Connected = IN_PROCESS) -> Connection:
+        is_stranger = self._gate.needs_credentials(connected)
+        limits = STRANGER_LIMITS if is_stranger else self._limits
+        connection = Connection(self._shared, limits, self._clock, self)
+        connection.sasl = SaslExchange(self._gate, partial(self._admitted, connection), connected)
         self.connections[connection] = None
         self._is_empty.clear()
-        if len(self.connections) > self._limits.connections_max:
+        if is_stranger:
+            self._strangers[connection] = self._clock.call_after(
+                STRANGER_MS_MAX, lambda: connection.close("it did not show who it is in time")
+            )
+        else:
+            self._set_access(connection, self._gate.admit(Credentials("kafka", connected.peer, connected)))
+        if len(self.connections) > self._limits.connections_max or len(self._strangers) > STRANGERS_MAX:
             connection.close("too many connections")
         return connection
 
+    def _set_access(self, connection: Connection, access: Access) -> None:
+        connection.access, connection.routes = access, self._routes_of(access)
+
+    def _admitted(self, connection: Connection, access: Access, lifetime_ms: int) -> None:
+        """It has shown who it is, or has done so again."""
+        stranger = self._strangers.pop(connection, None)
+        if stranger is not None:
+            stranger.cancel()
+            connection.trust(self._limits)
+        self._set_access(connection, access)
+        self._end_session(connection)
+        if lifetime_ms:
+            self._sessions_end[connection] = self._clock.call_after(
+                lifetime_ms, lambda: connection.close("its credentials have ended")
+            )
+
+    def _end_session(self, connection: Connection) -> None:
+        timer = self._sessions_end.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _access_changed(self) -> None:
+        """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
+        for connection in list(self.connections):
+            access = connection.access
+            if access is not None and access.is_over:
+                connection.close(f"{access.principal} is gone")
+            elif access is not None:
+                connection.routes = self._routes_of(access)
+
     def _routes_of(self, access: Access) -> Routes:
         """A route is learned through a view: that there is one is the permission, and nobody else may have it."""
-        found = self._routes.get(access)
+        found: Routes | None = access.kept.get(ROUTES)
         if found is None:
-            found = self._routes[access] = Routes(access.view(PRODUCE.permission))
+            found = access.kept[ROUTES] = Routes(access.view(PRODUCE.permission))
         return found
+
+    def _forget_routes(self) -> None:
+        for connection in self.connections:
+            if connection.access is not None:
+                connection.routes.forget()
 
     def lost(self, connection: Connection, _why: str) -> None:
         self.connections.pop(connection, None)
+        stranger = self._strangers.pop(connection, None)
+        if stranger is not None:
+            stranger.cancel()
+        self._end_session(connection)
         self._sessions.lost(connection)
         if not self.connections:
             self._is_empty.set()
@@ -109,12 +174,14 @@ class KafkaDoor:
         self.requests += 1
         request: Request | None = None
         try:
-            if self._run.take(connection, frame):
+            is_stranger = connection.access is None
+            if not is_stranger and self._run.take(connection, frame):
                 return
             self._run.finish(connection)
             header = read_request_header(frame)
             api, offered = APIS.get(header.api_key), HANDLERS.get(header.api_key)
-            if api is None or offered is None or header.api_version not in api.versions:
+            is_early = is_stranger and header.api_key not in EARLY_APIS
+            if is_early or api is None or offered is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
             try:
@@ -147,10 +214,11 @@ class KafkaDoor:
         self, api: Api, connection: Connection, header: RequestHeader, message: Any, size: int
     ) -> Request | None:
         """None: it was refused."""
+        access = connection.access or self._gate.nobody()
         try:
-            view = connection.access.view(api.permission)
+            view = access.view(api.permission)
         except Refused as error:
-            view = connection.access.view(OPEN)
+            view = access.view(OPEN)
             Request(view, self._endpoint, self._sessions, connection, header, message, size).fail(error)
             return None
         return Request(view, self._endpoint, self._sessions, connection, header, message, size)
@@ -171,7 +239,8 @@ class KafkaDoor:
     def _refuse(self, connection: Connection, header: RequestHeader) -> None:
         """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""
         if header.api_key != API_VERSIONS:
-            self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered")
+            when = " to those who have not shown who they are" if connection.access is None else ""
+            self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered{when}")
             return
         response = api_versions(0, Code.UNSUPPORTED_VERSION)
         connection.expect_reply().send(response_frame(response, 0, header.correlation_id))  # type: ignore[arg-type]

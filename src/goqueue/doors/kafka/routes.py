@@ -118,16 +118,16 @@ class Route:
 
 
 class Routes:
-    """Forgotten whenever the topics change, so that a route never leads to what is no longer there."""
+    """Of one access. The door forgets them whenever the topics change, so that a route never leads to what is no longer
+    there."""
 
     def __init__(self, broker: View) -> None:
         self.publisher = broker.publisher
         self._topics = broker.topics
         self._by_version: dict[int, dict[bytes, Route]] = {}
         self._count = 0
-        broker.topics.on_change.append(lambda change: self._forget())
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         self._by_version.clear()
         self._count = 0
 
@@ -194,7 +194,7 @@ class Routes:
                 return  # a run waits for all in-sync copies
             route = Route(replica, name, version, message)
             if self._count >= ROUTES_MAX:
-                self._forget()
+                self.forget()
             self._count += 1
             self._by_version.setdefault(version, {})[key] = route
         if all(head.size != size for head in connection.heads):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.gate import Credentials, Gate
+from goqueue.broker.gate import Access, Credentials, Gate, NotAuthenticated
 from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
@@ -17,7 +17,7 @@ from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.sqs.errors import SqsError
 
 ACCOUNT_ID = "000000000000"
@@ -92,12 +92,23 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        view = self._gate.admit(Credentials("sqs")).view(action.permission)
+        view = self._access(scope).view(action.permission)
         call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         if self._gate.forwarding is None:
             return await action.handle(call, request)
         handle = partial(action.handle, call, request)
         return await spread(self._gate.forwarding, scope, body, action, call, request, handle)
+
+    def _access(self, scope: Scope) -> Access:
+        """The listener has looked at the credentials."""
+        found = scope.get(ACCESS)
+        if found is None:
+            return self._gate.admit(Credentials("sqs"))
+        if isinstance(found, NotAuthenticated):
+            is_missing = b"authorization" not in dict(scope["headers"])
+            raise SqsError("MissingAuthenticationToken" if is_missing else "InvalidClientTokenId", str(found))
+        assert isinstance(found, Access)
+        return found
 
     async def _gone(self, scope: Scope, receive: Receive) -> None:
         scope[ENDS_WITH_CLIENT] = True

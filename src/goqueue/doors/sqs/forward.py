@@ -14,7 +14,7 @@ from goqueue.doors.sqs.handlers.table import Action
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Forwarding, NotHere
 from goqueue.wire.asgi import Scope
-from goqueue.wire.forwarded import HTTP, NOT_MINE, VIA, HttpReply, HttpRequest, decode_reply, encode
+from goqueue.wire.forwarded import HTTP, NOT_MINE, PRINCIPAL, SECRETS, VIA, HttpReply, HttpRequest, decode_reply, encode
 from goqueue.wire.home import Way
 from goqueue.wire.sqs.queue_attributes import COUNTS
 
@@ -95,5 +95,6 @@ def merged(own: Answer, others: list[Answer]) -> Answer:
 def _encoded(scope: Scope, body: bytes) -> bytes:
     path: str = scope["path"]
     raw_path = scope.get("raw_path", path.encode())
-    headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
-    return encode(HttpRequest(scope["method"], path, raw_path, scope["query_string"], headers, body))
+    headers = [(bytes(name), bytes(value)) for name, value in scope["headers"] if name not in SECRETS]
+    asked = scope.get(PRINCIPAL, "")
+    return encode(HttpRequest(scope["method"], path, raw_path, scope["query_string"], headers, body, asked))

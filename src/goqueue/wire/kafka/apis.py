@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from goqueue.wire.kafka.messages import (
+    acls,
     classic_groups,
     cluster,
     configs,
@@ -14,6 +15,7 @@ from goqueue.wire.kafka.messages import (
     placement,
     produce,
     quotas,
+    sasl,
     share_groups,
     share_offsets,
     topics,
@@ -89,6 +91,8 @@ APIS = {
         _api(14, (0, 5), 4, classic_groups.SyncGroupRequest, classic_groups.SyncGroupResponse),
         _api(15, (0, 6), 5, describe_groups.DescribeGroupsRequest, describe_groups.DescribeGroupsResponse),
         _api(16, (0, 5), 3, describe_groups.ListGroupsRequest, describe_groups.ListGroupsResponse),
+        # Version 0 of SaslHandshake goes on without frames.
+        _api(17, (1, 1), NOT_FLEXIBLE, sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse),
         _api(18, (0, 5), 3, metadata.ApiVersionsRequest, metadata.ApiVersionsResponse),
         _api(19, (2, 7), 5, topics.CreateTopicsRequest, topics.CreateTopicsResponse),
         _api(20, (1, 6), 4, topics.DeleteTopicsRequest, topics.DeleteTopicsResponse),
@@ -100,9 +104,13 @@ APIS = {
         _api(26, (0, 5), 3, transactions.EndTxnRequest, transactions.EndTxnResponse),
         _api(27, (1, 2), 1, transactions.WriteTxnMarkersRequest, transactions.WriteTxnMarkersResponse),
         _api(28, (0, 6), 3, transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse),
+        _api(29, (1, 3), 2, acls.DescribeAclsRequest, acls.DescribeAclsResponse),
+        _api(30, (1, 3), 2, acls.CreateAclsRequest, acls.CreateAclsResponse),
+        _api(31, (1, 3), 2, acls.DeleteAclsRequest, acls.DeleteAclsResponse),
         _api(32, (1, 4), 4, configs.DescribeConfigsRequest, configs.DescribeConfigsResponse),
         _api(33, (0, 2), 2, configs.AlterConfigsRequest, configs.AlterConfigsResponse),
         _api(35, (1, 5), 2, placement.DescribeLogDirsRequest, placement.DescribeLogDirsResponse),
+        _api(36, (0, 2), 2, sasl.SaslAuthenticateRequest, sasl.SaslAuthenticateResponse),
         _api(37, (0, 3), 2, topics.CreatePartitionsRequest, topics.CreatePartitionsResponse),
         _api(42, (0, 3), 2, describe_groups.DeleteGroupsRequest, describe_groups.DeleteGroupsResponse),
         _api(43, (0, 2), 2, placement.ElectLeadersRequest, placement.ElectLeadersResponse),
@@ -114,6 +122,7 @@ APIS = {
         _api(47, (0, 0), NOT_FLEXIBLE, offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
         _api(48, (0, 1), 1, quotas.DescribeClientQuotasRequest, quotas.DescribeClientQuotasResponse),
         _api(50, (0, 0), 0, quotas.DescribeUserScramCredentialsRequest, quotas.DescribeUserScramCredentialsResponse),
+        _api(51, (0, 0), 0, quotas.AlterUserScramCredentialsRequest, quotas.AlterUserScramCredentialsResponse),
         _api(55, (0, 2), 0, cluster.DescribeQuorumRequest, cluster.DescribeQuorumResponse),
         _api(57, (0, 2), 0, cluster.UpdateFeaturesRequest, cluster.UpdateFeaturesResponse),
         _api(60, (0, 2), 0, metadata.DescribeClusterRequest, metadata.DescribeClusterResponse),

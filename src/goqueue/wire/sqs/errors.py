@@ -42,6 +42,8 @@ ERRORS: dict[str, Kind] = {
     "SerializationException": Kind("MalformedInput", shape=FRONT),
     "RequestEntityTooLargeException": Kind("RequestEntityTooLarge", TOO_LARGE, FRONT),
     "AccessDeniedException": Kind("AccessDenied", FORBIDDEN, FRONT),
+    "MissingAuthenticationToken": Kind("MissingAuthenticationToken", FORBIDDEN, FRONT),
+    "InvalidClientTokenId": Kind("InvalidClientTokenId", FORBIDDEN, FRONT),
     "InternalFailure": Kind("InternalFailure", FAILED, FRONT),
     "ServiceUnavailable": Kind("ServiceUnavailable", UNAVAILABLE, FRONT),
 }

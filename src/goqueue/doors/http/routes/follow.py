@@ -154,10 +154,10 @@ async def _own_parts(call: Call, follower: Follower) -> AsyncGenerator[FollowedP
 
 
 def look_at_part(
-    calling: Callable[[], Call], part: FollowPart, on_done: Callable[[FollowedPart | GoQueueError], None]
+    calling: Callable[[str], Call], part: FollowPart, on_done: Callable[[FollowedPart | GoQueueError], None]
 ) -> Callable[[], None] | None:
     """What is new in partitions that this node leads, for another one that is asked about all."""
-    call = calling()
+    call = calling(part.principal)
     topic = call.topic(part.topic)
     positions = part.positions
     if positions is None:

@@ -1,7 +1,9 @@
 """All routes of the door: a handler for every operation of the table."""
 
 from goqueue.doors.http.operation import Route
+from goqueue.doors.http.routes.accounts import accounts
 from goqueue.doors.http.routes.acks import acks
+from goqueue.doors.http.routes.acls import acls
 from goqueue.doors.http.routes.admin import admin
 from goqueue.doors.http.routes.cluster import cluster
 from goqueue.doors.http.routes.cooperative import cooperative
@@ -38,6 +40,8 @@ RESOURCES = (
     replays,
     transactions,
     admin,
+    accounts,
+    acls,
     groups,
     members,
     cooperative,

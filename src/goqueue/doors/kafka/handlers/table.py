@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.doors.kafka.handlers import (
+    acls,
     cluster,
     configs,
     consumer_groups,
@@ -16,6 +17,8 @@ from goqueue.doors.kafka.handlers import (
     offsets,
     placement,
     quotas,
+    sasl,
+    scram,
     share_fetch,
     share_groups,
     share_offsets,
@@ -58,6 +61,7 @@ HANDLERS: dict[int, Api] = {
     14: Api(groups.handle_sync_group, Permission({GROUP: READ, TOPIC: READ})),
     15: Api(groups.handle_describe_groups, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
     16: Api(groups.handle_list_groups, Permission({GROUP: DESCRIBE})),
+    17: Api(sasl.handle_handshake, OPEN),
     18: Api(metadata.handle_api_versions, OPEN),
     19: Api(topics.handle_create_topics, Permission({TOPIC: (CREATE, DESCRIBE_CONFIGS)})),
     20: Api(topics.handle_delete_topics, Permission({TOPIC: DELETE})),
@@ -69,6 +73,9 @@ HANDLERS: dict[int, Api] = {
     26: Api(transactions.handle_end_txn, Permission({TRANSACTIONAL_ID: WRITE})),
     27: Api(transactions.handle_write_markers, Permission({CLUSTER: CLUSTER_ACTION, TOPIC: WRITE})),
     28: Api(joining.handle_txn_offset_commit, Permission({TRANSACTIONAL_ID: WRITE, GROUP: READ, TOPIC: READ})),
+    29: Api(acls.handle_describe_acls, Permission({CLUSTER: DESCRIBE})),
+    30: Api(acls.handle_create_acls, Permission({CLUSTER: ALTER})),
+    31: Api(acls.handle_delete_acls, Permission({CLUSTER: ALTER})),
     32: Api(
         configs.handle_describe_configs,
         Permission({TOPIC: DESCRIBE_CONFIGS, GROUP: DESCRIBE_CONFIGS, CLUSTER: DESCRIBE_CONFIGS}),
@@ -77,6 +84,7 @@ HANDLERS: dict[int, Api] = {
         configs.handle_alter_configs, Permission({TOPIC: ALTER_CONFIGS, GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS})
     ),
     35: Api(placement.handle_describe_log_dirs, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
+    36: Api(sasl.handle_authenticate, OPEN),
     37: Api(topics.handle_create_partitions, Permission({TOPIC: ALTER})),
     42: Api(groups.handle_delete_groups, Permission({GROUP: DELETE})),
     43: Api(placement.handle_elect_leaders, Permission({CLUSTER: ALTER, TOPIC: ALTER})),
@@ -88,7 +96,8 @@ HANDLERS: dict[int, Api] = {
     46: Api(placement.handle_list_reassignments, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
     47: Api(offsets.handle_offset_delete, Permission({GROUP: DELETE, TOPIC: READ})),
     48: Api(quotas.handle_describe_client_quotas, Permission({CLUSTER: DESCRIBE_CONFIGS})),
-    50: Api(quotas.handle_describe_scram_credentials, Permission({CLUSTER: DESCRIBE})),
+    50: Api(scram.handle_describe_scram_credentials, Permission({CLUSTER: DESCRIBE})),
+    51: Api(scram.handle_alter_scram_credentials, Permission({CLUSTER: ALTER})),
     55: Api(cluster.handle_describe_quorum, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
     57: Api(cluster.handle_update_features, Permission({CLUSTER: ALTER})),
     60: Api(metadata.handle_describe_cluster, Permission({CLUSTER: DESCRIBE})),

@@ -1,8 +1,8 @@
-"""DescribeClientQuotas and DescribeUserScramCredentials: what kafka-configs asks for users, clients and addresses."""
+"""DescribeClientQuotas, and passwords of users: what kafka-configs asks and sets for users, clients and addresses."""
 
 # ruff: noqa: RUF012  msgspec makes a new list for each message
 
-from goqueue.wire.kafka.notation import Bool, Float64, Int8, Int16, Int32, Message, String
+from goqueue.wire.kafka.notation import Bool, Bytes, Float64, Int8, Int16, Int32, Message, String
 
 
 class QuotaFilterComponent(Message):
@@ -63,3 +63,32 @@ class DescribeUserScramCredentialsResponse(Message):
     error_code: Int16 = 0
     error_message: String | None = ""
     results: list[DescribedUserScramCredentials] = []
+
+
+class ScramCredentialDeletion(Message):
+    name: String = ""
+    mechanism: Int8 = 0
+
+
+class ScramCredentialUpsertion(Message):
+    name: String = ""
+    mechanism: Int8 = 0
+    iterations: Int32 = 0
+    salt: Bytes = b""
+    salted_password: Bytes = b""
+
+
+class AlterUserScramCredentialsRequest(Message):
+    deletions: list[ScramCredentialDeletion] = []
+    upsertions: list[ScramCredentialUpsertion] = []
+
+
+class AlteredUserScramCredentials(Message):
+    user: String = ""
+    error_code: Int16 = 0
+    error_message: String | None = ""
+
+
+class AlterUserScramCredentialsResponse(Message):
+    throttle_time_ms: Int32 = 0
+    results: list[AlteredUserScramCredentials] = []

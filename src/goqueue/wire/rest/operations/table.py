@@ -4,6 +4,7 @@ from typing import Any
 
 from goqueue.wire.rest.operation import Operation
 from goqueue.wire.rest.operations import (
+    accounts,
     acks,
     admin,
     cluster,
@@ -31,6 +32,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *replays.REPLAYS.all,
     *transactions.TRANSACTIONS.all,
     *admin.ADMINISTRATION.all,
+    *accounts.ACCOUNTS.all,
     *groups.GROUPS.all,
     *groups.MEMBERS.all,
     *groups.COOPERATIVE.all,

@@ -1,0 +1,1 @@
+"""Users, API keys and rules: managed by admins, and checked when somebody comes in."""

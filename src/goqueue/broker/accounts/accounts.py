@@ -1,0 +1,234 @@
+"""Users, API keys and rules as an admin manages them."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from goqueue.broker.accounts.sealing import Sealing
+from goqueue.machines.accounts import (
+    AccountResult,
+    ChangeUser,
+    CreateKey,
+    CreateRules,
+    DeleteKey,
+    DeleteRules,
+    DeleteUser,
+    RotateKey,
+)
+from goqueue.model.access import Rule
+from goqueue.model.accounts import (
+    METADATA_MAX,
+    AccessImage,
+    ApiKey,
+    KeySecret,
+    KeyText,
+    check_name,
+    check_roles,
+)
+from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.refusal import Refused
+from goqueue.model.scram import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, Mechanism, Salted, Verifier
+from goqueue.ports.dice import Dice
+from goqueue.runtime.aside import Aside, at_once
+from goqueue.runtime.clock import Clock
+
+SECRET_BYTES = 32
+KEY_ID_BYTES = 8
+RULES_PER_STEP = 100
+"""etcd takes 128 operations in a transaction."""
+PASSWORD_BYTES_MAX = 1024
+OVERLAP_MS = 24 * 60 * 60 * 1000
+"""How long the secret before a new one is still taken."""
+
+OnReply: TypeAlias = Callable[[Any], None]
+
+
+class NewKey(NamedTuple):
+    key: ApiKey
+    text: KeyText
+    """Told once, and stored nowhere."""
+
+
+class AccountStore(Protocol):
+    on_change: list[Callable[[], None]]
+
+    @property
+    def access(self) -> AccessImage: ...
+
+    def submit(self, command: Any, on_reply: OnReply) -> None: ...
+
+
+class Accounts:
+    def __init__(self, store: AccountStore, clock: Clock, dice: Dice, sealing: Sealing | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._dice = dice
+        self.sealing = sealing or Sealing(dice)
+        self.aside: Aside = at_once
+        """Where passwords are worked on, which is slow on purpose."""
+
+    @property
+    def image(self) -> AccessImage:
+        return self._store.access
+
+    @property
+    def on_change(self) -> list[Callable[[], None]]:
+        """Called when `image` may be another."""
+        return self._store.on_change
+
+    # -- users
+
+    def create_user(self, name: str, password: str, roles: Sequence[str], on_reply: OnReply) -> None:
+        self._set_password(name, password, check_roles(tuple(roles)), on_reply, is_new=True)
+
+    def change_user(self, name: str, password: str | None, roles: Sequence[str] | None, on_reply: OnReply) -> None:
+        checked = None if roles is None else check_roles(tuple(roles))
+        if password is None:
+            self._submit(ChangeUser(name, {}, checked, is_new=False), None, on_reply)
+        else:
+            self._set_password(name, password, checked, on_reply, is_new=False)
+
+    def _set_password(
+        self, name: str, password: str, roles: tuple[str, ...] | None, on_reply: OnReply, *, is_new: bool
+    ) -> None:
+        check_name("user", name)
+        if not password or len(password.encode()) > PASSWORD_BYTES_MAX or "\0" in password:
+            raise Refused(Code.UNACCEPTABLE_CREDENTIAL, f"a password has 1 to {PASSWORD_BYTES_MAX} bytes")
+        salts = {mechanism: self._dice.randbytes(SALT_BYTES) for mechanism in Mechanism}
+        made: dict[Mechanism, Verifier] = {}
+
+        def work() -> None:
+            for mechanism, salt in salts.items():
+                made[mechanism] = Verifier.of_password(mechanism, password, salt, ITERATIONS)
+
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                on_reply(Refused(Code.REQUEST_TIMED_OUT, str(error)))
+                return
+            sealed = {str(mechanism): self._sealed(name, mechanism, each) for mechanism, each in made.items()}
+            self._submit(ChangeUser(name, sealed, roles, self._clock.now_ms(), is_new), None, on_reply)
+
+        self.aside(work, done)
+
+    def alter_scram(self, name: str, changes: Mapping[Mechanism, Salted | None], on_reply: OnReply) -> None:
+        """None: this mechanism is taken away."""
+        check_name("user", name)
+        sealed: dict[str, bytes | None] = {}
+        known = self.image.users.get(name)
+        for mechanism, salted in changes.items():
+            if salted is None:
+                if known is None or mechanism not in known.scram:
+                    raise Refused(Code.RESOURCE_NOT_FOUND, f"{name!r} has no {mechanism}")
+                sealed[mechanism] = None
+                continue
+            if not ITERATIONS_MIN <= salted.iterations <= ITERATIONS_MAX or not salted.salt or not salted.password:
+                words = f"{ITERATIONS_MIN} to {ITERATIONS_MAX} iterations, a salt and a salted password are needed"
+                raise Refused(Code.UNACCEPTABLE_CREDENTIAL, words)
+            verifier = Verifier.of_salted(mechanism, salted.password, salted.salt, salted.iterations)
+            sealed[mechanism] = self._sealed(name, mechanism, verifier)
+        self._submit(ChangeUser(name, sealed, None, self._clock.now_ms()), None, on_reply)
+
+    def delete_user(self, name: str, on_reply: OnReply) -> None:
+        self._submit(DeleteUser(name), None, on_reply)
+
+    def verifier(self, name: str, mechanism: Mechanism) -> Verifier | None:
+        """CannotUnseal: this node lacks the master key."""
+        user = self.image.users.get(name)
+        sealed = None if user is None else user.scram.get(mechanism)
+        if sealed is None:
+            return None
+        return msgspec.msgpack.decode(self.sealing.open(_place(name, mechanism), sealed), type=Verifier)
+
+    def _sealed(self, name: str, mechanism: Mechanism, verifier: Verifier) -> bytes:
+        return self.sealing.seal(_place(name, mechanism), msgspec.msgpack.encode(verifier))
+
+    # -- keys
+
+    def create_key(
+        self,
+        name: str,
+        roles: Sequence[str],
+        expires_ms: int,
+        metadata: Mapping[str, str],
+        on_reply: OnReply,
+    ) -> None:
+        check_name("key", name)
+        if len(metadata) > METADATA_MAX:
+            raise Refused(Code.INVALID_REQUEST, f"a key has at most {METADATA_MAX} entries of metadata")
+        made = self.new_key(name, check_roles(tuple(roles)), expires_ms, metadata)
+        self._submit(CreateKey(made.key), made, on_reply)
+
+    def new_key(
+        self, name: str, roles: tuple[str, ...], expires_ms: int, metadata: Mapping[str, str] | None = None
+    ) -> NewKey:
+        text = KeyText(f"k{self._dice.randbytes(KEY_ID_BYTES).hex()}", self._dice.randbytes(SECRET_BYTES).hex())
+        secrets = (KeySecret(digest_of(text.secret)),)
+        key = ApiKey(text.key_id, name, secrets, roles, self._clock.now_ms(), expires_ms, dict(metadata or {}))
+        return NewKey(key, text)
+
+    def store_key(self, key: ApiKey, on_reply: OnReply) -> None:
+        """One whose secret was chosen elsewhere: the bootstrap key."""
+        self._submit(CreateKey(key), key, on_reply)
+
+    def rotate_key(self, key_id: str, overlap_ms: int, on_reply: OnReply) -> None:
+        text = KeyText(key_id, self._dice.randbytes(SECRET_BYTES).hex())
+        now_ms = self._clock.now_ms()
+
+        def done(reply: Any) -> None:
+            on_reply(reply if isinstance(reply, GoQueueError) else NewKey(self.image.keys[key_id], text))
+
+        self._submit(RotateKey(key_id, digest_of(text.secret), now_ms, overlap_ms), None, done)
+
+    def delete_key(self, key_id: str, on_reply: OnReply) -> None:
+        self._submit(DeleteKey(key_id), None, on_reply)
+
+    # -- rules
+
+    def new_rule_id(self) -> str:
+        return f"r{self._dice.randbytes(KEY_ID_BYTES).hex()}"
+
+    def create_rules(self, rules: Sequence[Rule], on_reply: OnReply) -> None:
+        self._steps([CreateRules(tuple(some)) for some in _some(rules)], on_reply)
+
+    def delete_rules(self, rule_ids: Sequence[str], on_reply: OnReply) -> None:
+        self._steps([DeleteRules(tuple(some)) for some in _some(rule_ids)], on_reply)
+
+    def _steps(self, commands: list[Any], on_reply: OnReply) -> None:
+        if not commands:
+            on_reply(None)
+            return
+        first, *others = commands
+
+        def done(reply: Any) -> None:
+            if isinstance(reply, GoQueueError) or not others:
+                on_reply(reply)
+            else:
+                self._steps(others, on_reply)
+
+        self._submit(first, None, done)
+
+    def _submit(self, command: Any, reply: Any, on_reply: OnReply) -> None:
+        def done(result: AccountResult | GoQueueError) -> None:
+            if isinstance(result, GoQueueError):
+                on_reply(result)
+            elif result.code:
+                on_reply(Refused(result.code, result.message))
+            else:
+                on_reply(reply)
+
+        self._store.submit(command, done)
+
+
+def digest_of(secret: str) -> bytes:
+    return hashlib.sha256(bytes.fromhex(secret)).digest()
+
+
+def _place(name: str, mechanism: Mechanism) -> str:
+    return f"user/{name}/{mechanism}"
+
+
+def _some(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[at : at + RULES_PER_STEP] for at in range(0, len(items), RULES_PER_STEP)]

@@ -1,0 +1,62 @@
+"""Users, keys and rules as they stand in etcd. Nothing in them is a secret: see `goqueue.model.accounts`."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from goqueue.cluster.accounts import AccountKey, AccountValue
+from goqueue.model.access import Rule
+from goqueue.model.accounts import ApiKey, User
+from goqueue.model.metadata import ApiKeyKey, RuleKey, UserKey
+
+
+class _User(msgspec.Struct):
+    v: int
+    user: User
+
+    def value(self) -> AccountValue:
+        return self.user
+
+
+class _ApiKey(msgspec.Struct):
+    v: int
+    key: ApiKey
+
+    def value(self) -> AccountValue:
+        return self.key
+
+
+class _Rule(msgspec.Struct):
+    v: int
+    rule: Rule
+
+    def value(self) -> AccountValue:
+        return self.rule
+
+
+ACCOUNT_FORMS: Mapping[type[AccountKey], type[_User | _ApiKey | _Rule]] = {
+    UserKey: _User,
+    ApiKeyKey: _ApiKey,
+    RuleKey: _Rule,
+}
+ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {"users": UserKey, "keys": ApiKeyKey, "rules": RuleKey}
+
+
+def account_path(key: AccountKey) -> str:
+    match key:
+        case UserKey():
+            return f"users/{key.name}"
+        case ApiKeyKey():
+            return f"keys/{key.key_id}"
+        case RuleKey():
+            return f"rules/{key.rule_id}"
+
+
+def account_in_json(version: int, value: AccountValue) -> _User | _ApiKey | _Rule:
+    match value:
+        case User():
+            return _User(version, value)
+        case ApiKey():
+            return _ApiKey(version, value)
+        case Rule():
+            return _Rule(version, value)
