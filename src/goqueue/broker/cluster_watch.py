@@ -176,9 +176,9 @@ class ClusterWatch:
             topic, old = self.image.find(name), before.find(name)
             if topic is None or old is None or topic.id != old.id:
                 continue
-            for number, (was, now) in enumerate(zip(old.placements, topic.placements)):
-                if was != now:
-                    self._partition(name, number, was, now)
+            for number in topic.placed_anew(old):
+                if number < len(old.placements):
+                    self._partition(name, number, old.placements[number], topic.placements[number])
         for node_id in before.nodes.keys() - self.image.nodes.keys():
             self._offline(node_id)
 

@@ -120,6 +120,7 @@ class PartitionQueue:
         "epoch",
         "failures",
         "gap",
+        "has_failed",
         "in_flight",
         "is_known",
         "needs_epoch",
@@ -158,6 +159,9 @@ class PartitionQueue:
         self.needs_epoch = False
         """What was sent so far no longer counts: count anew, in a new epoch."""
         self.failures = 0
+        """How often in a row what was under way has failed."""
+        self.has_failed = False
+        """Something of what is under way has."""
         self.retry_at_s = 0.0
         self.unknown_since_s: float | None = None
         """Since when the broker says that there is no such topic."""

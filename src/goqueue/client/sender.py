@@ -141,6 +141,8 @@ class Sender:
         connection = self._cluster.ready(node_id)
         if connection is None:
             self._prepare(node_id, lambda: self._connect(node_id))
+            if queue.failures:  # it may lead no more: who does is asked meanwhile, and not when it has not answered
+                self._prepare("metadata", self._refresh)
             return
         while queue.may_send(now_s):
             if not connection.has_room:
@@ -209,7 +211,7 @@ class Sender:
                 self._refused(queue, batch, answer)
         else:
             batch.has_doubt = True
-            queue.failures += 1
+            queue.has_failed = True
             if not isinstance(error, ConnectionLost | TimedOut):
                 batch.has_doubt = False
                 self._end_for_good(queue, batch, _as_ours(error))
@@ -234,12 +236,12 @@ class Sender:
         if code in MAY_BE_STORED:
             batch.has_doubt = True
         if code in MOVED:
-            if queue.failures > 1:  # whoever told of this leader may be behind
+            if queue.failures:  # it was asked for since, and whoever told of this leader may be behind
                 self._cluster.doubt_contact()
             self._prepare("metadata", self._refresh)
         if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind:
             return  # the broker waits for the one before it
-        queue.failures += 1
+        queue.has_failed = True
         if code in RETRIABLE:
             return
         if self._identity.transactional_id is not None:
@@ -249,7 +251,7 @@ class Sender:
         elif code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER or code in COUNT_ANEW:
             queue.count_anew()
         elif code in ONE_MAY_BE_BAD and len(batch.records) > 1:
-            queue.failures = 0
+            queue.failures, queue.has_failed = 0, False
             halves = batch.split()
             queue.turn_away(batch, *halves)
             self._on_split(batch, *halves)
@@ -257,14 +259,17 @@ class Sender:
             self._end_for_good(queue, batch, refusal(code, answer.error_message))
 
     def _end_for_good(self, queue: PartitionQueue, batch: Batch, error: GoQueueError) -> None:
-        queue.failures = 0
+        queue.failures, queue.has_failed = 0, False
         queue.turn_away(batch)
         self._on_end(batch, error)
 
     def _pause(self, queue: PartitionQueue) -> None:
-        """Before it is tried again."""
-        if not queue.failures:
+        """Before it is tried again. All that was under way has failed together, which counts once: a leader that is
+        gone is gone once, however much was on its way to it."""
+        if not queue.has_failed:
             return
+        queue.has_failed = False
+        queue.failures += 1
         cluster = self._cluster
         pause_s = cluster.backoff.pause_s(queue.failures - 1, cluster.dice)
         queue.retry_at_s = cluster.clock.time_s() + pause_s
@@ -316,7 +321,8 @@ class Sender:
             elif now_s - queue.unknown_since_s > UNKNOWN_TOPIC_S_MAX:
                 gone = UnknownTopic(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {queue.topic!r} any more")
                 self._fail_waiting(queue, lambda _, gone=gone: gone)  # type: ignore[misc]
-        if any(cluster.leader(*queue.place) == NO_LEADER for queue in queues):
+        if any(cluster.ready(cluster.leader(*queue.place)) is None for queue in queues):
+            self._pump_soon()
             await cluster.clock.sleep(cluster.backoff.pause_s(1, cluster.dice))
 
     # -- what has waited too long

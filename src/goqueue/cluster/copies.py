@@ -15,6 +15,10 @@ from goqueue.telemetry.logs import get_logger
 events = get_logger("replication")
 
 
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
 class CopyId(NamedTuple):
     topic_id: bytes
     partition: int
@@ -47,6 +51,8 @@ class Copies:
         self._hosts: dict[CopyId, Replica] = {}
         self._companions: dict[CopyId, CompanionName] = {}
         """Those that there may be, of the hosts here."""
+        self._places: dict[Place, Replica] = {}
+        """The hosts by topic and partition."""
         self._names: dict[Replica, tuple[tuple[int, CompanionName], ...]] = {}
         """The same by host, each with its bit in `gq_companions`: every answer to a follower asks for them."""
 
@@ -58,7 +64,7 @@ class Copies:
             return
         if before is not None:
             del self._names[before]
-        self._hosts[host] = replica
+        self._hosts[host] = self._places[replica.place] = replica
         names = [CompanionName(kind, *host) for kind in KINDS]
         self._names[replica] = tuple((1 << number, name) for number, name in enumerate(names))
         for name in names:
@@ -70,8 +76,16 @@ class Copies:
             self._forget(gone)
         return list(self._hosts.values())
 
+    def at(self, place: Place) -> Replica | None:
+        """The copy of this partition."""
+        found = self._places.get(place)
+        return None if found is None or isinstance(found.log.failure, LogClosed) else found
+
     def _forget(self, host: CopyId) -> None:
-        for _, name in self._names.pop(self._hosts.pop(host)):
+        gone = self._hosts.pop(host)
+        if self._places.get(gone.place) is gone:
+            del self._places[gone.place]
+        for _, name in self._names.pop(gone):
             self._companions.pop(CopyId(name.id, host.partition), None)
 
     def find(self, copy: CopyId) -> Replica | None:

@@ -19,9 +19,10 @@ from goqueue.machines.cluster.election import (
 )
 from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import ClusterKey, Committed, Conflict, PartitionKey, Step
+from goqueue.model.placements import NOWHERE
 from goqueue.model.topics import Image
 from goqueue.replica.replica import Replica
-from goqueue.replica.replicas import Replicas
+from goqueue.replica.replicas import Replicas, Seat
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.telemetry.logs import get_logger
 
@@ -73,6 +74,9 @@ class Elections:
         self._rounds: deque[list[tuple[Place, Step]]] = deque()
         self._transactions = 0
         self._timer: Timer | None = None
+        self._due: dict[Place, None] = {}
+        """To be looked at again, though their placement is as it was."""
+        self._seen: tuple[Image, Seat | None] = Image(), None
         self._is_due = False
         self._is_stopped = False
         self.won = 0
@@ -80,7 +84,11 @@ class Elections:
 
     def start(self) -> None:
         self._controller.on_change.append(self.look_soon)
-        self._replicas.on_role.append(lambda replica: self.look_soon())
+        self._replicas.on_role.append(self._role_changed)
+        self.look_soon()
+
+    def _role_changed(self, replica: Replica) -> None:
+        self._due[replica.place] = None
         self.look_soon()
 
     def stop(self) -> None:
@@ -110,7 +118,7 @@ class Elections:
         seen: dict[Place, _Leaderless] = {}
         due: list[tuple[Place, Step]] = []
         next_s: float | None = None
-        for replica in self._replicas.hosts():
+        for replica in self._to_look_at(image, seat):
             place = replica.place
             placement = image.placement(*place)
             if place in self._under_way or has_leader(placement, image.nodes):
@@ -133,6 +141,16 @@ class Elections:
         self._begin(due)
         if next_s is not None:
             self._timer = self._clock.call_after((next_s - now_s) * 1000 + 1, self.look_soon)
+
+    def _to_look_at(self, image: Image, seat: Seat) -> list[Replica]:
+        """Nodes that have come or gone concern everything; else it is a few among thousands."""
+        (before, was), self._seen = self._seen, (image, seat)
+        due, self._due = self._due, {}
+        if before.nodes is not image.nodes or was != seat:
+            return self._replicas.hosts()
+        places = dict.fromkeys([*image.placed_anew(before), *self._leaderless, *due])
+        found = (self._replicas.find(*place) for place in places if image.placement(*place) is not NOWHERE)
+        return [replica for replica in found if replica is not None]
 
     def _stand(self, image: Image, replica: Replica) -> Step:
         self._standing.withdraw(replica)
@@ -163,6 +181,7 @@ class Elections:
         for place in places:
             self._under_way.pop(place, None)
             self._alone.pop(place, None)
+            self._due[place] = None
         if isinstance(outcome, Committed):
             self.won += len(places)
             events.info("elected", partitions=len(places), first=f"{places[0][0]}/{places[0][1]}")

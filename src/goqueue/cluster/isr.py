@@ -5,7 +5,7 @@ A proposal holds the high watermark back from the moment it is made, since it ma
 lost it may come into force at any later time: the key is written again until its revision has moved.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from goqueue.machines.partitions.replication import LAG_MS_MAX, Proposal
 from goqueue.model.again import Again
 from goqueue.model.errors import LogPoisoned
 from goqueue.model.metadata import Committed, Conflict, PartitionKey, Step
-from goqueue.model.placements import NodeInfo, Placement
+from goqueue.model.placements import Placement
 from goqueue.model.topics import Image
 from goqueue.replica.replica import Replica
 from goqueue.replica.roles import Leading
@@ -61,7 +61,7 @@ class IsrKeeper:
         self._under_way = 0
         self._looking: Timer | None = None
         self._gathering: Timer | None = None
-        self._nodes: Mapping[int, NodeInfo] = {}
+        self._seen = Image()
         self._leaving: dict[int, int] = {}
         """Followers that have said that they stop soon, each in which life."""
         self._is_stopped = False
@@ -95,16 +95,17 @@ class IsrKeeper:
 
     def image_changed(self) -> None:
         """Copies have taken their roles and their ISRs by then."""
-        image = self._image()
-        is_another = self._nodes is not image.nodes
-        is_somebody_gone = not self._nodes.keys() <= image.nodes.keys()
-        self._nodes = image.nodes
-        for host in self._leading():
-            self._forget_removed(host, image)
-            for companion in self._copies.companions_of(host):
-                companion.copy_isr(host)
-            if is_another:
-                self._due[host] = None
+        before, image = self._seen, self._image()
+        self._seen = image
+        is_somebody_gone = not before.nodes.keys() <= image.nodes.keys()
+        if before.nodes is not image.nodes:
+            self._due.update(dict.fromkeys(self._leading()))
+        for place in image.placed_anew(before):
+            host = self._copies.at(place)
+            if host is not None and isinstance(host.role, Leading):
+                self._forget_removed(host, image)
+                for companion in self._copies.companions_of(host):
+                    companion.copy_isr(host)
         if self._due:
             self._gather_soon(0 if is_somebody_gone else GATHER_MS)  # writes wait for whoever is gone
 

@@ -16,7 +16,7 @@ from goqueue.cluster.throttle import Throttle
 from goqueue.machines.partitions.replication import LAG_MS_MAX
 from goqueue.model.kept_options import allows_unclean
 from goqueue.model.placements import NodeInfo
-from goqueue.model.topics import Image
+from goqueue.model.topics import Image, Topic
 from goqueue.ports.copying import Copying
 from goqueue.ports.peers import PeerHandler
 from goqueue.replica.companions import CompanionName
@@ -59,6 +59,7 @@ class Replication:
         self._fetches.on_candidate = self.isr.candidate
         self._fetches.on_leaving = self.isr.leaving
         self._leaves = False
+        self._seen = Image()
         replicas.on_role.append(self.role_changed)
 
     @property
@@ -96,12 +97,17 @@ class Replication:
 
     def image_changed(self) -> None:
         """After the copies have taken the roles and ISRs that it gives them."""
+        before, self._seen = self._seen, self._image()
+        if any(_has_other_options(topic, before.topics.get(name)) for name, topic in self._seen.topics.items()):
+            self._look_at_options()
+        self.isr.image_changed()
+
+    def _look_at_options(self) -> None:
         for replica in self.copies.hosts():
             may_be_unclean = self._may_be_unclean(replica)
             if replica.needs_session != may_be_unclean:
                 for one in (replica, *self.copies.companions_of(replica)):
                     one.needs_session = may_be_unclean
-        self.isr.image_changed()
 
     def withdraw(self, replica: Replica) -> None:
         """To be called before this node stands for election: none of its fetches speaks for the old leader any more,
@@ -151,3 +157,7 @@ class Replication:
     def _is_in_sync(self, replica: Replica) -> bool:
         host = self.copies.host_of(id_of(replica))
         return host is not None and self._me().node_id in self._image().placement(*host.place).isr
+
+
+def _has_other_options(topic: Topic, before: Topic | None) -> bool:
+    return topic is not before and (before is None or topic.has_other_options(before))

@@ -31,6 +31,8 @@ from goqueue.telemetry.logs import get_logger
 
 LOOK_MS = 2000
 """Beside every change of the metadata."""
+GATHER_MS = 50
+"""Changes come many at a time when a node is gone, and each look walks over all partitions. Nothing here is urgent."""
 ABANDONED_MS = 5000
 """A topic that is being made for so long has lost whoever made it."""
 OPERATIONS_MAX = 60
@@ -83,7 +85,7 @@ class Steward:
     def _look_soon(self) -> None:
         if not self._is_due and self.is_on_duty:
             self._is_due = True
-            self._clock.call_soon(self._look)
+            self._clock.call_after(GATHER_MS, self._look)
 
     def _look(self) -> None:
         self._is_due = False

@@ -1,6 +1,6 @@
 """Topics and their options, and the image: all topics of a cluster at one revision, never changed, only replaced."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -221,6 +221,19 @@ class Topic:
             changes["min_insync_replicas"] = minimum_in_sync(self.overrides, self.replication_factor)
         return replace(defaults, **changes)  # type: ignore[arg-type]  # parse_option gives each field's type
 
+    def has_other_options(self, before: "Topic") -> bool:
+        """Than it had; or another number of copies, from which some follow."""
+        return self.overrides != before.overrides or self.replication_factor != before.replication_factor
+
+    def placed_anew(self, before: "Topic | None") -> list[int]:
+        """The partitions that are placed otherwise than before, and new ones. A placement that is as it was is the same
+        object, so that a change of a few among thousands costs next to nothing."""
+        if before is None or before.id != self.id:
+            return list(range(len(self.placements)))
+        known = len(before.placements)
+        pairs = zip(self.placements, before.placements)
+        return [*(at for at, (now, was) in enumerate(pairs) if now is not was), *range(known, len(self.placements))]
+
 
 @dataclass(frozen=True)
 class Image:
@@ -249,6 +262,15 @@ class Image:
         placement = self.placement(topic, partition)
         node = self.nodes.get(placement.leader)
         return node if node is not None and node.incarnation == placement.incarnation else None
+
+    def placed_anew(self, before: "Image") -> Iterator[tuple[str, int]]:
+        """The partitions of topics and ledgers that are placed otherwise than in an earlier image, and new ones."""
+        for now, was in ((self.topics, before.topics), (self.ledgers, before.ledgers)):
+            for name, topic in now.items():
+                known = was.get(name)
+                if topic is not known:
+                    for number in topic.placed_anew(known):
+                        yield name, number
 
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._ids.get(topic_id)

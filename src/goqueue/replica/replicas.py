@@ -187,19 +187,22 @@ class Replicas:
 
     # -- places and roles
 
-    def placed(self, topic: Topic) -> list[int]:
-        """The partitions of which this node is to have a copy."""
+    def placed(self, topic: Topic, numbers: Sequence[int] | None = None) -> list[int]:
+        """The partitions, of these or of all, of which this node is to have a copy."""
         if self.seat is None:
-            return list(range(topic.partitions))
-        me = self.seat.node_id
-        return [number for number, one in enumerate(topic.placements) if me in one.replicas or me in one.adding]
+            return list(range(topic.partitions)) if numbers is None else list(numbers)
+        me, placements = self.seat.node_id, topic.placements
+        some = range(len(placements)) if numbers is None else numbers
+        return [at for at in some if me in placements[at].replicas or me in placements[at].adding]
 
-    def misplaced(self, topic: Topic) -> list[int]:
+    def misplaced(self, topic: Topic, numbers: Sequence[int] | None = None) -> list[int]:
         """Those of which there is a copy in service here, and should be none."""
         if self.seat is None:
             return []
-        wanted, table = set(self.placed(topic)), self._table(topic.name)
+        wanted, table = set(self.placed(topic, numbers)), self._table(topic.name)
         wanted |= self._own.get(topic.name, set())
+        if numbers is not None:
+            return [number for number in numbers if number not in wanted and (topic.name, number) in table]
         return [number for name, number in table if name == topic.name and number not in wanted]
 
     def _role(self, topic: Topic, partition: int) -> Reign | Following:
@@ -215,12 +218,13 @@ class Replicas:
             return Reign(one.epoch, one.leader, one.isr, len(one.replicas), one.revision, is_given=True)
         return Following(one.epoch, one.leader)
 
-    def take_roles(self, topic: Topic) -> None:
-        """Those that the metadata gives to the copies here. Whoever wants to know of a new one is told."""
+    def take_roles(self, topic: Topic, numbers: Sequence[int] | None = None) -> None:
+        """Those that the metadata gives to the copies here, of these partitions or of all. Whoever wants to know of a
+        new one is told."""
         if self.seat is None:
             return
         self._hosts[topic.id] = topic.placements
-        for number in self.placed(topic):
+        for number in self.placed(topic, numbers):
             replica = self._table(topic.name).get((topic.name, number))
             if replica is None:
                 continue

@@ -7,6 +7,7 @@ import pytest
 
 from goqueue.model.errors import InvalidOption
 from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
+from goqueue.model.placements import Placement
 from goqueue.model.topics import (
     CHOICES,
     DEFAULTS,
@@ -150,6 +151,44 @@ def test_an_image_shows_one_moment() -> None:
         image.topics["x"] = topic  # type: ignore[index]
     assert image.by_id(topic.id) is topic
     assert image.by_id(b"other") is None
+
+
+def _placed(*epochs: int) -> tuple[Placement, ...]:
+    return tuple(Placement(1, 10, epoch, (1, 2), (1, 2)) for epoch in epochs)
+
+
+def test_a_topic_knows_which_of_its_partitions_are_placed_otherwise() -> None:
+    first, second, third = _placed(0, 1, 2)
+    before = Topic("orders", b"i" * 16, 3, placements=(first, second, third))
+    assert before.placed_anew(None) == [0, 1, 2]
+    assert before.placed_anew(before) == []
+    moved = replace(before, placements=(first, second._replace(epoch=5), third))
+    assert moved.placed_anew(before) == [1]
+    grown = replace(moved, partitions=5, placements=(*moved.placements, *_placed(0, 0)))
+    assert grown.placed_anew(before) == [1, 3, 4]
+    made_again = replace(before, id=b"j" * 16)
+    assert made_again.placed_anew(before) == [0, 1, 2]
+
+
+def test_an_image_knows_which_partitions_are_placed_otherwise_of_ledgers_too() -> None:
+    orders = Topic("orders", b"i" * 16, 2, placements=_placed(0, 0))
+    others = Topic("others", b"o" * 16, 1, placements=_placed(0))
+    groups = Topic("@groups", b"g" * 16, 1, placements=_placed(0))
+    before = Image().replaced(1, {"orders": orders, "others": others, "@groups": groups})
+    assert list(before.placed_anew(before)) == []
+    assert sorted(before.placed_anew(Image())) == [("@groups", 0), ("orders", 0), ("orders", 1), ("others", 0)]
+    elected = replace(orders, placements=(orders.placements[0], *_placed(1)))
+    led = replace(groups, placements=_placed(1))
+    after = before.replaced(2, {"orders": elected, "@groups": led})
+    assert sorted(after.placed_anew(before)) == [("@groups", 0), ("orders", 1)]
+
+
+def test_a_topic_has_other_options_when_one_was_set_or_it_has_more_copies() -> None:
+    topic = Topic("orders", b"i" * 16, 1, MappingProxyType({"retention.ms": "5"}), _placed(0))
+    assert not replace(topic, placements=_placed(1)).has_other_options(topic)
+    assert not replace(topic, overrides=MappingProxyType({"retention.ms": "5"})).has_other_options(topic)
+    assert replace(topic, overrides=MappingProxyType({"retention.ms": "6"})).has_other_options(topic)
+    assert replace(topic, replication_factor=3).has_other_options(topic)
 
 
 @pytest.mark.parametrize(

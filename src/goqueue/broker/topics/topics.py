@@ -168,16 +168,22 @@ class Topics:
                 self._jobs.begin(name, self._remove(name, stored.topic_id, stored.partitions))
             return
         self._removed.pop(name, None)
-        if topic is None or self._ready.get(name) is topic:
+        before = self._ready.get(name)
+        if topic is None or before is topic:
             return
-        if misplaced := self._replicas.misplaced(topic):
+        replicas = self._replicas
+        # Most changes are of a few placements, of a topic that may have thousands: nothing else is looked at then.
+        is_known = before is not None and (before.id, before.partitions) == (topic.id, topic.partitions)
+        numbers = topic.placed_anew(before) if is_known else None
+        if misplaced := replicas.misplaced(topic, numbers):
             self._jobs.begin(name, self._displace(topic, misplaced))
-        elif missing := self._replicas.missing(topic, self._replicas.placed(topic)):
-            self._replicas.take_roles(topic)
+        elif missing := replicas.missing(topic, replicas.placed(topic, numbers)):
+            replicas.take_roles(topic)
             self._jobs.begin(name, self._open(topic, missing))
         else:
-            self._replicas.set_options(topic)
-            self._replicas.take_roles(topic)
+            if not is_known or before is None or topic.has_other_options(before):
+                replicas.set_options(topic)
+            replicas.take_roles(topic, numbers)
             self._ready[name] = topic
 
     def _remove(self, name: str, topic_id: bytes, partitions: int) -> Steps:
