@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from goqueue.machines.partitions.producer_state import ACCEPT, Before, Duplicate
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError, OffsetOutOfRange
+from goqueue.model.errors import DiskFull, GoQueueError, OffsetOutOfRange
 from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import LENGTH_END, NO_PRODUCER, Batch
@@ -109,7 +109,16 @@ class Replica(Standing):
         self._stored(1, batch.length + LENGTH_END)
         return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
 
-    def _refuse_epoch(self, epoch: int | None) -> NotLeader:
+    def hold_appends(self, why: DiskFull) -> None:
+        """Take none until `let_appends`, and say why."""
+        if self._no_appends is None:
+            self._no_appends = why
+
+    def let_appends(self) -> None:
+        if isinstance(self._no_appends, DiskFull):
+            self._no_appends = self._not_leader
+
+    def _refuse_epoch(self, epoch: int | None) -> GoQueueError:
         if self._no_appends is not None:
             return self._no_appends.kept()
         return NotLeader(f"{self.name}: this was decided in epoch {epoch}, and {self.leader_epoch} has begun")

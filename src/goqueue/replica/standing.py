@@ -43,8 +43,8 @@ class Standing(LogReads):
         self.high_watermark = min(max(high_watermark, log.start_offset), log.end_offset)
         """Everything below it is on every in-sync copy and may be read and acknowledged."""
         self._not_leader: NotLeader | None = NotLeader(f"nobody is known to lead {name}")
-        self._no_appends: NotLeader | None = self._not_leader
-        """Why appends are refused: it does not lead, or is about to hand over."""
+        self._no_appends: GoQueueError | None = self._not_leader
+        """Why appends are refused: it does not lead, is about to hand over, or something has to be stored before."""
         self.is_resting = False
         """It is about to hand over: whoever wants to append had better wait (`when_awake`)."""
         self._resting: dict[Callable[[], None], None] = {}

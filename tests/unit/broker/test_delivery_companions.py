@@ -13,7 +13,7 @@ from goqueue.broker.topics.topics import SetOptions
 from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.direct import Direct
 from goqueue.model.codes import Code
-from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, LogPoisoned
+from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, DiskFull, LogPoisoned
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.replica.companions import CompanionName
 from goqueue.testing import VirtualClock
@@ -181,6 +181,30 @@ def test_what_was_known_of_records_that_a_log_has_lost_is_dropped_though_the_dis
     after.put("orders", b"B", b"C")
     assert after.values("orders") == [b"a", b"B", b"C"]
     assert after.received() == [b"a", b"B", b"C"]
+
+
+@pytest.mark.parametrize("how", ["kill", "power"])
+def test_a_crash_right_after_a_full_disk_has_room_again_forgets_no_drop(how: str) -> None:
+    node = queue_node(durability="os")
+    node.put("orders", b"a")
+    node.replicas.sync()
+    node.put("orders", b"b", b"c")
+    node.ack(*node.receive()[1:])
+    path = "logs/orders/0/00000000000000000000.log"
+    disk = node.disk.crashed(lost=node.disk.unsynced_by_file()[path])
+    disk.capacity_bytes = 1
+    with capture_logs():
+        after = QueueNode(disk, VirtualClock(node.clock.now_ms()))
+    disk.capacity_bytes = None
+    with pytest.raises(DiskFull):  # nothing stands where the lost ones stood before the drop is stored
+        after.publish("orders", b"B")
+    after.clock.advance(1000)
+    after.publish("orders", b"B")
+    after.publish("orders", b"C")
+    after.broker.topics.replica("orders", 0).sync()
+    again = after.restarted(how)
+    assert again.values("orders") == [b"a", b"B", b"C"]
+    assert again.received() == [b"a", b"B", b"C"]
 
 
 def test_whoever_settles_is_told_of_a_fault_of_ours_and_the_record_is_delivered_again(

@@ -9,6 +9,7 @@ from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.direct import DirectWay, answer
 from goqueue.broker.queues.lag import time_of
 from goqueue.broker.queues.lane_rates import LaneRates
+from goqueue.broker.queues.lost_ends import LostEnds
 from goqueue.broker.queues.observe import Look, observe
 from goqueue.broker.queues.policies import policy_of
 from goqueue.broker.queues.queue_groups import OptionsStore, QueueGroups
@@ -76,9 +77,7 @@ class Queues(QueueGroups):
         """Called when something may be ready in a place, never from within a command."""
         self.on_dying: list[Callable[[Place], None]] = []
         """Called when a place has dead letters to be written."""
-        self._log_ends: dict[Place, int] = {}
-        """Of places that were not opened yet since their load: where their log ended then. What is known of records
-        behind that is dropped when they are, for others stand there by now."""
+        self._lost_ends = LostEnds(topics.find_replica)
         self._to_tell: dict[Deliveries, None] = {}
         """Machines in which something may have become ready, or has died."""
         self._watchers = Watchers(clock)
@@ -146,25 +145,24 @@ class Queues(QueueGroups):
             for stored in machine.state_of(group_id).places:
                 place = Place(group_id, stored.topic, stored.partition)
                 if log_end is not None:
-                    self._log_ends[place] = min(log_end, self._log_ends.get(place, log_end))
+                    self._lost_ends.note(place, log_end)
                 self._open_again(coordinator, place, topic, stored.start_offset)
         self._changed(machine)
 
     def _open_again(self, coordinator: Coordinator[Deliveries], place: Place, topic: Topic, start_offset: int) -> None:
         def opened(reply: Code | GoQueueError) -> None:
-            if not isinstance(reply, GoQueueError):
-                self._log_ends.pop(place, None)
-            elif reply.retriable:  # no room on the disk for what has to be dropped
+            self._lost_ends.tried(place, coordinator, reply)
+            if isinstance(reply, GoQueueError) and reply.retriable:  # no room for what has to be dropped
                 self._clock.call_after(RETRY_MS, again)
 
         def again() -> None:
             if self.companions.at(place.topic, place.partition) is not coordinator:
-                self._log_ends.pop(place, None)
+                self._lost_ends.forget(place, coordinator)
             elif coordinator.is_active and not self.is_open(place):  # else it was loaded anew, or a consumer came
                 self._open_again(coordinator, place, self._image.topics.get(topic.name, topic), start_offset)
 
         policy = self._policy(place.group_id, topic)
-        log_end = self._log_ends.get(place)
+        log_end = self._lost_ends.of(place)
         coordinator.submit(OpenDelivery(place, topic.id, start_offset, policy, log_end), opened)
 
     def _applied(self, coordinator: Coordinator[Deliveries], facts: Iterable[Fact]) -> None:
@@ -255,11 +253,10 @@ class Queues(QueueGroups):
         offset = start_offset(replica, self.options(place.group_id).get(START, start), self._clock.now_ms())
         if at is not None:
             offset = max(replica.start_offset, min(at, replica.high_watermark))
-        log_end = None if self.is_open(place) else self._log_ends.get(place)
+        log_end = None if self.is_open(place) else self._lost_ends.of(place)
 
         def opened(reply: Code | GoQueueError) -> None:
-            if not isinstance(reply, GoQueueError):
-                self._log_ends.pop(place, None)
+            self._lost_ends.tried(place, coordinator, reply)
             on_open(reply if isinstance(reply, GoQueueError) else None)
 
         coordinator.submit(OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic), log_end), opened)
