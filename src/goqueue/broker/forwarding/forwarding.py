@@ -24,6 +24,7 @@ PATIENCE_MS = 2000
 LOOK_AGAIN_MS = 50
 CANCEL_MS_MAX = 2000
 UNDER_WAY_MAX = 10_000
+NUMBERS_PER_MS_BITS = 20
 
 events = get_logger("forwarding")
 
@@ -62,7 +63,8 @@ class Forwarding:
         self.homes = homes
         self.clock = clock
         self._peers = peers
-        self._number = 0
+        self._number = clock.now_ms() << NUMBERS_PER_MS_BITS
+        """Not what it was in an earlier life of this node, of which others may still work on questions."""
         self._kinds: dict[str, Serve] = {}
         self._under_way: dict[tuple[int, int], Stop | None] = {}
         """By the node that asks and its number: how to stop what is done for it."""
