@@ -44,8 +44,6 @@ class Coordinator(DirectChanges[M]):
         self.loads = 0
         """How often it became active."""
         self._loading: Loading[M] | None = None
-        self._retry: Timer | None = None
-        """Of a load that waits, or of the commands that wait for one."""
         self._refuses_waiting = False
         self._waiting: dict[int, OnReply] = {}
         self._next_ticket = 1
@@ -188,11 +186,6 @@ class Coordinator(DirectChanges[M]):
         else:
             calls.append(self.on_given_up)
         call_each([*calls, *self._refused()])
-
-    @property
-    def has_given_up(self) -> bool:
-        """It is out of service until the node is restarted."""
-        return self._life is Life.FAILED and self._retry is None
 
     def _refuse_waiting(self) -> None:
         """It takes long: commands of clients are not kept any more, so that they may ask elsewhere or later."""
@@ -397,11 +390,6 @@ class Coordinator(DirectChanges[M]):
         if self._watch is not None:
             self._watch.cancel()
         self._watch = None
-
-    def _stop_retry(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-        self._retry = None
 
     def _tick(self) -> None:
         self.submit(Tick())

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from goqueue.machines.machine import Fact, Machine
 from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator, NotTaken
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.ledger import Ledger
 from goqueue.runtime.life import Life
 
@@ -24,6 +24,18 @@ class Questions(Generic[M]):
         self._clock = clock
         self._life = Life.UNLOADED
         self._failure: GoQueueError | None = None
+        self._retry: Timer | None = None
+        """Of a load that waits, or of the commands that wait for one."""
+
+    @property
+    def has_given_up(self) -> bool:
+        """It is out of service until the node is restarted."""
+        return self._life is Life.FAILED and self._retry is None
+
+    def _stop_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = None
 
     @property
     def life(self) -> Life:
