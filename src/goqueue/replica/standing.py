@@ -239,6 +239,7 @@ class Standing(LogReads):
 
     def _rise(self, high_watermark: int) -> None:
         if high_watermark > self.high_watermark:
+            assert high_watermark <= self.log.end_offset, (self.name, high_watermark, self.log.end_offset)
             self.high_watermark = high_watermark
             self._wake_soon()
             if self._end_watchers:

@@ -43,6 +43,13 @@ class DirectChanges(Questions[M], Generic[M]):
         self._lingering: Timer | None = None
         self._decided: deque[Replies] = deque()
         """Replies that leave when the ledger is durable, in that order."""
+        self.on_loaded: Callable[[], None] = lambda: None
+        """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
+        and tells it what a restart forgets. It must not walk over the state."""
+        self.on_given_up: Callable[[], None] = lambda: None
+        """Called when it is out of service until the node is restarted: who waits for what it has decided is told."""
+        self.before_apply: Callable[[list[Fact]], None] | None = None
+        """Called with facts that are stored and will be applied next."""
         self.after_apply: Callable[[list[Fact]], None] = lambda facts: None
         """Called with facts that were applied, before anybody is told: something may have to be done about them
         outside, perhaps not before they are durable."""

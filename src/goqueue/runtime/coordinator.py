@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from goqueue.machines.machine import ClockSet, Command, Fact, Machine, Outcome, Tick, apply_at, stepping
+from goqueue.machines.machine import ClockSet, Command, Machine, Outcome, Tick, apply_at, stepping
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError, NotCoordinator
 from goqueue.runtime.ahead import DirectChanges, OnReply
 from goqueue.runtime.clock import Clock, Steps, Timer
@@ -50,13 +50,6 @@ class Coordinator(DirectChanges[M]):
         self._inbox: deque[tuple[Command[Any], OnReply | None]] = deque()
         self.command: Command[Any] | None = None
         """What is being decided, or was last."""
-        self.on_loaded: Callable[[], None] = lambda: None
-        """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
-        and tells it what a restart forgets. It must not walk over the state."""
-        self.on_given_up: Callable[[], None] = lambda: None
-        """Called when it is out of service until the node is restarted: who waits for what it has decided is told."""
-        self.before_apply: Callable[[list[Fact]], None] | None = None
-        """Called with facts that are stored and will be applied next."""
         self._watch: Timer | None = None
         """Of steps of the wall clock, while it is active: a clock must not hold on to who is gone."""
 

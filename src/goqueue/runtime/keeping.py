@@ -76,6 +76,7 @@ class Keeping(Generic[K, M]):
         clock: Clock = SteadyClock(self._clock, ledger.newest_ms) if self.kept.is_steady else self._clock
         make = partial(self.kept.make_machine, key, replica)
         made = Coordinator(name or self._name(key), make, ledger, clock)
+        assert key not in self.standbys, made.name
         self._ready[made] = standby, replica
         return made
 

@@ -152,6 +152,7 @@ class Standby(Generic[M]):
         if not is_done:
             self._clock.call_soon(lambda: self._turn(build))
             return
+        assert self._reading.position <= self._replica.high_watermark, (self.name, self._reading.position)
         self._work, self._is_built = None, True
         self.ledger.maybe_snapshot(self._machine, self._clock.now_ms(), self._reading.position)
         self._look()

@@ -103,6 +103,7 @@ class Committer:
         """It wakes the next, if more is wanted: the owner of the logs has other things to do."""
         if self._wanted and self._idle:
             syncer = self._idle.pop()
+            assert syncer.log is None, syncer.log
             syncer.log = self._next()
             syncer.bell.release()
 

@@ -280,7 +280,7 @@ class Log:
             self.on_dirty(self)
 
     def _mark_synced(self, pending: PendingSync) -> None:
-        self.synced_offset = max(self.synced_offset, pending.end_offset)
+        self.synced_offset = max(self.synced_offset, pending.durable_to())
         if len(self.unsynced) > 1:
             self.unsynced = tuple(
                 one for one in self.unsynced if one is self.segments.active or one.next_offset > self.synced_offset

@@ -34,6 +34,13 @@ class PendingSync:
         self.end_offset = log.end_offset  # first: see above
         self.segments = log.unsynced
 
+    def durable_to(self) -> int:
+        """Of a sync that has run, in the log's own thread, and if nothing was truncated meanwhile."""
+        log = self.log
+        assert self.end_offset <= log.end_offset, (log.directory, self.end_offset, log.end_offset)
+        assert log.unsynced[-1].next_offset == log.end_offset, log.directory  # the active one is always among them
+        return self.end_offset
+
     def run(self) -> None:
         """One at a time, and never again after one has failed: the kernel reports a failed sync once, perhaps to
         somebody else than the one whose data it lost."""

@@ -57,6 +57,7 @@ def truncate(log: Shortened, end_offset: int) -> None:
     except OSError as error:
         raise log.poison("truncate", error) from error
     log.stand_at_end()
+    assert log.start_offset <= log.end_offset <= end_offset, (log.directory, log.start_offset, log.end_offset)
 
 
 def restart(log: Shortened, start_offset: int) -> None:
