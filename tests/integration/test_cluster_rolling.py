@@ -1,5 +1,5 @@
-"""A rolling restart of three real nodes under load: clients of Kafka and SQS notice nothing but retries that their
-libraries make themselves, and nothing that they were told is lost.
+"""A rolling restart of three real nodes under load: clients of Kafka, HTTP, SQS and gRPC notice nothing but retries
+that their libraries make themselves, and nothing that they were told is lost.
 """
 
 import asyncio
@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 from botocore.config import Config
+from grpc import StatusCode
 
 from goqueue.client import Producer
+from goqueue.client.errors import ConnectionLost
+from goqueue.client.grpc import GrpcClient, GrpcRefused
 from tests.integration.dev_cluster import DevCluster
-from tests.integration.process import wait_until
+from tests.integration.process import DEADLINE_S, wait_until
 from tests.integration.test_cluster import Reading, Topic, Writing, assert_nothing_lost
 
 
@@ -78,6 +82,58 @@ class OfOurClient(User):
                 value = self.next_value()
                 await producer.send(self._topic, value.encode(), key=value.encode())
                 self.told.append(value)
+
+
+class OfHttp(User):
+    """Goes to the next address when it cannot connect: then nothing was sent. Every other error is one."""
+
+    def __init__(self, cluster: DevCluster, topic: str) -> None:
+        super().__init__("http")
+        self._addresses = [node["http"] for node in cluster.nodes]
+        self._topic = topic
+
+    def work(self) -> None:
+        with httpx.Client(timeout=DEADLINE_S) as client:
+            while not self.is_over.is_set():
+                value = self.next_value()
+                body = {"messages": [{"key": value, "value": value}]}
+                try:
+                    answer = client.post(f"http://{self._addresses[0]}/v1/topics/{self._topic}/messages", json=body)
+                except httpx.ConnectError:
+                    self._addresses.append(self._addresses.pop(0))
+                    continue
+                assert answer.status_code == 200, answer.text
+                assert not answer.json()["results"][0].get("error"), answer.text
+                self.told.append(value)
+
+
+class OfGrpc(User):
+    """Tries again what is UNAVAILABLE, as libraries do that are told so by a retry policy; at the next address, as
+    those do that are given several. It may have been done all the same: its messages may be there twice.
+    """
+
+    def __init__(self, cluster: DevCluster, topic: str) -> None:
+        super().__init__("grpc")
+        self._addresses = [node["grpc"] for node in cluster.nodes]
+        self._topic = topic
+
+    def work(self) -> None:
+        asyncio.run(self._send())
+
+    async def _send(self) -> None:
+        while not self.is_over.is_set():
+            async with GrpcClient(self._addresses[0], timeout_s=DEADLINE_S) as client:
+                try:
+                    while not self.is_over.is_set():
+                        value = self.next_value()
+                        await client.publish(self._topic, value.encode(), key=value.encode())
+                        self.told.append(value)
+                except ConnectionLost:
+                    pass
+                except GrpcRefused as refused:
+                    if refused.status is not StatusCode.UNAVAILABLE:
+                        raise
+            self._addresses.append(self._addresses.pop(0))
 
 
 class OfSqs(User):
@@ -151,7 +207,7 @@ def test_a_rolling_restart_shows_clients_nothing_but_retries(cluster: DevCluster
     writing = Writing(kafka)
     group = Group(kafka.read("rolling-group"))
     sqs = OfSqs(cluster, "rolling-queue")
-    users: list[User] = [each(cluster, other.name) for each in (OfOurClient,)]
+    users: list[User] = [each(cluster, other.name) for each in (OfOurClient, OfHttp, OfGrpc)]
     users.append(sqs)
     for user in users:
         user.start()
@@ -184,7 +240,7 @@ def test_a_rolling_restart_shows_clients_nothing_but_retries(cluster: DevCluster
 
     wait_until(has_all, "all messages of others")
     reading.close()
-    once = {value.encode() for user in users if isinstance(user, OfOurClient) for value in user.told}
+    once = {value.encode() for user in users if isinstance(user, OfOurClient | OfHttp) for value in user.told}
     values = list(reading.found.values())
     assert sorted(value for value in values if value in once) == sorted(once)
     assert sqs.drain() >= set(sqs.told)

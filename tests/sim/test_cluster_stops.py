@@ -62,6 +62,22 @@ def test_a_message_that_comes_while_its_leader_hands_over_is_published_once(is_a
     Simulation(seed=4, nodes=3, cluster=True).run(scenario, limit="2m")
 
 
+def test_whoever_waits_for_messages_at_a_node_that_stops_is_told_that_there_are_none() -> None:
+    async def scenario(sim: Simulation) -> None:
+        me = sim.process("me")
+        leader = await made(sim, me)
+        async with client_of(me, leader) as http:
+            given = {"topic": ORDERS, "group": "workers", "wait": "1m"}
+            receiving = me.spawn(http.call(BY_NAME["receive_messages"], given))
+            await sim.let_pass("1s")
+            assert not receiving.done()
+            await leader.stop()
+            assert (await receiving).messages == []
+        assert not sim.loop.exceptions
+
+    Simulation(seed=6, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
 def end_of(sim: Simulation, stopped: SimulatedNode) -> int:
     return next(replica_of(node, ORDERS, 0).end_offset for node in sim.nodes if node is not stopped)
 
@@ -87,6 +103,7 @@ def test_a_message_that_is_not_acknowledged_when_its_leader_goes_is_so_by_the_ne
     Simulation(seed=5, nodes=3, cluster=True).run(scenario, limit="2m")
 
 
+@pytest.mark.second_layer
 def test_clients_of_http_see_no_error_while_all_nodes_are_restarted() -> None:
     async def scenario(sim: Simulation) -> None:
         me = sim.process("me")

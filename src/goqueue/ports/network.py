@@ -5,8 +5,11 @@ so a link between two of them can be slow or cut while the others are not.
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -18,8 +21,12 @@ class Listener(Protocol):
     @property
     def port(self) -> int: ...
 
-    def close(self) -> None:
-        """No new connections; those that are there stay."""
+    def close(self, *, takes_waiting: bool = False) -> None:
+        """No new connections; those that are there stay. `takes_waiting`: also those that the system has accepted, and
+        that nobody has taken yet. Else it resets them, and takes a request along that may have been sent."""
+
+    async def wait_taken(self) -> None:
+        """Until those are there."""
 
     async def wait_closed(self) -> None: ...
 
@@ -39,19 +46,32 @@ class LoopNetwork:
         self._tls = tls
 
     async def listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener:
-        return _LoopListener(await asyncio.get_running_loop().create_server(make, host, port, backlog=BACKLOG))
+        return _LoopListener(await asyncio.get_running_loop().create_server(make, host, port, backlog=BACKLOG), make)
 
     async def connect(self, make: Callable[[], P], host: str, port: int) -> tuple[asyncio.Transport, P]:
         return await asyncio.get_running_loop().create_connection(make, host, port, ssl=self._tls)
 
 
 class _LoopListener:
-    def __init__(self, server: asyncio.Server) -> None:
+    def __init__(self, server: asyncio.Server, make: Callable[[], asyncio.BaseProtocol]) -> None:
         self._server = server
+        self._make = make
+        self._taking: list[asyncio.Task[object]] = []
         self.port: int = server.sockets[0].getsockname()[1]
 
-    def close(self) -> None:
+    def close(self, *, takes_waiting: bool = False) -> None:
+        numbers = [os.dup(each.fileno()) for each in self._server.sockets] if takes_waiting else []
         self._server.close()
+        loop = asyncio.get_running_loop()
+        for number in numbers:
+            with socket.socket(fileno=number) as listening, suppress(OSError):  # BlockingIOError: there are no more
+                while True:
+                    taken, _ = listening.accept()
+                    taken.setblocking(False)
+                    self._taking.append(loop.create_task(loop.connect_accepted_socket(self._make, taken)))
+
+    async def wait_taken(self) -> None:
+        await asyncio.gather(*self._taking, return_exceptions=True)
 
     async def wait_closed(self) -> None:
         await self._server.wait_closed()

@@ -208,8 +208,11 @@ class VirtualListener:
         protocol.connection_made(end)
         end.peer.go_on()
 
-    def close(self) -> None:
+    def close(self, *, takes_waiting: bool = False) -> None:  # noqa: ARG002  nobody waits to be taken here
         self._network.close(self)
+
+    async def wait_taken(self) -> None:
+        """At once, therefore."""
 
     async def wait_closed(self) -> None:
         """At once: nothing of it is left."""

@@ -1,5 +1,6 @@
 """The door as an ASGI application: finds the operation for a request, at the root and under /v1."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -81,8 +82,9 @@ class HttpApp:
 
     def stop(self) -> None:
         """What would go on for ever comes to its end."""
-        self._forwarded.stop()
         call_each(list(self._call.on_stop))
+        # In the next turn: those who have their answer by now tell it first.
+        asyncio.get_running_loop().call_soon(self._forwarded.stop)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

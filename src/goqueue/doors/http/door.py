@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from email.utils import formatdate
 from typing import Generic, TypeVar, cast
 
@@ -138,6 +139,11 @@ class HttpDoor:
         if not self._state.connections:
             self._is_empty.set()
 
+    def asked(self) -> None:
+        """A connection has its first request."""
+        if self.is_leaving and not self._has_new():
+            self._is_empty.set()
+
     def leave(self) -> None:
         """Before a stop, while others take over: all requests are answered, and their clients go elsewhere with the
         next. A connection that is closed without a word may take a request along that was on its way.
@@ -146,12 +152,16 @@ class HttpDoor:
         self._state.default_headers = [*self._state.default_headers, CLOSE]
 
     def stop_reading(self) -> None:
-        """The first step of a stop: no new connection, and none is kept for another request."""
+        """The first step of a stop: no new connection, and none is kept for another request. Who has just connected
+        has a first request on its way, and is waited for by `close`."""
         if self._server is not None:
-            self._server.close()
+            if not self.is_leaving:
+                self.leave()
+            self._server.close(takes_waiting=True)
             self._stop_app()
             for connection in self.connections:
-                connection.shutdown()
+                if not connection.is_new:
+                    connection.shutdown()
 
     async def close(self) -> None:
         """Returns when no request and no connection is left. Who waits for messages is told to go elsewhere; what takes
@@ -160,6 +170,7 @@ class HttpDoor:
         if self._server is None:
             return
         self.stop_reading()
+        await self._first_requests()
         for task in list(self._parked):
             task.cancel()
         for timer in self._timers.values():
@@ -175,6 +186,18 @@ class HttpDoor:
         await self._drain(give_up)
         await self._server.wait_closed()
         self._server = None
+
+    async def _first_requests(self) -> None:
+        """Of connections that were taken just before the stop."""
+        assert self._server is not None
+        await self._server.wait_taken()
+        if self._has_new():
+            self._is_empty.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_empty.wait(), self.limits.first_s_max)
+
+    def _has_new(self) -> bool:
+        return any(connection.is_new for connection in self.connections)
 
     async def _drain(self, give_up: float) -> None:
         """What was answered may still leave, if the client takes it."""

@@ -37,17 +37,33 @@ async def lease(
     group_id: str,
     submit: Callable[[Callable[[Any], None]], object],
     found_in: Callable[[Any], Sequence[LeasedPlace]],
+    nothing: Any,
 ) -> Any:
-    """Wait for what `submit` leases. A client that has left meanwhile gets nothing: others do."""
+    """Wait for what `submit` leases. A client that has left meanwhile gets nothing: others do. When the node stops,
+    whoever waits is told that there is nothing, and asks again elsewhere.
+    """
     leased: list[Any] = []
+    parked: list[Any] = []
 
     def keep(done: Callable[[Any], None]) -> object:
         def answer(reply: Any) -> None:
             leased.append(reply)
             done(reply)
 
-        return submit(answer)
+        def stop() -> None:
+            if not leased:
+                for each in parked:
+                    each.cancel()
+                answer(nothing)
 
+        call.on_stop[stop] = None
+        stops.append(stop)
+        waiting = submit(answer)
+        if hasattr(waiting, "cancel"):
+            parked.append(waiting)
+        return waiting
+
+    stops: list[Callable[[], None]] = []
     try:
         return await call.ask(keep)
     except asyncio.CancelledError:
@@ -56,6 +72,8 @@ async def lease(
                 _give_back(call, group_id, each)
         raise
     finally:
+        for stop in stops:
+            call.on_stop.pop(stop, None)
         leased.clear()  # what may be an error holds this frame
 
 

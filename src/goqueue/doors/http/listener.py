@@ -36,6 +36,8 @@ class HttpLimits:
     linger_s_max: float = 2
     """How long a client that was refused may go on sending until it reads why."""
     idle_s_max: int = 60
+    first_s_max: float = 0.5
+    """How long a node that stops waits for the first request of a connection that it has just taken."""
     drain_s_max: float = 2
     """How long a node that stops waits for the requests that it has begun to answer."""
     connections_max: int = 10_000
@@ -49,6 +51,8 @@ class Owner(Protocol):
     def complain(self, peer: str, why: str) -> None: ...
 
     def lost(self) -> None: ...
+
+    def asked(self) -> None: ...
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -67,6 +71,11 @@ class HttpConnection(HttpToolsProtocol):
         self._deadline = inf
         self._unsent_bytes = 0
         self._unsent_since = 0.0
+
+    @property
+    def is_new(self) -> bool:
+        """No request has come yet."""
+        return self._running is None and not self.transport.is_closing()
 
     # -- from the event loop
 
@@ -153,7 +162,9 @@ class HttpConnection(HttpToolsProtocol):
         if self._owner.is_leaving:
             self._last_is(self.cycle)
         if not self.pipeline:
-            self._running = self.cycle
+            is_first, self._running = self._running is None, self.cycle
+            if is_first:
+                self._owner.asked()
 
     def on_body(self, body: bytes) -> None:
         self._overhead_bytes -= CHUNK_OVERHEAD_MAX * len(body)

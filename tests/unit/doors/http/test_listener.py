@@ -270,6 +270,30 @@ def test_a_stop_answers_those_who_wait_and_ends_streams() -> None:
     run(inside)
 
 
+def test_whoever_has_connected_when_the_node_stops_is_answered() -> None:
+    """Whether the door has seen the connection or not, and whether the request has come or not: nothing that was sent
+    is lost with a connection."""
+
+    async def inside() -> None:
+        async with serve(drain_s_max=20, first_s_max=20) as served:
+            clients = [socket.create_connection(served.address) for _ in range(3)]  # the door has had no turn since
+            for client in clients[:2]:
+                client.sendall(GET)
+            closing = asyncio.ensure_future(served.door.close())
+            await turn()
+            clients[2].sendall(GET)
+            await closing
+            for client in clients:
+                said = client.makefile("rb").read()
+                client.close()
+                assert said[9:12] == b"200"
+                assert b"connection: close" in said
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(served.address)
+
+    run(inside)
+
+
 def test_a_stop_does_not_wait_for_one_that_does_not_read_but_for_one_that_does() -> None:
     async def inside() -> None:
         async with serve(drain_s_max=SOON_S) as served:

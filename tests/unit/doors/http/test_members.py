@@ -378,7 +378,7 @@ async def test_what_was_leased_for_a_client_that_has_just_left_is_free_again(cli
     member = await join(client)
     call = Call(Gate(client.b.broker).admit(Credentials("http")).view(READS), 0, "")
     replies: list[Callable[[Any], None]] = []
-    waiting = asyncio.ensure_future(lease(call, "g", replies.append, lambda reply: reply.found))
+    waiting = asyncio.ensure_future(lease(call, "g", replies.append, lambda reply: reply.found, None))
     await client.b.advance(0)
     await publish(client, "a")
     who = Who("g", member.id)

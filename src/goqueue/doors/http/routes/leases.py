@@ -47,7 +47,7 @@ async def take_leases(call: Call, path: GroupPath, body: TakeLeases) -> TakenLea
         is_read=False,
     )
     found: list[LeasedPlace] = await lease(
-        call, path.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply
+        call, path.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply, []
     )
     taken = [_taken(call, path.group, each) for each in found if each.error is None]
     for each in found:

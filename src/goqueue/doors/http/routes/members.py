@@ -129,6 +129,7 @@ async def poll_group(call: Call, path: GroupPath, query: PollQuery) -> PolledMes
         group_id,
         lambda done: poll(broker.members, broker.receiver, request, done),
         lambda reply: reply.found if isinstance(reply, Polled) else (),
+        Polled(query.generation, []),
     )
     messages = received(call, group_id, polled.found)
     following: dict[str, dict[str, int]] = {}
@@ -161,6 +162,6 @@ async def receive_messages(call: Call, path: TopicPath, body: ReceiveMessages) -
         start=body.start or "earliest",
     )
     found: Any = await lease(
-        call, body.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply
+        call, body.group, lambda done: call.broker.receiver.receive(request, done), lambda reply: reply, []
     )
     return ReceivedMessages(messages=received(call, body.group, found))
