@@ -64,12 +64,14 @@ def test_a_leader_that_is_not_reached_is_looked_for_elsewhere() -> None:
     assert nodes.all[0].values("orders", 1) == [b"a"]
 
 
-def test_after_two_seconds_without_a_leader_it_may_be_tried_again() -> None:
+def test_after_a_while_without_a_leader_it_may_be_tried_again() -> None:
     nodes = SpreadNodes()
     nodes.leaders["orders", 1] = None
     replies: list[list[Sent]] = []
     nodes.all[0].broker.sender.send("orders", [NewMessage(b"a", partition=1)], replies.append)
-    nodes.pass_ms(3000)
+    nodes.pass_ms(4000)
+    assert replies == []
+    nodes.pass_ms(1000)
     ((sent,),) = replies
     assert isinstance(sent.error, NotReached)
     assert sent.error.retriable

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from goqueue.broker.forwarding.calls import Call
-from goqueue.broker.forwarding.forwarding import PATIENCE_MS, Forwarding, not_reached
+from goqueue.broker.forwarding.forwarding import Forwarding, not_reached
 from goqueue.model.errors import GoQueueError, NotReached, NotTaken
 from goqueue.model.refusal import NotAppended
 from goqueue.ports.forwarding import NotHere
@@ -17,6 +17,9 @@ Spot = tuple[str, int]
 """Topic and partition."""
 NOT_DONE = (NotReached, NotTaken, NotAppended)
 """Errors of what was certainly not done."""
+PATIENCE_MS = 4500
+"""How long the next leader is looked for: a machine that vanished is replaced within four seconds, and some clients of
+HTTP give up after five."""
 Answered = Callable[[Sequence[R] | GoQueueError], None]
 """One reply for each item of a part, in their order; or an error of all."""
 
