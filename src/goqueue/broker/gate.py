@@ -86,8 +86,8 @@ class Gate:
         *,
         is_closed: bool = False,
     ) -> None:
-        """Without `logins` whoever comes in has these rights. `is_closed`: whoever comes in without a listener has to
-        show who they are."""
+        """Without `logins` whoever comes in has these rights. `is_closed`: everybody has to show who they are, on every
+        listener."""
         self._is_closed = is_closed
         self.forwarding = forwarding
         """The way to other nodes, in a cluster."""
@@ -139,7 +139,7 @@ class Gate:
         return self.logins is not None and connected.principal is None and self._requires(connected)
 
     def _requires(self, connected: Connected) -> bool:
-        return self._is_closed if connected is IN_PROCESS else connected.listener.requires_authentication
+        return self._is_closed or connected.listener.requires_authentication
 
     def admit(self, credentials: Credentials) -> Access:
         """NotAuthenticated: more has to be shown, or what was shown is wrong."""

@@ -27,6 +27,7 @@ from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.node.assembly import Assembly
+from goqueue.node.bootstrap import Bootstrap
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.leftovers import clear_leftovers
 from goqueue.node.master_key import read_master_key
@@ -144,6 +145,8 @@ class Node:
     async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
         settings = self._settings
         gate = self._gate(broker)
+        if settings.authentication is Switch.ON:
+            await Bootstrap(settings, broker.accounts, broker.clock.now_ms()).run()
         self._sqs = SqsApp(gate)
         app = HttpApp(
             gate,
@@ -181,7 +184,8 @@ class Node:
         broker.accounts.aside = self._thinking
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret)
         forwarding = None if self._peering is None else self._peering.spread(broker)
-        return Gate(broker, forwarding=forwarding, logins=logins)
+        is_closed = self._settings.authentication is Switch.ON
+        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed)
 
     def _read_master_key(self) -> None:
         settings = self._settings

@@ -69,6 +69,17 @@ def _setting(default: T, kind: Kind, help_text: str) -> T:
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
+    authentication: Switch = _setting(
+        Switch.OFF,
+        Choice(Switch),
+        "Whether clients have to show who they are: with on, nothing but health is open to those who do not.",
+    )
+    bootstrap_key_file: Path | None = _setting(
+        None,
+        FilePath(),
+        "File with the API key of the first admin, for a node with authentication that has no account yet. Without "
+        "it such a node makes a key, and shows it on a terminal or writes bootstrap.key beside its ready file.",
+    )
     master_key_file: Path | None = _setting(
         None,
         FilePath(),

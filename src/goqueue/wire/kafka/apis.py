@@ -91,8 +91,9 @@ APIS = {
         _api(14, (0, 5), 4, classic_groups.SyncGroupRequest, classic_groups.SyncGroupResponse),
         _api(15, (0, 6), 5, describe_groups.DescribeGroupsRequest, describe_groups.DescribeGroupsResponse),
         _api(16, (0, 5), 3, describe_groups.ListGroupsRequest, describe_groups.ListGroupsResponse),
-        # Version 0 of SaslHandshake goes on without frames.
-        _api(17, (1, 1), NOT_FLEXIBLE, sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse),
+        # Version 0 of SaslHandshake goes on without frames. librdkafka 2.0 does not log in where it is not advertised,
+        # and uses version 1.
+        _api(17, (1, 1), NOT_FLEXIBLE, sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse, advertised_from=0),
         _api(18, (0, 5), 3, metadata.ApiVersionsRequest, metadata.ApiVersionsResponse),
         _api(19, (2, 7), 5, topics.CreateTopicsRequest, topics.CreateTopicsResponse),
         _api(20, (1, 6), 4, topics.DeleteTopicsRequest, topics.DeleteTopicsResponse),
