@@ -6,9 +6,13 @@ of one direction, in connections of either side; they flow on when it is healed,
 """
 
 import asyncio
+import math
+import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 
@@ -18,14 +22,15 @@ _dice = SystemRandom()
 CHUNK_BYTES = 1 << 16
 DELAY_S = 0.3
 CLIENTS = 0
-LISTENING = "0A"
+LISTENING, NOBODYS = "0A", "0"
+"""A state and an inode of /proc/net/tcp. A socket that its process has closed is nobody's."""
 
 
 class Forwarder:
     def __init__(self, hosts: int, hosts_by_pid: Callable[[], Mapping[int, int]]) -> None:
         """`hosts_by_pid`: the processes that run now. All others are clients."""
         self._net = _dice.randrange(1, 255)
-        self._hosts_by_pid = hosts_by_pid
+        self._owners = Owners(hosts_by_pid)
         self._cuts: set[tuple[int, int]] = set()
         self._slow: set[int] = set()
         self._loop = asyncio.new_event_loop()
@@ -87,29 +92,35 @@ class Forwarder:
     async def _listen(self) -> None:
         for host in self._hosts:
             for port in (*NODE_PORTS, *ETCD_PORTS):
-                self._servers.append(await asyncio.start_server(self._accept(host, port), self.address(host), port))
+                made = partial(self._protocol, host, port)
+                self._servers.append(await self._loop.create_server(made, self.address(host), port))
 
-    def _accept(self, host: int, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+    def _protocol(self, host: int, port: int) -> asyncio.StreamReaderProtocol:
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = self._loop.create_task(self._carry(host, port, reader, writer))
+            assert isinstance(reader, _Reader)
+            connection = _Connection(host, port, reader, writer, self._loop.time())
+            task = self._loop.create_task(self._carry(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return accepted
+        return asyncio.StreamReaderProtocol(_Reader(loop=self._loop), accepted, loop=self._loop)
 
-    async def _carry(self, host: int, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        running = self._hosts_by_pid()
-        owner = owner_of(writer.get_extra_info("peername"), running)
-        sender = CLIENTS if owner is None else running[owner]
+    async def _carry(self, one: "_Connection") -> None:
+        """If it is refused there, it ends here."""
         try:
-            await self._may_pass(sender, host)
-            back_reader, back_writer = await asyncio.open_connection(self.behind(host), port)
-        except OSError:
-            writer.transport.abort()  # it is refused there, so it ends here
-            return
+            with suppress(OSError):
+                await self._may_pass(one, is_answer=False)
+                await asyncio.sleep(0)  # an end that came meanwhile is seen first
+                if not one.reader.is_over:
+                    await self._connect(one)
+        finally:
+            one.writer.transport.abort()
+
+    async def _connect(self, one: "_Connection") -> None:
+        reader, writer = await asyncio.open_connection(self.behind(one.host), one.port)
         pumps = [
-            asyncio.ensure_future(self._pump(sender, host, reader, back_writer)),
-            asyncio.ensure_future(self._pump(host, sender, back_reader, writer)),
+            asyncio.ensure_future(self._pump(one, one.reader, writer, is_answer=False)),
+            asyncio.ensure_future(self._pump(one, reader, one.writer, is_answer=True)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -117,52 +128,96 @@ class Forwarder:
             for pump in pumps:
                 pump.cancel()
             writer.transport.abort()
-            back_writer.transport.abort()
 
-    async def _pump(self, sender: int, receiver: int, reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, one: "_Connection", reader: asyncio.StreamReader, to: asyncio.StreamWriter, *, is_answer: bool
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
-                await self._may_pass(sender, receiver)
-                if sender in self._slow:
-                    await asyncio.sleep(DELAY_S)
+                await self._may_pass(one, is_answer=is_answer)
                 to.write(data)
                 await to.drain()
-            await self._may_pass(sender, receiver)  # an end is news, too
+            await self._may_pass(one, is_answer=is_answer)  # an end is news, too
 
-    async def _may_pass(self, sender: int, receiver: int) -> None:
-        while (sender, receiver) in self._cuts:
+    async def _may_pass(self, one: "_Connection", *, is_answer: bool) -> None:
+        """Who has connected is asked only while it matters: it takes long to find out."""
+        while self._cuts or self._slow:
+            if one.client is None:
+                one.client = await self._owners.host_of(one.writer.get_extra_info("peername"), one.accepted_s)
+            sender, receiver = (one.host, one.client) if is_answer else (one.client, one.host)
+            if (sender, receiver) not in self._cuts:
+                if sender in self._slow:
+                    await asyncio.sleep(DELAY_S)
+                return
             await self._changed.wait()
 
 
-def owner_of(address: tuple[str, int], pids: Iterable[int]) -> int | None:
-    """Which of these processes holds the socket with this local address."""
-    inode = _inode(*address)
-    if inode is None:
-        return None
-    wanted = f"socket:[{inode}]"
-    return next((pid for pid in pids if _holds(Path(f"/proc/{pid}"), wanted)), None)
+class _Reader(asyncio.StreamReader):
+    is_over = False
+    """The other side has closed, or is gone; what it sent before may still be unread."""
+
+    def feed_eof(self) -> None:
+        self.is_over = True
+        super().feed_eof()
+
+    def set_exception(self, exc: Exception) -> None:
+        self.is_over = True
+        super().set_exception(exc)
 
 
-def _inode(host: str, port: int) -> str | None:
+@dataclass
+class _Connection:
+    host: int
+    port: int
+    reader: _Reader
+    writer: asyncio.StreamWriter
+    accepted_s: float
+    client: int | None = None
+    """Which host has connected, or CLIENTS; None: nobody has asked yet."""
+
+
+class Owners:
+    """Which host holds a socket. The kernel tells it of all sockets at once, and a cut makes many connect anew: all who
+    wait share one look, or there would be no end of looking.
+    """
+
+    def __init__(self, hosts_by_pid: Callable[[], Mapping[int, int]]) -> None:
+        self._hosts_by_pid = hosts_by_pid
+        self._lock = asyncio.Lock()
+        self._found: Mapping[str, int] = {}
+        self._looked_s = -math.inf
+
+    async def host_of(self, address: tuple[str, int], since_s: float) -> int:
+        """Of the process that has this local address `since_s`. ConnectionAbortedError: nobody has it any more."""
+        async with self._lock:
+            if self._looked_s <= since_s:
+                began_s = asyncio.get_running_loop().time()
+                self._found = await asyncio.to_thread(_look, self._hosts_by_pid())
+                self._looked_s = began_s
+        host = self._found.get(_in_hex(*address))
+        if host is None:
+            raise ConnectionAbortedError("whoever connected has given up")
+        return host
+
+
+def _look(hosts_by_pid: Mapping[int, int]) -> dict[str, int]:
+    """All local addresses of connections, in the kernel's words, with who holds them."""
+    by_inode = {inode: host for pid, host in hosts_by_pid.items() for inode in _sockets(pid)}
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
+    held = [words for words in lines if words[3] != LISTENING and words[9] != NOBODYS]
+    return {words[1]: by_inode.get(words[9], CLIENTS) for words in held}
+
+
+def _sockets(pid: int) -> Iterator[str]:
+    """Inodes. Files may be closed, and the process may end, while this looks."""
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
+        for file in files:
+            with suppress(OSError):
+                target = Path(file.path).readlink().name
+                if target.startswith("socket:["):
+                    yield target[8:-1]
+
+
+def _in_hex(host: str, port: int) -> str:
     octets = [int(part) for part in host.split(".")]
-    wanted = f"{''.join(f'{octet:02X}' for octet in reversed(octets))}:{port:04X}"
-    for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
-        words = line.split()
-        if words[1] == wanted and words[3] != LISTENING:
-            return words[9]
-    return None
-
-
-def _holds(process: Path, wanted: str) -> bool:
-    try:
-        return any(_target(link) == wanted for link in (process / "fd").iterdir())
-    except OSError:  # it is gone
-        return False
-
-
-def _target(link: Path) -> str:
-    """Of a file that may be closed while others are looked at."""
-    try:
-        return link.readlink().name
-    except OSError:
-        return ""
+    return f"{''.join(f'{octet:02X}' for octet in reversed(octets))}:{port:04X}"

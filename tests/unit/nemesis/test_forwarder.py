@@ -1,5 +1,6 @@
 """Cuts without rights: through a forwarder that knows who sends."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from tools.nemesis.forwarder import Forwarder, owner_of
+from tools.nemesis.forwarder import CLIENTS, Forwarder, Owners
 
 ME, OTHER = 1, 2
 PORT = 9092
@@ -34,8 +35,31 @@ def ends(forwarder: Forwarder) -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def test_a_socket_is_traced_to_the_process_that_holds_it(ends: tuple[socket.socket, socket.socket]) -> None:
-    assert owner_of(ends[0].getsockname(), [1, os.getpid()]) == os.getpid()
-    assert owner_of(ends[0].getsockname(), []) is None
+    async def holder(running: dict[int, int]) -> int:
+        return await Owners(lambda: running).host_of(ends[0].getsockname(), 0)
+
+    assert asyncio.run(holder({1: OTHER, os.getpid(): ME})) == ME
+    assert asyncio.run(holder({})) == CLIENTS
+
+
+def test_all_who_ask_at_once_share_a_look_and_who_came_later_has_another(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    looks = []
+
+    def running() -> dict[int, int]:
+        looks.append(1)
+        return {os.getpid(): ME}
+
+    async def scenario() -> None:
+        owners, address = Owners(running), ends[0].getsockname()
+        now_s = asyncio.get_running_loop().time()
+        assert await asyncio.gather(*(owners.host_of(address, now_s - 1) for _ in range(50))) == [ME] * 50
+        assert len(looks) == 1
+        assert await owners.host_of(address, now_s + 3600) == ME
+        assert len(looks) == 2
+
+    asyncio.run(scenario())
 
 
 def test_bytes_go_both_ways(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -69,3 +93,18 @@ def test_who_is_refused_behind_it_is_cut_off(forwarder: Forwarder) -> None:
     mine = socket.create_connection((forwarder.address(OTHER), PORT), WAIT_S_MAX)
     with closing(mine), suppress(ConnectionResetError):
         assert mine.recv(1) == b""
+
+
+def test_who_has_given_up_during_a_cut_is_not_connected_when_it_is_healed(forwarder: Forwarder) -> None:
+    """Clients connect again and again while they hear nothing: all of them at once would be too many."""
+    forwarder.cut(ME, [forwarder.address(OTHER)])
+    with closing(socket.create_server((forwarder.behind(OTHER), PORT))) as server:
+        server.settimeout(WAIT_S_MAX)
+        socket.create_connection((forwarder.address(OTHER), PORT), WAIT_S_MAX).close()
+        with closing(socket.create_connection((forwarder.address(OTHER), PORT), WAIT_S_MAX)) as patient:
+            patient.sendall(b"patient")
+            forwarder.heal()
+            theirs, _ = server.accept()
+            with closing(theirs):
+                theirs.settimeout(WAIT_S_MAX)
+                assert theirs.recv(100) == b"patient"

@@ -58,6 +58,7 @@ class Transactions:
             for _, key, value in steps:
                 producer.produce(self._topic, value, partition=int(key))
             if is_aborted:
+                producer.flush(CALL_S)  # or librdkafka throws them away, and the broker never hears of any of it
                 producer.abort_transaction(CALL_S)
                 asking.fail("aborted on purpose")
                 return True
