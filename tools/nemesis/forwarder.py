@@ -22,6 +22,9 @@ _dice = SystemRandom()
 CHUNK_BYTES = 1 << 16
 DELAY_S = 0.3
 CLIENTS = 0
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+"""Some clients, gRPC's among them, reach IPv4 through sockets of IPv6: the last bytes of such an address are IPv4's."""
+IPV4_CHARS = len("0100007F:1F90")
 LISTENING, NOBODYS = "0A", "0"
 """A state and an inode of /proc/net/tcp. A socket that its process has closed is nobody's."""
 
@@ -203,9 +206,13 @@ class Owners:
 def _look(hosts_by_pid: Mapping[int, int]) -> dict[str, int]:
     """All local addresses of connections, in the kernel's words, with who holds them."""
     by_inode = {inode: host for pid, host in hosts_by_pid.items() for inode in _sockets(pid)}
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
-    held = [words for words in lines if words[3] != LISTENING and words[9] != NOBODYS]
-    return {words[1]: by_inode.get(words[9], CLIENTS) for words in held}
+    tables = [table for table in map(Path, TABLES) if table.exists()]
+    return holders([line for table in tables for line in table.read_text("ascii").splitlines()[1:]], by_inode)
+
+
+def holders(lines: Iterable[str], by_inode: Mapping[str, int]) -> dict[str, int]:
+    held = [words for words in map(str.split, lines) if words[3] != LISTENING and words[9] != NOBODYS]
+    return {words[1][-IPV4_CHARS:]: by_inode.get(words[9], CLIENTS) for words in held}
 
 
 def _sockets(pid: int) -> Iterator[str]:

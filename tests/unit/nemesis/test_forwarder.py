@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from tools.nemesis.forwarder import CLIENTS, Forwarder, Owners
+from tools.nemesis.forwarder import CLIENTS, Forwarder, Owners, holders
 
 ME, OTHER = 1, 2
 PORT = 9092
@@ -40,6 +40,16 @@ def test_a_socket_is_traced_to_the_process_that_holds_it(ends: tuple[socket.sock
 
     assert asyncio.run(holder({1: OTHER, os.getpid(): ME})) == ME
     assert asyncio.run(holder({})) == CLIENTS
+
+
+def test_a_socket_of_ipv6_that_reaches_ipv4_is_traced_too_and_a_closed_one_is_nobodys() -> None:
+    rest = "0100007F:1F90 01 00000000:00000000 00:00000000 00000000 0 0"
+    lines = [
+        f"0: 0100007F:C350 {rest} 71 1",
+        f"1: 0000000000000000FFFF00000200007F:C351 0000000000000000FFFF0000{rest} 72 1",
+        f"2: 0100007F:C352 {rest} 0 1",
+    ]
+    assert holders(lines, {"72": OTHER}) == {"0100007F:C350": CLIENTS, "0200007F:C351": OTHER}
 
 
 def test_all_who_ask_at_once_share_a_look_and_who_came_later_has_another(
