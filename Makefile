@@ -26,8 +26,8 @@ help:  ## show the targets
 
 install: .venv/.ready-run  ## set up only; gives .venv/bin/goqueue
 
-run: .venv/.ready-run  ## start a node on ./data
-	@exec $(BIN)/goqueue serve --data-dir $(DATA_DIR)
+run: .venv/.ready-run  ## start a node on ./data, open to this machine only
+	@exec $(BIN)/goqueue serve --dev --data-dir $(DATA_DIR)
 
 # One worker more than there are cores: many tests wait for a process or a disk.
 PYTEST := $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8

@@ -20,7 +20,7 @@ COMMANDS = [
 
 
 def test_the_readme_shows_how_to_start_a_node() -> None:
-    assert [".venv/bin/goqueue", "serve", "--data-dir", "data"] in COMMANDS
+    assert [".venv/bin/goqueue", "serve", "--dev", "--data-dir", "data"] in COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=shlex.join)
@@ -38,7 +38,8 @@ def test_each_command_does_what_it_says(command: list[str], serve: Serve, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("target", "command"), [("run", ".venv/bin/goqueue serve --data-dir data"), ("test", ".venv/bin/python -m pytest")]
+    ("target", "command"),
+    [("run", ".venv/bin/goqueue serve --dev --data-dir data"), ("test", ".venv/bin/python -m pytest")],
 )
 def test_each_make_target_runs_that(target: str, command: str) -> None:
     assert f"    make {target} " in README

@@ -130,7 +130,7 @@ class Node(Process):
         command = [str(GOQUEUE)]
         if has_clock:
             command = [sys.executable, "-P", stepped_clock.__file__, str(self._ahead)]
-        command += ["serve", "--data-dir", str((disk.place if disk else folder) / "data")]
+        command += ["serve", "--insecure", "--data-dir", str((disk.place if disk else folder) / "data")]
         command += ["--node-id", str(node_id), "--ready-file", str(self.ready_file)]
         if disk:
             command += ["--disk-reserve-bytes", str(RESERVE_BYTES)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from goqueue.cli.contexts import Target
     from goqueue.cli.output import Output
     from goqueue.cli.progress import Progress
-    from goqueue.client import Admin
+    from goqueue.client import Admin, Security
 
 
 class Call:
@@ -49,7 +49,17 @@ class Call:
     def admin(self) -> "Admin":
         from goqueue.client import Admin
 
-        return Admin(self.target.server, api_key=self.target.api_key, timeout=self.target.timeout_ms)
+        target = self.target
+        return Admin(target.server, api_key=target.api_key, timeout=target.timeout_ms, security=self._security)
+
+    @property
+    def _security(self) -> "Security | None":
+        """Of a context with files."""
+        if self.target.ca is None and self.target.cert is None:
+            return None
+        from goqueue.client import Security
+
+        return Security(ca_file=self.target.ca, cert_file=self.target.cert, key_file=self.target.key)
 
     async def close(self) -> None:
         if "admin" in self.__dict__:

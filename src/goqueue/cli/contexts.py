@@ -17,6 +17,7 @@ from goqueue.node.environment import client_environment
 DEFAULT_NAME = "local"
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 DEFAULT_TIMEOUT_MS = 30_000
+FILES = ("ca", "cert", "key")
 FILE_MODE, DIRECTORY_MODE, OTHERS = 0o600, 0o700, 0o077
 
 
@@ -28,12 +29,19 @@ class Target(NamedTuple):
     timeout_ms: int
     context: str | None
     sources: Mapping[str, str]
+    ca: str | None = None
+    """Files, for https: whom to believe, and what to show."""
+    cert: str | None = None
+    key: str | None = None
 
 
 class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     server: str | None = None
     api_key: str | None = None
     timeout: str | None = None
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
@@ -136,4 +144,5 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
         timeout_ms=duration_ms(timeout) if isinstance(timeout, str) else timeout,
         context=name,
         sources=sources,
+        **{what: first(what, None, "", None) for what in FILES if what in context},
     )

@@ -75,7 +75,8 @@ class Peers:
         self.me = me
         self.secret = secret
         self.find = find
-        self.network = network
+        self.network_to: Callable[[int], Network] = lambda node_id: network
+        """By which a node is dialed."""
         self.clock = clock
         self.dice = dice
         self.on_refused: Callable[[NodeInfo], None] = lambda node: None
@@ -193,7 +194,7 @@ class PeerWay:
         assert life.peer is not None
         connection = PeerConnection(f"node {self.node_id}", self._clock, self._lost)
         try:
-            await self._peers.network.connect(lambda: connection, *life.peer)
+            await self._peers.network_to(self.node_id).connect(lambda: connection, *life.peer)
             await self._prove(connection)
         except BaseException:
             connection.give_up()

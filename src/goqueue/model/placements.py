@@ -61,3 +61,10 @@ class NodeInfo(NamedTuple):
     """The lowest and highest format of metadata and commands that it speaks."""
     lease: int = 0
     """Whoever knows that this life is over revokes it."""
+    listeners: tuple[tuple[str, HostPort], ...] = ()
+    """Where Kafka clients reach it, by the name of the listener that they came through."""
+
+    def kafka_of(self, listener: str) -> HostPort | None:
+        """For clients of the listener with this name on another node. A node of an earlier version has one listener,
+        and one without a name in common has no address for them."""
+        return dict(self.listeners).get(listener) if self.listeners else self.kafka

@@ -20,14 +20,15 @@ from goqueue.cluster.session import Session
 from goqueue.cluster.steward import Steward
 from goqueue.cluster.unclean import UncleanElections, UncleanSteward
 from goqueue.model.errors import CannotJoin, DamagedFile
+from goqueue.model.listener import Api
 from goqueue.model.metadata import ClusterValue
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.placements import HostPort, NodeInfo
 from goqueue.model.topics import Image
+from goqueue.node.listeners import plans
 from goqueue.node.metadata_check import METADATA
 from goqueue.node.ports import NodePorts
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address
 from goqueue.ports.dice import Dice, random_id
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.replica.replicas import Replicas, Seat
@@ -318,19 +319,21 @@ class Membership:
 
 
 def _node_info(settings: Settings, directory: str, now_ms: int, ports: NodePorts) -> NodeInfo:
-    def told(advertised: Address | None, listening: Address) -> HostPort:
-        return tuple(advertised or listening)  # type: ignore[return-value]  # an Address is one
-
+    told: dict[Api, list[tuple[str, HostPort]]] = {}
+    for plan in plans(settings):
+        told.setdefault(plan.listener.api, []).append((plan.listener.name, (plan.told.host, plan.told.port)))
+    peer = settings.peer_advertised or settings.peer
     return NodeInfo(
         settings.node_id,
         0,
-        kafka=told(settings.kafka_advertised, settings.kafka),
+        kafka=told[Api.KAFKA][0][1],
         rack=settings.rack,
-        peer=told(settings.peer_advertised, settings.peer),
-        http=told(settings.http_advertised, settings.http),
-        grpc=told(settings.grpc_advertised, settings.grpc) if ports.has_grpc else None,
+        peer=(peer.host, peer.port),
+        http=told[Api.HTTP][0][1],
+        grpc=told[Api.GRPC][0][1] if ports.has_grpc else None,
         directory=directory,
         boot=ports.boot_id,
         started_ms=now_ms,
         version=version("goqueue"),
+        listeners=tuple(told[Api.KAFKA]),
     )

@@ -8,9 +8,9 @@ from goqueue.broker.metrics.export import MetricsExport
 from goqueue.broker.metrics.metrics import MetricsOptions
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.node.settings import MetricsExporter, Settings
+from goqueue.node.settings import Settings
 from goqueue.node.tracing import about
-from goqueue.node.values import Switch
+from goqueue.node.values import MetricsExporter, Switch
 from goqueue.telemetry.door_facts import DoorFacts
 
 if TYPE_CHECKING:  # grpc takes time to import, and a broker in a test may do without

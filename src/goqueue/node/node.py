@@ -6,10 +6,7 @@ aside: snapshots are written, and new partitions made.
 """
 
 import asyncio
-import os
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,19 +17,16 @@ from goqueue.broker.gate import Gate
 from goqueue.broker.groups.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
 from goqueue.cluster.watermark_saving import WatermarkSaving
-from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
-from goqueue.doors.http.app import HttpApp
-from goqueue.doors.http.browsers import Visitors
-from goqueue.doors.http.door import HttpDoor
-from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.listener import Api
 from goqueue.node.assembly import Assembly
 from goqueue.node.bootstrap import Bootstrap
+from goqueue.node.certificates import Certificates
 from goqueue.node.compactions import Compactions, RunPlan
+from goqueue.node.doors import Doors, opening
 from goqueue.node.leftovers import clear_leftovers
 from goqueue.node.master_key import read_master_key
 from goqueue.node.membership import Membership
-from goqueue.node.metrics import metrics_export, metrics_options, watch_doors
+from goqueue.node.metrics import metrics_export, metrics_options
 from goqueue.node.open_files import partition_limits
 from goqueue.node.peering import Peering
 from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts, RealPorts
@@ -54,10 +48,6 @@ DRAIN_TURNS = 3
 events = get_logger("node")
 
 
-class DoorStaysShut(Exception):
-    """A door's address cannot be listened on; the message is for the person who chose it."""
-
-
 class Opened(NamedTuple):
     """What a start found, in the numbers that a person asks for."""
 
@@ -67,15 +57,24 @@ class Opened(NamedTuple):
     messages: int
     """Counted by offsets: where compaction left gaps there are fewer."""
     seconds: float
-    kafka: Address
-    http: Address
-    grpc: Address | None
+    addresses: Mapping[Api, list[Address]]
+
+    @property
+    def kafka(self) -> Address:
+        return self.addresses[Api.KAFKA][0]
+
+    @property
+    def http(self) -> Address:
+        return self.addresses[Api.HTTP][0]
+
+    @property
+    def grpc(self) -> Address | None:
+        return self.addresses.get(Api.GRPC, [None])[0]
 
     @property
     def doors(self) -> dict[str, str]:
-        """Where each is, by its name."""
-        doors = {"kafka": self.kafka, "http": self.http, "grpc": self.grpc}
-        return {name: str(address) for name, address in doors.items() if address is not None}
+        """Where each is, by its name; of several listeners, the first."""
+        return {api.value: str(found[0]) for api, found in self.addresses.items()}
 
 
 class Node:
@@ -95,10 +94,8 @@ class Node:
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
         self._assembly: Assembly | None = None
-        self._kafka: KafkaDoor | None = None
-        self._http: HttpDoor | None = None
-        self._grpc: GrpcDoor | None = None
-        self._sqs: SqsApp | None = None
+        self._certificates = Certificates(settings.tls_principal_rules)
+        self._doors: Doors | None = None
         self._metrics_export: MetricsExport | None = None
         self._membership: Membership | None = None
         self._peering: Peering | None = None
@@ -115,7 +112,7 @@ class Node:
             if self._settings.etcd:
                 await self._join()
             assembly = self._assemble()
-            kafka, http, grpc = await self._open_doors(assembly.broker)
+            addresses = await self._open_doors(assembly.broker)
             self._metrics_export = metrics_export(self._settings, assembly.broker)
             if self._membership is not None:
                 assert self._directory is not None
@@ -137,46 +134,19 @@ class Node:
             failed=len(self._replicas.failed),
             messages=sum(replica.end_offset - replica.start_offset for replica in self._replicas),
             seconds=round(loop.time() - started, 3),
-            kafka=kafka,
-            http=http,
-            grpc=grpc,
+            addresses=addresses,
         )
 
-    async def _open_doors(self, broker: Broker) -> tuple[Address, Address, Address | None]:
-        settings = self._settings
+    async def _open_doors(self, broker: Broker) -> dict[Api, list[Address]]:
         gate = self._gate(broker)
-        if settings.authentication is Switch.ON:
-            await Bootstrap(settings, broker.accounts, broker.clock.now_ms()).run()
-        self._sqs = SqsApp(gate)
-        app = HttpApp(
-            gate,
-            by_header={TARGET: self._sqs},
-            requests_per_second_max=settings.http_requests_per_second_max,
-            visitors=_visitors(settings),
-        )
-        limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
-        network, now_ms = self._ports.network, broker.clock.now_ms
-        self._kafka, self._http = KafkaDoor(gate, network=network), HttpDoor(app, network=network, now_ms=now_ms)
-        if self._ports.has_grpc:
-            self._grpc = GrpcDoor(gate, limits, reflection=settings.grpc_reflection is Switch.ON)
-        watch_doors(broker, *self._doors)
+        if self._settings.authentication is Switch.ON:
+            await Bootstrap(self._settings, broker.accounts, broker.clock.now_ms()).run()
+        self._certificates.tell(broker.metrics.meters)
+        self._doors = Doors(self._settings, self._ports, broker, gate, self._certificates)
         if self._peering is not None:
-            with _opening("peer", settings.peer):
-                await self._peering.open(settings.peer)
-        with _opening("kafka", settings.kafka):
-            kafka = await self._kafka.open(*settings.kafka, settings.kafka_advertised)
-        with _opening("http", settings.http):
-            http = await self._http.open(*settings.http)
-        self._kafka.tell_http(*http)
-        grpc: Address | None = None
-        if self._grpc is not None:
-            with _opening("grpc", settings.grpc):
-                grpc = Address(*await self._grpc.open(*settings.grpc))
-        return Address(*kafka), Address(*http), grpc
-
-    @property
-    def _doors(self) -> list[KafkaDoor | HttpDoor | GrpcDoor]:
-        return [door for door in (self._kafka, self._http, self._grpc) if door is not None]
+            with opening("peer", self._settings.peer):
+                await self._peering.open(self._settings.peer)
+        return await self._doors.open()
 
     def _gate(self, broker: Broker) -> Gate:
         assert self._assembly is not None
@@ -202,7 +172,7 @@ class Node:
         self._membership = Membership(settings, self._ports, self._clock, self._directory, limits)
         self._membership.replicas = self._replicas
         controller, network = self._membership.controller, self._ports.network
-        self._peering = Peering(settings.node_id, controller, network, self._clock, self._ports.dice)
+        self._peering = Peering(settings, controller, network, self._clock, self._ports.dice, self._certificates)
         await self._membership.join()
         assert self._replicas is not None
         assert self._aside is not None
@@ -268,6 +238,10 @@ class Node:
         assert self._replicas is not None
         return self._replicas
 
+    def look_at_certificates(self) -> None:
+        """Soon: somebody says that they are new."""
+        self._certificates.look_soon()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Look after the data directory until `stop` is set."""
         assert self._assembly is not None
@@ -275,7 +249,7 @@ class Node:
         if self._metrics_export is not None:
             self._metrics_export.start()
         async with asyncio.TaskGroup() as tasks:
-            upkeep = [tasks.create_task(self._keep_up())]
+            upkeep = [tasks.create_task(self._keep_up()), tasks.create_task(self._certificates.keep_fresh())]
             if self._membership is not None:
                 upkeep.append(tasks.create_task(self._membership.keep_balanced()))
                 upkeep.append(tasks.create_task(self._membership.keep_noting()))
@@ -284,17 +258,17 @@ class Node:
             for task in upkeep:
                 task.cancel()
             if self._membership is not None:
-                if self._http is not None:
-                    self._http.leave()
+                if self._doors is not None:
+                    self._doors.http.leave()
                 await self._membership.drain()
 
     async def close(self) -> None:
         """Close the doors, sync everything and give the data directory back. Closing twice is fine."""
-        doors = self._doors
+        doors = [] if self._doors is None else self._doors.all
         for door in doors:
             door.stop_reading()
-        if self._sqs is not None:
-            self._sqs.stop()
+        if self._doors is not None:
+            self._doors.sqs.stop()
         if doors and self._replicas is not None:
             self._replicas.sync()
             for _ in range(DRAIN_TURNS):
@@ -309,7 +283,7 @@ class Node:
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         self._close_directory()
-        self._kafka = self._http = self._grpc = self._sqs = self._metrics_export = None
+        self._doors = self._metrics_export = None
         self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
 
     async def _leave_cluster(self) -> None:
@@ -357,26 +331,6 @@ class Node:
             self._replicas.maintain(self._settled.now_ms(), self._settled.monotonic_s())
             for log in list(self._directory.logs.values()):
                 await self._compactions.keep_up(log)
-
-
-def _visitors(settings: Settings) -> Visitors:
-    """What this machine and its settings call the node is a name of it."""
-    hosts = [settings.http.host, socket.gethostname(), *settings.http_allowed_hosts]
-    if settings.kafka_advertised is not None:
-        hosts.append(settings.kafka_advertised.host)
-    return Visitors(hosts, settings.http_allowed_origins, everywhere=bool(settings.http_allowed_hosts))
-
-
-@contextmanager
-def _opening(name: str, address: Address) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        # asyncio repeats the address in its words; a name that nobody knows has no number of the system's.
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
-        raise DoorStaysShut(
-            f"cannot open the {name} door at {address}: {why}; choose another address with --{name} HOST:PORT"
-        ) from error
 
 
 def _tell(report: RecoveryReport) -> None:

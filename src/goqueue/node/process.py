@@ -14,9 +14,13 @@ from pathlib import Path
 import uvloop
 
 from goqueue.model.errors import CannotJoin, GoQueueError
-from goqueue.node.node import DoorStaysShut, Node, Opened
+from goqueue.node.doors import DoorStaysShut
+from goqueue.node.listeners import Exposed, exposed, plans, refusal
+from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
 from goqueue.node.settings import Settings
+from goqueue.node.values import Switch
+from goqueue.ports.tls import BadCertificate
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
 from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolve_format
@@ -25,6 +29,8 @@ SWITCH_INTERVAL_S = 0.0005
 """A thread that wants the interpreter back after a sync waits for this long at most; the default is 5 ms."""
 GC_THRESHOLDS = (50_000, 20, 1000)
 """Reference counts free nearly everything; a full collection among millions of objects would be a pause."""
+
+WARN_AGAIN_S = 3600.0
 
 events = get_logger("node")
 
@@ -45,25 +51,49 @@ def serve(settings: Settings) -> None:
 async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
+    open_to_others = await _may_be_opened(settings)
     events.info("opening data directory", data_dir=str(settings.data_dir))
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, RealDisk(settings.data_dir), compact=compact)
     try:
         opened = await node.open()
-    except (DoorStaysShut, CannotJoin) as error:
+    except (DoorStaysShut, CannotJoin, BadCertificate) as error:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
         raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error
     freeze_start()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, node.look_at_certificates)
+    node.broker.metrics.meters.insecure_listeners = len(open_to_others)
+    warning = asyncio.create_task(_keep_warning(open_to_others))
     try:
         _announce(settings, opened)
         await node.run(stop)
     finally:
+        warning.cancel()
         if settings.ready_file:
             with suppress(OSError):
                 settings.ready_file.unlink()
         await node.close()
     events.info("stopped", data_dir=str(settings.data_dir))
+
+
+async def _may_be_opened(settings: Settings) -> list[Exposed]:
+    """What is open to others and lacks something. StartFailed: that was not asked for."""
+    try:
+        found = await exposed(settings)
+    except OSError as error:
+        raise StartFailed(f"an address to listen on is not known: {error.strerror}") from error
+    why = refusal(settings, found)
+    if why:
+        raise StartFailed(why)
+    return [each for each in found if each.lacks]
+
+
+async def _keep_warning(open_to_others: list[Exposed]) -> None:
+    while open_to_others:
+        for each in open_to_others:
+            events.warning("insecure: others can reach this node", listener=each.where, lacks=each.lacks)
+        await asyncio.sleep(WARN_AGAIN_S)
 
 
 def freeze_start() -> None:
@@ -91,30 +121,45 @@ def stop_on_signals(stop: asyncio.Event) -> None:
 def _announce(settings: Settings, opened: Opened) -> None:
     data_dir = settings.data_dir.resolve()
     if settings.ready_file:
-        facts = {
+        facts: dict[str, object] = {
             "pid": os.getpid(),
             "version": version("goqueue"),
             "data_dir": str(data_dir),
             **opened.doors,
         }
+        if settings.listeners:
+            facts["listeners"] = listened(settings, opened)
         try:
             write_ready_file(settings.ready_file, facts)
         except OSError as error:
             raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
-    events.info("ready", data_dir=str(data_dir), **{**opened._asdict(), **opened.doors})
+    found = {name: value for name, value in opened._asdict().items() if name != "addresses"} | opened.doors
+    events.info("ready", data_dir=str(data_dir), **found, listeners=listened(settings, opened))
+    if settings.dev is Switch.ON:
+        events.warning("--dev: open to everybody on this machine, and to nobody else")
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
-        sys.stderr.write(_welcome(data_dir, opened))
+        sys.stderr.write(_welcome(settings, data_dir, opened))
 
 
-def _welcome(data_dir: Path, opened: Opened) -> str:
+def listened(settings: Settings, opened: Opened) -> list[str]:
+    """Every listener as the setting `listeners` would say it, at its real address."""
+    rest = {api: iter(found) for api, found in opened.addresses.items()}
+    each = [plan.listener for plan in plans(settings) if plan.listener.api in rest]
+    return [f"{one.api}://{next(rest[one.api])}?name={one.name}&protocol={one.protocol}" for one in each]
+
+
+def _welcome(settings: Settings, data_dir: Path, opened: Opened) -> str:
     failed = f"; {opened.failed} partitions could not be opened, see above" if opened.failed else ""
+    if settings.listeners:
+        doors = "".join(f"  {each}\n" for each in listened(settings, opened))
+    else:
+        doors = f"  kafka {opened.kafka}\n  http  http://{opened.http}\n  grpc  {opened.grpc}\n"
+    dev = "  --dev: everybody on this machine may do everything; nobody else can connect.\n"
     return (
         f"GoQueue {version('goqueue')} is running.\n"
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
-        f"  kafka {opened.kafka}\n"
-        f"  http  http://{opened.http}\n"
-        f"  grpc  {opened.grpc}\n"
+        f"{dev if settings.dev is Switch.ON else ''}{doors}"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
     )
 

@@ -9,13 +9,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from goqueue.model.certificate_names import DEFAULT_RULES, PrincipalRule
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
 from goqueue.node.environment import CLIENT_VARIABLES, PREFIX
+from goqueue.node.listener_values import Listeners, ListenerSetting, PrincipalRules
 from goqueue.node.values import (
     Address,
     AddressKind,
@@ -27,8 +29,10 @@ from goqueue.node.values import (
     HostNames,
     HttpUrl,
     Kind,
+    MetricsExporter,
     Origins,
     Switch,
+    TraceExport,
     Word,
     byte_size,
     duration,
@@ -36,27 +40,12 @@ from goqueue.node.values import (
 from goqueue.storage.options import DAY_MS, KIB, MIB, SECOND_MS, Cleanup, Durability, LogOptions
 from goqueue.telemetry.logs import LogFormat, LogLevel
 
-
-class TraceExport(StrEnum):
-    NONE = "none"
-    STDOUT = "stdout"
-    FILE = "file"
-    OTLP = "otlp"
-
-
-class MetricsExporter(StrEnum):
-    NONE = "none"
-    OTLP = "otlp"
-
-
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """Kubernetes puts such variables into every container beside a service called goqueue."""
 
 _LOG = LogOptions()
-
-ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  nobody listens on these here
 
 T = TypeVar("T")
 
@@ -89,6 +78,19 @@ class Settings:
     ready_file: Path | None = _setting(
         None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
     )
+    dev: Switch = _setting(
+        Switch.OFF, Choice(Switch), "For development: open to everybody on this machine, and to nobody else."
+    )
+    insecure: Switch = _setting(
+        Switch.OFF,
+        Choice(Switch),
+        "Open addresses that others can reach without TLS or without authentication. It warns for as long as it runs.",
+    )
+    listeners: tuple[ListenerSetting, ...] = _setting(
+        (),
+        Listeners(),
+        "Where clients connect, and how. An API that is not named here has the one listener of its own setting.",
+    )
     kafka: Address = _setting(
         Address("127.0.0.1", 9092), AddressKind(), "Where Kafka clients connect; port 0 picks a free one."
     )
@@ -120,6 +122,22 @@ class Settings:
         4 * MIB, byte_size(at_least=KIB, at_most=64 * MIB), "Largest message that a gRPC client may send."
     )
     grpc_streams_max: int = _setting(100, Count(at_least=1), "Calls that one gRPC connection may have open at once.")
+    tls_cert_file: Path | None = _setting(
+        None, FilePath(), "Certificate that listeners show, with those between it and its authority (PEM)."
+    )
+    tls_key_file: Path | None = _setting(None, FilePath(), "Key of tls_cert_file (PEM).")
+    tls_key_password_file: Path | None = _setting(
+        None, FilePath(), "File with the password of tls_key_file, in one line, if it has one."
+    )
+    tls_ca_file: Path | None = _setting(
+        None, FilePath(), "Authorities that have signed the certificates of clients (PEM)."
+    )
+    tls_client_auth: ClientAuth = _setting(
+        ClientAuth.NONE, Choice(ClientAuth), "Whether listeners with TLS ask clients for a certificate."
+    )
+    tls_principal_rules: tuple[PrincipalRule, ...] = _setting(
+        DEFAULT_RULES, PrincipalRules(), "Who the owner of a certificate is: the first rule that matches says."
+    )
     node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
     default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
     partitions_max: int = _setting(
@@ -234,6 +252,13 @@ class Settings:
     grpc_advertised: Address | None = _setting(
         None, AddressKind(), "Where other nodes reach the gRPC door, if it is not the address listened on."
     )
+    peer_ca_file: Path | None = _setting(
+        None, FilePath(), "Authority that has signed the certificates of all nodes (PEM): nodes speak mutual TLS."
+    )
+    peer_cert_file: Path | None = _setting(
+        None, FilePath(), "Certificate of this node for other nodes (PEM). It is called goqueue-node-ID there (DNS)."
+    )
+    peer_key_file: Path | None = _setting(None, FilePath(), "Key of peer_cert_file (PEM).")
     default_replication_factor: int = _setting(
         0, Count(at_least=0, at_most=100), "Copies of a topic that does not say how many; 0: 3, or one for each node."
     )
@@ -342,21 +367,11 @@ def read_settings(
         raise InvalidSettings(
             f"default_partitions = {settings.default_partitions}: more than partitions_max = {settings.partitions_max}"
         )
-    check_addresses(settings)
+    from goqueue.node.listeners import problems
+
+    if found := problems(settings):
+        raise InvalidSettings("\n".join(found))
     return settings
-
-
-def check_addresses(settings: Settings) -> None:
-    """InvalidSettings: others could not reach this node of a cluster."""
-    if not settings.etcd:
-        return
-    problems = []
-    for name in ("kafka", "http", "grpc", "peer"):
-        told = getattr(settings, f"{name}_advertised") or getattr(settings, name)
-        if told.port == 0 or told.host in ANY_ADDRESS:
-            problems.append(f"{name} = {told}: other nodes cannot dial that; say where they can with {name}_advertised")
-    if problems:
-        raise InvalidSettings("\n".join(problems))
 
 
 def _did_you_mean(wrong: str, prefix: str = "") -> str:

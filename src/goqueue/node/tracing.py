@@ -15,7 +15,8 @@ from goqueue.broker.tracing.traces import Traces
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.broker.tracing.why import Why
 from goqueue.model.errors import GoQueueError
-from goqueue.node.settings import Settings, TraceExport
+from goqueue.node.settings import Settings
+from goqueue.node.values import TraceExport
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import Clock

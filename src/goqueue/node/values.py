@@ -133,6 +133,18 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+class TraceExport(StrEnum):
+    NONE = "none"
+    STDOUT = "stdout"
+    FILE = "file"
+    OTLP = "otlp"
+
+
+class MetricsExporter(StrEnum):
+    NONE = "none"
+    OTLP = "otlp"
+
+
 @dataclass(frozen=True)
 class Count:
     """A whole number of things."""

@@ -107,7 +107,7 @@ async def _ask_for_http(cluster: Cluster, servers: str) -> str:
     for result in answer.results:
         for config in result.configs:
             if config.name == HTTP_ADDRESS and config.value:
-                return f"http://{config.value}"
+                return config.value if "://" in config.value else f"http://{config.value}"
     raise SparkError(
         f'the broker at {servers} does not tell its HTTP address: say it with .option("goqueue.server", ...)'
     )

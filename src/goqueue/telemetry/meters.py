@@ -2,7 +2,7 @@
 `broker.metrics`. Nothing here is known to Prometheus, so that the hot paths pay for a dictionary and an addition.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from goqueue.telemetry.histogram import LATENCY_S, VALIDATION_S, Example, Histogram
@@ -52,6 +52,12 @@ class Meters:
         self.grpc_calls: dict[tuple[str, str], int] = {}
         """That have ended, by method and status."""
         self.loop_lag_s = Histogram()
+        self.insecure_listeners = 0
+        """Addresses that others can reach without TLS, or without authentication."""
+        self.certificates: Callable[[], Mapping[str, float]] = dict
+        """For how many seconds they are good, by listener."""
+        self.handshakes: dict[str, int] = {}
+        """Of TLS, by what came of them."""
 
     def published(self, topic: str, seconds: float, requests: int = 1) -> None:
         """So many requests with records for this topic were acknowledged together."""

@@ -5,7 +5,9 @@ import asyncio
 from goqueue.cluster.peers import Peers
 from goqueue.doors.kafka.peer_door import PeerDoor
 from goqueue.model.errors import GoQueueError
+from goqueue.model.listener import Api
 from goqueue.model.placements import NodeInfo
+from goqueue.ports.listening import plain
 from goqueue.runtime.clock import LoopClock
 from goqueue.testing.simulation import Process, Simulation
 
@@ -38,7 +40,7 @@ class Host:
         network, dice, clock = self._sim.network.at(self.process.name), self.process.dice, VirtualTime()
         self.peers = Peers(self.node_id, lambda: self._secret, self.book.get, network, clock, dice)
         self.peers.on_refused = self.refused.append
-        self.door = PeerDoor(self.node_id, lambda: self._secret, clock, dice, network)
+        self.door = PeerDoor(self.node_id, lambda: self._secret, clock, dice, plain(Api.KAFKA, network))
         await self.door.open(self.process.name, PEER_PORT)
         self.book[self.node_id] = NodeInfo(self.node_id, 1, peer=(self.process.name, PEER_PORT))
 

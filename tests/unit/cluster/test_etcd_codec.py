@@ -98,6 +98,12 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
     ("live/3", NODE_JSON, LiveKey(3), NODE),
     ("live/0", BARE_JSON, LiveKey(0), NodeInfo(0, CREATED, lease=LEASE)),
     (
+        "live/1",
+        BARE_JSON[:-1] + ',"listeners":{"safe":"[::1]:9093"}}',
+        LiveKey(1),
+        NodeInfo(1, CREATED, lease=LEASE, listeners=(("safe", ("::1", 9093)),)),
+    ),
+    (
         "topics/orders",
         TOPIC_JSON.format(HEX, "live"),
         TopicKey("orders"),

@@ -257,6 +257,16 @@ async def restless_leaders(s: Scraped) -> None:
         await s.minutes(0.25)
 
 
+async def old_certificate(s: Scraped) -> None:
+    s.b.broker.metrics.meters.certificates = lambda: {"kafka/public": 86400.0, "http/public": 90 * 86400.0}
+    await s.minutes(6)
+
+
+async def open_to_others(s: Scraped) -> None:
+    s.b.broker.metrics.meters.insecure_listeners = 1
+    await s.minutes(6)
+
+
 BOTH_LAGS = {"GoQueueHighConsumerLag", "GoQueueCriticalConsumerLag"}
 BOTH_PUBLISH = {"GoQueueHighPublishLatency", "GoQueueCriticalPublishLatency"}
 OUT_OF_SERVICE = {"GoQueuePartitionsOutOfService", "GoQueueNodeUnhealthy", "GoQueueStorageWriteErrors"}
@@ -286,6 +296,8 @@ FAULTS: dict[Fault, set[str]] = {
     late_standbys: {"GoQueueStandbysBehind"},
     no_session: {"GoQueueSessionLost"},
     restless_leaders: {"GoQueueLeadersChangeOften"},
+    old_certificate: {"GoQueueCertificateExpires"},
+    open_to_others: {"GoQueueInsecureListener"},
 }
 
 

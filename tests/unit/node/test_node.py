@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.compactions import RunPlan
-from goqueue.node.node import DoorStaysShut, Node
+from goqueue.node.doors import DoorStaysShut
+from goqueue.node.node import Node
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.storage import compaction

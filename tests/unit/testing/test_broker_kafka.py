@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 
 from goqueue.client.clock import LoopClock
 from goqueue.client.connection import Limits, connect
-from goqueue.doors.kafka.connection import REQUESTS_AHEAD
+from goqueue.doors.kafka.frame_sizes import REQUESTS_AHEAD
 from goqueue.ports.network import LoopNetwork
 from goqueue.testing import BrokerDown, MemoryBroker, broker
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataResponse

@@ -5,6 +5,7 @@ from contextlib import suppress
 from goqueue.broker.metrics.page import Page
 from goqueue.broker.metrics.sources import Sources
 from goqueue.broker.transactions.transactions import State
+from goqueue.telemetry.meters import Meters
 
 
 def read_node(page: Page, sources: Sources) -> None:
@@ -45,7 +46,16 @@ def read_node(page: Page, sources: Sources) -> None:
         page.add("goqueue_broker_grpc_calls_total", key, calls)
     if meters.loop_lag_s.count:
         page.observe("goqueue_runtime_loop_lag_seconds", (), meters.loop_lag_s)
+    _read_listeners(page, meters)
     _read_disk(page, sources)
+
+
+def _read_listeners(page: Page, meters: Meters) -> None:
+    page.add("goqueue_insecure_listener", (), int(meters.insecure_listeners > 0))
+    for listener, left_s in sorted(meters.certificates().items()):
+        page.add("goqueue_tls_certificate_remaining_seconds", (listener,), left_s)
+    for outcome, handshakes in sorted(meters.handshakes.items()):
+        page.add("goqueue_tls_handshakes_total", (outcome,), handshakes)
 
 
 def _read_disk(page: Page, sources: Sources) -> None:

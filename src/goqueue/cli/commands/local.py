@@ -3,6 +3,9 @@
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
 from goqueue.cli.values import server_url
 
+BARE = frozenset({"dev", "insecure"})
+"""Settings whose flags have no value: to say one is to switch it on."""
+
 
 def _settings() -> tuple[Arg, ...]:
     from goqueue.node.settings import SPECS
@@ -11,7 +14,8 @@ def _settings() -> tuple[Arg, ...]:
     for spec in SPECS:
         default = f"default {spec.default}; " if spec.default else ""
         text = f"{spec.help} ({default}{spec.variable})"
-        found.append(Arg((spec.flag,), text, metavar=spec.kind.metavar, dest=spec.name, is_absent_by_default=True))
+        metavar = "" if spec.name in BARE else spec.kind.metavar
+        found.append(Arg((spec.flag,), text, metavar=metavar, dest=spec.name, is_absent_by_default=True))
     return tuple(found)
 
 
@@ -28,7 +32,7 @@ FIRST = (
             ),
         ),
         _settings,
-        examples=("goqueue serve --data-dir data", "goqueue serve --http 0.0.0.0:8080 --kafka 0.0.0.0:9092"),
+        examples=("goqueue serve --dev --data-dir data", "goqueue serve --insecure --kafka 0.0.0.0:9092"),
         outputs=(),
         is_remote=False,
     ),
@@ -68,6 +72,9 @@ CONFIG = (
             flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
             flag("--api-key", metavar="KEY", help="key that the server wants"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
+            flag("--ca", metavar="FILE", help="authority of the server's certificate, for https (PEM)"),
+            flag("--cert", metavar="FILE", help="certificate to show to the server (PEM)"),
+            flag("--key", metavar="FILE", help="key of --cert (PEM)"),
         ),
         examples=("goqueue config set-context staging --server http://10.0.0.7:8080",),
         is_remote=False,

@@ -1,7 +1,7 @@
 """`goqueue config`: kubectl's idea of contexts, in `~/.goqueue/config.yaml`."""
 
 from goqueue.cli.call import Call
-from goqueue.cli.contexts import DEFAULT_NAME, Contexts, resolve
+from goqueue.cli.contexts import DEFAULT_NAME, FILES, Contexts, resolve
 from goqueue.cli.output import Column
 from goqueue.cli.values import duration_ms
 
@@ -59,6 +59,7 @@ def set_context(call: Call) -> None:
     if given.timeout is not None:
         duration_ms(given.timeout)
     told = {"server": given.server, "api-key": given.api_key, "timeout": given.timeout}
+    told |= {name: getattr(given, name) for name in FILES}
     context.update({name: value for name, value in told.items() if value is not None})
     if is_new and "server" not in context:
         given.refuse("a new context needs --server")

@@ -4,11 +4,13 @@ from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, EXIT_USAGE, complain
 from goqueue.model.errors import InvalidSettings
 from goqueue.node.settings import SPECS, read_settings
+from goqueue.node.values import Switch
 
 
 def serve(call: Call) -> int:
     given = call.given
-    flags = {spec.name: getattr(given, spec.name) for spec in SPECS if hasattr(given, spec.name)}
+    said = {spec.name: getattr(given, spec.name) for spec in SPECS if hasattr(given, spec.name)}
+    flags = {name: Switch.ON if value is True else value for name, value in said.items() if value is not False}
     try:
         settings = read_settings(flags, config=given.config)
     except InvalidSettings as error:

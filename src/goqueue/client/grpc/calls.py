@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -17,6 +18,7 @@ from grpc import aio
 
 from goqueue.client.clock import Backoff
 from goqueue.client.errors import ClientError, Closed, ConnectionLost, TimedOut
+from goqueue.client.security import Security
 from goqueue.ports.dice import system_dice
 from goqueue.wire.grpc import (
     ack_pb2,
@@ -84,6 +86,15 @@ class GrpcOptions:
     message_bytes_max: int = 16 * 1024 * 1024
     keepalive_ms: int = 30_000
     keepalive_timeout_ms: int = 10_000
+    security: Security | None = None
+    """TLS, if it says so, and its files."""
+
+    def channel(self, address: str) -> aio.Channel:
+        if self.security is None or not self.security.tls:
+            return aio.insecure_channel(address, options=self.channel_options())
+        files = (self.security.ca_file, self.security.key_file, self.security.cert_file)
+        found = (None if each is None else Path(each).read_bytes() for each in files)
+        return aio.secure_channel(address, grpc.ssl_channel_credentials(*found), options=self.channel_options())
 
     def channel_options(self) -> list[tuple[str, int]]:
         return [
@@ -111,7 +122,7 @@ class Calls:
         if self._is_closed:
             raise Closed("the client was closed")
         while len(self._channels) < self._options.channels:
-            self._channels.append(aio.insecure_channel(self._address, options=self._options.channel_options()))
+            self._channels.append(self._options.channel(self._address))
         self._turn += 1
         return self._channels[self._turn % len(self._channels)]
 

@@ -88,6 +88,7 @@ class _Live(msgspec.Struct):
     kafka: str | None = None
     http: str | None = None
     grpc: str | None = None
+    listeners: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Topic(msgspec.Struct):
@@ -255,8 +256,11 @@ def _in_json(value: Value) -> Any:  # noqa: PLR0911  one for each kind
 
 
 def _live_in_json(node: NodeInfo) -> _Live:
-    addresses = (_address(each) for each in (node.peer, node.kafka, node.http, node.grpc))
-    return _Live(VERSION, node.directory, node.boot, node.started_ms, node.rack, node.formats, node.version, *addresses)
+    made = _Live(VERSION, node.directory, node.boot, node.started_ms, node.rack, node.formats, node.version)
+    made.peer, made.kafka, made.http, made.grpc = map(_address, (node.peer, node.kafka, node.http, node.grpc))
+    if node.listeners:
+        made.listeners = {name: _address(address) or "" for name, address in node.listeners}
+    return made
 
 
 def _address(address: HostPort | None) -> str | None:
@@ -267,8 +271,10 @@ def _address(address: HostPort | None) -> str | None:
 
 
 def _host_port(text: str | None) -> HostPort | None:
-    if text is None:
-        return None
+    return None if text is None else _parted(text)
+
+
+def _parted(text: str) -> HostPort:
     host, _, port = text.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -334,6 +340,7 @@ def decode_value(key: Key, entry: KeyValue) -> Value:  # noqa: PLR0911  one for 
 
 
 def _live(node_id: int, it: _Live, entry: KeyValue) -> NodeInfo:
+    listeners = {} if isinstance(it.listeners, msgspec.UnsetType) else it.listeners
     return NodeInfo(
         node_id,
         entry.create_revision,
@@ -348,6 +355,7 @@ def _live(node_id: int, it: _Live, entry: KeyValue) -> NodeInfo:
         it.version,
         it.formats,
         entry.lease,
+        tuple((name, _parted(address)) for name, address in listeners.items()),
     )
 
 

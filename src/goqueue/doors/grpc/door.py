@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from goqueue.broker.gate import Gate
 from goqueue.doors.grpc.acks import AckService
+from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.consume import ConsumeService
 from goqueue.doors.grpc.cutting import cut_off
 from goqueue.doors.grpc.groups import GroupService
@@ -22,6 +23,8 @@ from goqueue.doors.grpc.publish import PublishService
 from goqueue.doors.grpc.serving import Made, Serving
 from goqueue.doors.grpc.topics import TopicService
 from goqueue.doors.grpc.transactions import TransactionService
+from goqueue.model.listener import Api
+from goqueue.ports.listening import Listening, plain
 from goqueue.telemetry.door_facts import DoorFacts
 from goqueue.wire.grpc import (
     ack_pb2,
@@ -76,8 +79,8 @@ class GrpcDoor:
         self.limits = limits or GrpcLimits()
         self._has_reflection = reflection
         self._serving = Serving(gate)
-        self._server: aio.Server | None = None
-        self._port = 0
+        self._servers: list[aio.Server] = []
+        self._ports: list[int] = []
 
     def facts(self) -> DoorFacts:
         counted = self._serving.counting
@@ -98,39 +101,44 @@ class GrpcDoor:
         names = {each.full_name for each, _ in pairs} | {own.full_name, standard.full_name}
         return [*pairs, (own, lambda _: own_health(names)), (standard, lambda _: standard_health(names))]
 
-    async def open(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 picks a free one. Returns the real address."""
-        services = self._services()
-        self._server = server = aio.server(options=self.limits.options(), maximum_concurrent_rpcs=RPCS_MAX)
-        server.add_generic_rpc_handlers([self._serving.handler_of(*pair) for pair in services])
+    async def open(self, host: str, port: int, listening: Listening | None = None) -> tuple[str, int]:
+        """Listen, beside where it listens already; port 0 picks a free one. Returns the real address. Each listener has
+        a server of its own: grpc does not say through which port of one a call has come."""
+        services, arrivals = self._services(), Arrivals(listening or plain(Api.GRPC))
+        server = aio.server(options=self.limits.options(), maximum_concurrent_rpcs=RPCS_MAX)
+        server.add_generic_rpc_handlers([self._serving.handler_of(*pair, arrivals) for pair in services])
         if self._has_reflection:
             names = [service.full_name for service, _ in services]
             reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
         shown = f"[{host}]" if ":" in host else host
         await _try_address(host, port)
         try:
-            real = server.add_insecure_port(f"{shown}:{port}")
+            real = arrivals.bind(server, f"{shown}:{port}")
         except RuntimeError as error:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)) from error
         await server.start()
-        self._port = real
+        self._servers.append(server)
+        self._ports.append(real)
         return host, real
 
     def stop_reading(self) -> None:
         """The first step of a stop: no new call. Who waits is sent elsewhere; what was taken is answered."""
-        if self._server is not None:
+        if self._servers:
             self._serving.stop()
 
     async def close(self) -> None:
         """Returns when no call and no connection is left; what takes too long is cut off."""
-        if self._server is not None:
+        if self._servers:
             self.stop_reading()
             await self._serving.when_answered(self.limits.drain_s_max)
-            cut_off(self._port)
-            await self._server.stop(None)
+            for port in self._ports:
+                cut_off(port)
+            for server in self._servers:
+                await server.stop(None)
             if self._serving.spread is not None:
                 await self._serving.spread.close()
-            self._server = None
+            self._servers.clear()
+            self._ports.clear()
 
 
 async def _try_address(host: str, port: int) -> None:

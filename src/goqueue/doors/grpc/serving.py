@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from goqueue.broker.gate import Access, Credentials, Gate
+from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.credentials import admitted
@@ -25,7 +26,9 @@ from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.model.access import OPEN, Permission
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
+from goqueue.model.listener import Api
 from goqueue.ports.forwarding import Forwarding
+from goqueue.ports.listening import plain
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.grpc import common_pb2 as pb
 
@@ -85,8 +88,9 @@ class _Out:
 class Behaviour:
     """A method of a service, made for whoever calls it; kept, since that is mostly the same one."""
 
-    def __init__(self, serving: "Serving", method: MethodDescriptor, make: Made) -> None:
+    def __init__(self, serving: "Serving", method: MethodDescriptor, make: Made, arrivals: Arrivals) -> None:
         self._serving = serving
+        self._arrivals = arrivals
         self._name = snake(method.name)
         self.path = _path(method)
         self._permission = PERMISSIONS[method.full_name]
@@ -97,7 +101,8 @@ class Behaviour:
     async def access(self, context: Context, data: bytes = b"") -> Access:
         if self._permission is OPEN:
             return self._serving.gate.nobody()
-        return await admitted(self._serving.gate, context, self.path, data)
+        connected = self._arrivals.connected(context)
+        return await admitted(self._serving.gate, context, self.path, data, connected)
 
     def admitted(self, access: Access) -> tuple[Call, Callable[..., Awaitable[Any]]]:
         call = self._serving.call(access, self._permission)
@@ -120,9 +125,12 @@ class Serving:
         """Calls whose answers have not left yet."""
         self._is_answered = asyncio.Event()
 
-    def handler_of(self, service: ServiceDescriptor, make: Made) -> grpc.GenericRpcHandler:
+    def handler_of(
+        self, service: ServiceDescriptor, make: Made, arrivals: Arrivals | None = None
+    ) -> grpc.GenericRpcHandler:
         """What is made has a method for each of the service's, named as Python does."""
-        methods = {each.name: self._method(each, Behaviour(self, each, make)) for each in service.methods}
+        through = arrivals or Arrivals(plain(Api.GRPC))
+        methods = {each.name: self._method(each, Behaviour(self, each, make, through)) for each in service.methods}
         return grpc.method_handlers_generic_handler(service.full_name, methods)
 
     def stop(self) -> None:

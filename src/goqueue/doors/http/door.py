@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from email.utils import formatdate
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 from uvicorn.config import Config
@@ -12,7 +13,9 @@ from uvicorn.server import ServerState
 
 from goqueue.doors.http.asgi import PARKED
 from goqueue.doors.http.listener import HttpConnection, HttpLimits
-from goqueue.ports.network import Listener, LoopNetwork, Network
+from goqueue.model.listener import Api
+from goqueue.ports.listening import Listening, plain
+from goqueue.ports.network import Listener, Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import App
 
@@ -80,9 +83,9 @@ class HttpDoor:
         self._state.tasks = InOrder()  # type: ignore[assignment]
         self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
         self._parked: dict[asyncio.Task[None], None] = {}
-        self._network = network or LoopNetwork()
+        self._plain = plain(Api.HTTP, network)
         self._now_ms = now_ms
-        self._server: Listener | None = None
+        self._servers: list[Listener] = []
         self._is_empty = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.is_leaving = False
@@ -91,16 +94,20 @@ class HttpDoor:
         """Requests that were refused before the app saw them."""
         self._complaints = 0
 
-    async def open(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 picks a free one. Returns the real address."""
-        self._config.load()
-        self._server = await self._network.listen(self._connect, host, port)
-        self._date()
-        self._sweep()
-        return host, self._server.port
+    async def open(self, host: str, port: int, listening: Listening | None = None) -> tuple[str, int]:
+        """Listen, beside where it listens already; port 0 picks a free one. Returns the real address."""
+        if not self._config.loaded:
+            self._config.load()
+        listening = listening or self._plain
+        server = await listening.network.listen(partial(self._connect, listening), host, port)
+        if not self._servers:
+            self._date()
+            self._sweep()
+        self._servers.append(server)
+        return host, server.port
 
-    def _connect(self) -> HttpConnection:
-        return HttpConnection(self._config, self._state, {PARKED: self._parked}, self)
+    def _connect(self, listening: Listening) -> HttpConnection:
+        return HttpConnection(self._config, self._state, {PARKED: self._parked}, self, listening)
 
     def _date(self) -> None:
         now_s = None if self._now_ms is None else self._now_ms() / 1000
@@ -154,10 +161,11 @@ class HttpDoor:
     def stop_reading(self) -> None:
         """The first step of a stop: no new connection, and none is kept for another request. Who has just connected
         has a first request on its way, and is waited for by `close`."""
-        if self._server is not None:
+        if self._servers:
             if not self.is_leaving:
                 self.leave()
-            self._server.close(takes_waiting=True)
+            for server in self._servers:
+                server.close(takes_waiting=True)
             self._stop_app()
             for connection in self.connections:
                 if not connection.is_new:
@@ -167,7 +175,7 @@ class HttpDoor:
         """Returns when no request and no connection is left. Who waits for messages is told to go elsewhere; what takes
         too long is cut off.
         """
-        if self._server is None:
+        if not self._servers:
             return
         self.stop_reading()
         await self._first_requests()
@@ -184,13 +192,14 @@ class HttpDoor:
             if late:
                 await asyncio.wait(late)
         await self._drain(give_up)
-        await self._server.wait_closed()
-        self._server = None
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
 
     async def _first_requests(self) -> None:
         """Of connections that were taken just before the stop."""
-        assert self._server is not None
-        await self._server.wait_taken()
+        for server in self._servers:
+            await server.wait_taken()
         if self._has_new():
             self._is_empty.clear()
             with suppress(TimeoutError):

@@ -15,7 +15,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from goqueue.doors.http.asgi import CONNECTED
 from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_SLOW, UNAVAILABLE
+from goqueue.model.errors import GoQueueError
+from goqueue.ports.listening import Listening
 from goqueue.wire.asgi import ENDS_WITH_CLIENT
 from goqueue.wire.rest.common import ErrorReply
 
@@ -56,9 +59,12 @@ class Owner(Protocol):
 
 
 class HttpConnection(HttpToolsProtocol):
-    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], owner: Owner) -> None:
+    def __init__(
+        self, config: Config, state: ServerState, app_state: dict[str, Any], owner: Owner, listening: Listening
+    ) -> None:
         super().__init__(config, state, app_state)
         self._owner = owner
+        self._listening = listening
         self._limits = owner.limits
         self._running: RequestResponseCycle | None = None
         """The request that is being answered; `cycle` is the last one that came."""
@@ -82,6 +88,13 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._deadline = self.loop.time() + self._limits.head_s_max
+        try:
+            self.app_state[CONNECTED] = self._listening.connected(transport)
+        except GoQueueError as error:
+            self._owner.complain(self._peer, str(error))
+            self._is_over = True
+            transport.close()
+            return
         if len(self.connections) > self._limits.connections_max:
             self._refuse(UNAVAILABLE, "TOO_MANY_CONNECTIONS", "too many connections; try again later")
 
@@ -101,8 +114,8 @@ class HttpConnection(HttpToolsProtocol):
         """
         cycle = self._running
         is_answering = cycle is not None and not cycle.response_complete
-        if not is_answering or self._is_over or self._is_in_body or self._is_in_head:
-            return None
+        if not is_answering or self._is_over or self._is_in_body or self._is_in_head or self.scheme == "https":
+            return None  # with TLS, nobody who has said so can read any more
         assert cycle is not None
         if cycle.scope.get(ENDS_WITH_CLIENT):
             return None
@@ -244,6 +257,9 @@ class HttpConnection(HttpToolsProtocol):
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
         names = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         self.transport.write(STATUS_LINE[status] + names + head + body)
+        if not self.transport.can_write_eof():  # with TLS
+            self.transport.close()
+            return
         # To close with something unread would take the answer back.
         self.transport.write_eof()
         self._deadline = self.loop.time() + self._limits.linger_s_max

@@ -34,7 +34,7 @@ def _all(request: Request) -> Iterator[Option]:
         if source is not Source.DEFAULT:
             chosen.append(Chosen(one.name, one.default, Source.DEFAULT))
         yield Option(one.name, one.type, chosen, one.words, is_read_only=True)
-    address = f"PLAINTEXT://{endpoint.host}:{endpoint.port}"
+    address = f"{endpoint.listener.name}://{endpoint.host}:{endpoint.port}"
     yield _fixed("advertised.listeners", address, "Where clients are told to connect.", Source.STATIC_BROKER)
     yield _fixed("broker.id", broker.identity.node_id, "Number of this broker.", Source.STATIC_BROKER)
     yield _fixed("node.id", broker.identity.node_id, "Number of this broker.", Source.STATIC_BROKER)

@@ -8,37 +8,30 @@ requests as there are; only the rest of a large frame is received into memory of
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
+from goqueue.doors.kafka.frame_sizes import (
+    API_KEY_BYTES,
+    FRAME_BYTES_FIRST,
+    HEAD_BYTES_MAX,
+    JOIN_BYTES_MAX,
+    LENGTH_BYTES,
+    PRODUCE_KEY,
+    REQUESTS_AHEAD,
+    BadFrame,
+)
 from goqueue.doors.kafka.reply import Buffer, Reply
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 
 if TYPE_CHECKING:
     from goqueue.broker.gate import Access
+    from goqueue.doors.kafka.request import Endpoint
     from goqueue.doors.kafka.routes import Routes
     from goqueue.doors.kafka.sasl import SaslExchange
 
-LENGTH_BYTES = 4
-API_KEY_BYTES = 2
-PRODUCE_KEY = b"\0\0"
-RECEIVE_BYTES = 256 * 1024
-HEAD_BYTES_MAX = RECEIVE_BYTES // 2
-"""Frames up to this size are completed in the shared buffer: what has come of them is copied, at each read."""
-JOIN_BYTES_MAX = 64 * 1024
-"""Replies up to this size are joined into one write; larger ones are handed on piece by piece."""
-
-REQUESTS_AHEAD = 5
-"""Clients that care for the order of their requests have at most so many unanswered."""
-
-FRAME_BYTES_FIRST = 1024 * 1024
-"""Memory that a frame gets at first. It grows with what has come: four bytes must not cost their reader 100 MB."""
-
 _unpack_length = Struct(">i").unpack_from
-
-
-class BadFrame(Exception):
-    """What came is not a Kafka request; the connection is closed."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -67,7 +60,9 @@ class Connection(asyncio.BufferedProtocol):
         "_write_timer",
         "_written_bytes",
         "access",
+        "endpoint",
         "heads",
+        "on_made",
         "peer",
         "routes",
         "sasl",
@@ -80,6 +75,9 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
+        self.endpoint: Endpoint
+        self.on_made: Callable[[Connection, asyncio.BaseTransport], None] = lambda connection, transport: None
+        """Called before anything is read."""
         self.access: Access | None = None
         """None: it has not shown who it is."""
         self.routes: Routes
@@ -118,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
         peer = transport.get_extra_info("peername")
         self.peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self.on_made(self, transport)
         if self._is_closing:
             self._transport.close()
 

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.gate import Access, Credentials, Gate
-from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
+from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
 from goqueue.doors.kafka.produce_run import ProduceRun
@@ -17,9 +18,12 @@ from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
 from goqueue.model.access import OPEN
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
+from goqueue.model.listener import Api as ApiName
 from goqueue.model.refusal import Refused
-from goqueue.ports.network import Listener, LoopNetwork, Network
+from goqueue.ports.listening import Listening, plain
+from goqueue.ports.network import Listener, Network
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
@@ -39,7 +43,6 @@ PRODUCE = HANDLERS[0]
 LONG_S = 0.005
 """A connection whose request took longer lets others go first."""
 COMPLAINTS_PER_MINUTE = 10
-WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  nothing is bound here
 
 events = get_logger("kafka door")
 
@@ -70,9 +73,10 @@ class KafkaDoor:
         self._clock = gate.clock
         self._limits = limits or KafkaLimits()
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
-        self._network = network or LoopNetwork()
-        self._server: Listener | None = None
-        self._endpoint = Endpoint("", 0)
+        self._plain = plain(ApiName.KAFKA, network)
+        self._servers: list[Listener] = []
+        self.endpoints: list[Endpoint] = []
+        """What the clients of each listener are told, in the order in which they were opened."""
         self._sessions = ShareSessions()
         self._run = ProduceRun()
         self._strangers: dict[Connection, Timer] = {}
@@ -89,26 +93,44 @@ class KafkaDoor:
         self.waiting_bytes = 0
         self._complaints = 0
 
-    async def open(self, host: str, port: int, advertised: tuple[str, int] | None = None) -> tuple[str, int]:
-        """Listen; port 0 picks a free one. Returns the real address."""
-        self._server = await self._network.listen(self._connect, host, port)
-        real = (host, self._server.port)
-        self._endpoint = Endpoint(*(advertised or real))
-        return real
+    async def open(self, host: str, port: int, listening: Listening | None = None) -> tuple[str, int]:
+        """Listen, beside where it listens already; port 0 picks a free one. Returns the real address."""
+        listening = listening or self._plain
+        endpoint = Endpoint(host, port, listening.listener)
+        server = await listening.network.listen(partial(self._accept, listening, endpoint), host, port)
+        self._servers.append(server)
+        self.endpoints.append(endpoint)
+        endpoint.host, endpoint.port = listening.listener.advertised or (host, server.port)
+        return host, server.port
 
-    def tell_http(self, host: str, port: int) -> None:
-        """Let Kafka clients find the HTTP door. Where it listens everywhere, they reach it as they reach this one."""
-        shown = self._endpoint.host if host in WILDCARDS else host
-        self._endpoint.http = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
+    def _accept(self, listening: Listening, endpoint: Endpoint) -> Connection:
+        connection = Connection(self._shared, self._limits, self._clock, self)
+        connection.endpoint = endpoint
+        connection.on_made = partial(self._made, listening)
+        return connection
+
+    def _made(self, listening: Listening, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        try:
+            self._begin(connection, listening.connected(transport))
+        except GoQueueError as error:
+            self.connections[connection] = None
+            self._is_empty.clear()
+            self.complain(connection, str(error))
 
     def _connect(self, connected: Connected = IN_PROCESS) -> Connection:
+        """Of whoever brings a transport."""
+        connection = Connection(self._shared, self._limits, self._clock, self)
+        connection.endpoint = Endpoint("", 0, self._plain.listener)
+        self._begin(connection, connected)
+        return connection
+
+    def _begin(self, connection: Connection, connected: Connected) -> None:
         is_stranger = self._gate.needs_credentials(connected)
-        limits = STRANGER_LIMITS if is_stranger else self._limits
-        connection = Connection(self._shared, limits, self._clock, self)
         connection.sasl = SaslExchange(self._gate, partial(self._admitted, connection), connected)
         self.connections[connection] = None
         self._is_empty.clear()
         if is_stranger:
+            connection.trust(STRANGER_LIMITS)
             self._strangers[connection] = self._clock.call_after(
                 STRANGER_MS_MAX, lambda: connection.close("it did not show who it is in time")
             )
@@ -116,7 +138,6 @@ class KafkaDoor:
             self._set_access(connection, self._gate.admit(Credentials("kafka", connected.peer, connected)))
         if len(self.connections) > self._limits.connections_max or len(self._strangers) > STRANGERS_MAX:
             connection.close("too many connections")
-        return connection
 
     def _set_access(self, connection: Connection, access: Access) -> None:
         connection.access, connection.routes = access, self._routes_of(access)
@@ -219,9 +240,9 @@ class KafkaDoor:
             view = access.view(api.permission)
         except Refused as error:
             view = access.view(OPEN)
-            Request(view, self._endpoint, self._sessions, connection, header, message, size).fail(error)
+            Request(view, connection.endpoint, self._sessions, connection, header, message, size).fail(error)
             return None
-        return Request(view, self._endpoint, self._sessions, connection, header, message, size)
+        return Request(view, connection.endpoint, self._sessions, connection, header, message, size)
 
     def read_began(self, data: memoryview) -> None:
         self._run.begin(data)
@@ -273,23 +294,25 @@ class KafkaDoor:
 
     def stop_reading(self) -> None:
         """The first step of a stop: nothing new comes in, what came may still be answered."""
-        if self._server is not None:
-            self._server.close()
-            for connection in self.connections:
-                connection.stop_reading()
+        for server in self._servers:
+            server.close()
+        for connection in self.connections:
+            connection.stop_reading()
 
     async def close(self) -> None:
         """Returns when no connection is left. One whose client does not take its replies is cut off."""
-        if self._server is None:
+        if not self._servers:
             return
-        self._server.close()
+        for server in self._servers:
+            server.close()
         for connection in list(self.connections):
             connection.close("the node stops")
         drain = self._clock.call_after(self._limits.drain_ms_max, self._abort)
         await self._is_empty.wait()
         drain.cancel()
-        await self._server.wait_closed()
-        self._server = None
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
 
     def _abort(self) -> None:
         for connection in list(self.connections):

@@ -28,6 +28,7 @@ def name_leaders(request: Request, answers: Iterable[tuple[str, int, Refusable]]
         if leader is None:
             continue
         answer.current_leader = LeaderIdAndEpoch(leader.node_id, image.placement(topic, number).epoch)
-        if leader.kafka is not None:
-            found[leader.node_id] = NodeEndpoint(leader.node_id, *leader.kafka, leader.rack)
+        address = leader.kafka_of(request.endpoint.listener.name)
+        if address is not None:
+            found[leader.node_id] = NodeEndpoint(leader.node_id, *address, leader.rack)
     return list(found.values())

@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
+from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.door import COMPLAINTS_PER_MINUTE, KafkaLimits
+from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.surroundings import Clock, Timer
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
+from goqueue.model.node_names import node_principal
 from goqueue.ports.dice import Dice
-from goqueue.ports.network import Listener, LoopNetwork, Network
+from goqueue.ports.listening import Listening
+from goqueue.ports.network import Listener
 from goqueue.ports.peers import PeerHandler
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.codec import decode, encode
@@ -68,6 +72,8 @@ class _Guest:
     nonce_ms: int = 0
     is_proved: bool = False
     is_leaving: bool = False
+    name: str | None = None
+    """With TLS: what its certificate calls it."""
     pending: "dict[Asked, None]" = field(default_factory=dict)
 
 
@@ -121,13 +127,13 @@ class PeerDoor:
     """`handlers`: by API key. Each answers its request now or later."""
 
     def __init__(
-        self, me: int, secret: Callable[[], bytes], clock: PeerClock, dice: Dice, network: Network | None = None
+        self, me: int, secret: Callable[[], bytes], clock: PeerClock, dice: Dice, listening: Listening
     ) -> None:
         self._me = me
         self._secret = secret
         self._clock = clock
         self._dice = dice
-        self._network = network or LoopNetwork()
+        self._listening = listening
         self.handlers: dict[int, PeerHandler] = {}
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
         self._server: Listener | None = None
@@ -143,18 +149,26 @@ class PeerDoor:
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 picks a free one. Returns the real address."""
-        self._server = await self._network.listen(self._connect, host, port)
+        self._server = await self._listening.network.listen(self._connect, host, port)
         return host, self._server.port
 
     def _connect(self) -> Connection:
         connection = Connection(self._shared, STRANGER_LIMITS, self._clock, self)
+        connection.on_made = self._made
+        return connection
+
+    def _made(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         timer = self._clock.call_after(STRANGER_MS_MAX, lambda: self._send_away(connection, "no proof came in time"))
         self._guests[connection] = _Guest(timer)
         self._strangers += 1
         self._is_empty.clear()
         if self._strangers > STRANGERS_MAX:
             self._oldest_stranger().close("too many connections without a proof")
-        return connection
+        if self._listening.tls is not None:
+            try:
+                self._guests[connection].name = self._listening.connected(transport).principal
+            except GoQueueError as error:
+                self._send_away(connection, str(error))
 
     def _oldest_stranger(self) -> Connection:
         """It makes room for a newer one, which may be a node: that needs milliseconds for its proof, and somebody who
@@ -246,6 +260,9 @@ class PeerDoor:
             hello = Hello.decode(words)
             if hello.wanted_id != self._me:
                 self._deny(connection, head, f"this is node {self._me}, not {hello.wanted_id}")
+                return
+            if self._listening.tls is not None and guest.name != node_principal(hello.node_id):
+                self._deny(connection, head, f"the certificate of {guest.name} is not that of node {hello.node_id}")
                 return
             guest.hello, guest.nonce = hello, self._dice.randbytes(NONCE_BYTES)
             guest.nonce_ms = int(self._clock.monotonic_s() * 1000)

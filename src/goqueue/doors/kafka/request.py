@@ -15,6 +15,7 @@ from goqueue.model.access import FORBIDDEN
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
+from goqueue.model.listener import Listener
 from goqueue.model.refusal import Refused
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
@@ -31,16 +32,26 @@ OnDone: TypeAlias = Callable[[], object]
 events = get_logger("kafka door")
 
 
+WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  nothing is bound here
+
+
 class Endpoint:
-    """Where clients reach this node: what they are told to dial."""
+    """Where clients of one listener reach this node: what they are told to dial."""
 
-    __slots__ = ("host", "http", "port")
+    __slots__ = ("host", "http", "listener", "port")
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, listener: Listener) -> None:
         self.host = host
         self.port = port
+        self.listener = listener
         self.http = ""
-        """The HTTP door, as host:port; empty: there is none."""
+        """The HTTP door, as host:port, or with https:// before it; empty: there is none."""
+
+    def tell_http(self, host: str, port: int, *, has_tls: bool = False) -> None:
+        """Let clients find the HTTP door. Where it listens everywhere, they reach it as they reach this one."""
+        shown = self.host if host in WILDCARDS else host
+        address = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
+        self.http = f"https://{address}" if has_tls else address
 
 
 class Request:

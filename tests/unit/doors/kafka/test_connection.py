@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from goqueue.doors.kafka.connection import FRAME_BYTES_FIRST, HEAD_BYTES_MAX, RECEIVE_BYTES, Connection
+from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.frame_sizes import FRAME_BYTES_FIRST, HEAD_BYTES_MAX, RECEIVE_BYTES
 from goqueue.doors.kafka.reply import Reply
 from goqueue.testing import VirtualClock
 from tests.unit.doors.kafka.transports import FakeTransport, feed

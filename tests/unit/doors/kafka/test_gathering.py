@@ -1,6 +1,6 @@
 """Who sends without waiting for replies is read in larger pieces; nobody else notices."""
 
-from goqueue.doors.kafka.connection import RECEIVE_BYTES, REQUESTS_AHEAD
+from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES, REQUESTS_AHEAD
 from tests.unit.doors.kafka.test_connection import Line, SmallLimits, framed
 from tests.unit.doors.kafka.transports import feed
 

@@ -5,8 +5,9 @@ from itertools import count
 
 import pytest
 
-from goqueue.doors.kafka.connection import RECEIVE_BYTES, Connection
+from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.door import LONG_S
+from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages import metadata
 from tests.unit.doors.kafka.share_members import Guest, House

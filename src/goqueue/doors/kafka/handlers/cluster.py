@@ -18,7 +18,6 @@ FEATURES_EPOCH = 0
 RESULTS_UNTIL_VERSION = 1
 METADATA_TOPIC = "__cluster_metadata"
 """The only quorum that Kafka knows, by the name that its tools ask for."""
-LISTENER = "PLAINTEXT"
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 TYPES_FROM_VERSION = 1
 PARTITIONS_MAX = 2000
@@ -78,7 +77,7 @@ def handle_describe_quorum(request: Request) -> None:
                 )
             partitions.append(described)
         response.topics.append(wire.DescribedQuorumTopic(topic.topic_name, partitions))
-    response.nodes = [wire.QuorumNode(node, [wire.QuorumListener(LISTENER, at.host, at.port)])]
+    response.nodes = [wire.QuorumNode(node, [wire.QuorumListener(at.listener.name, at.host, at.port)])]
     request.answer(response)
 
 

@@ -13,8 +13,8 @@ def brokers(request: Request) -> Iterator[tuple[int, str, int]]:
     for node in request.broker.topics.image.nodes.values():
         if node.node_id == me:
             yield me, at.host, at.port
-        elif node.kafka is not None:
-            yield node.node_id, *node.kafka
+        elif (address := node.kafka_of(at.listener.name)) is not None:
+            yield node.node_id, *address
 
 
 def controller_id(request: Request) -> int:

@@ -1,0 +1,71 @@
+"""Who calls through a gRPC listener: grpc does the handshake, and tells the certificate with each call."""
+
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from goqueue.doors.grpc.errors import UNAUTHENTICATED, GrpcError
+from goqueue.model.listener import IN_PROCESS, ClientAuth, Connected
+from goqueue.ports.listening import Listening, NotAdmitted
+from goqueue.ports.tls import BadCertificate, ServerTls
+
+KNOWN_MAX = 1000
+CERTIFICATE = "x509_pem_cert"
+
+
+class Arrivals:
+    """Of one listener."""
+
+    def __init__(self, listening: Listening) -> None:
+        self._listening = listening
+        self._principals: dict[bytes, str | None] = {}
+        """By certificate: to parse one takes longer than many a call."""
+
+    def bind(self, server: aio.Server, address: str) -> int:
+        """RuntimeError: the address cannot be had."""
+        tls = self._listening.tls
+        if tls is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, _credentials(tls))
+
+    def connected(self, context: Any) -> Connected:
+        """`context`: of a call. GrpcError: the certificate is good, and its owner has no name."""
+        if not self._listening.is_known:
+            return IN_PROCESS
+        peer: str = context.peer()
+        if self._listening.tls is None:
+            return Connected(self._listening.listener, peer)
+        shown = context.auth_context().get(CERTIFICATE)
+        if not shown:
+            return Connected(self._listening.listener, peer)
+        pem: bytes = shown[0]
+        if pem not in self._principals:
+            try:
+                found = self._listening.connected_by_pem(peer, pem).principal
+            except (NotAdmitted, BadCertificate) as error:
+                raise GrpcError(str(error), UNAUTHENTICATED) from None
+            if len(self._principals) >= KNOWN_MAX:
+                self._principals.clear()
+            self._principals[pem] = found
+        return Connected(self._listening.listener, peer, self._principals[pem])
+
+
+def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
+    """grpc asks before each handshake, in a thread of its own, whether there is another certificate."""
+    told = tls.loads
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        key, cert, ca = tls.pem()
+        return grpc.ssl_server_certificate_configuration([(key, cert)], ca)
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal told
+        if tls.loads == told:
+            return None
+        found = configuration()
+        told = tls.loads
+        return found
+
+    is_required = tls.client_auth is ClientAuth.REQUIRE
+    return grpc.dynamic_ssl_server_credentials(configuration(), changed, is_required)  # type: ignore[arg-type]  # it may
