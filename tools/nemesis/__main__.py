@@ -1,12 +1,14 @@
 """`make nemesis MINUTES=10`: real nodes, real clients, real trouble, and a verdict. Ends with 1 if a promise is broken.
 
-The folder that it names keeps the history, the logs of all processes and the report. From its start to its verdict it
-takes a minute or two longer than it is told; what is not over by then is ended, and has failed.
+The folder that it names keeps the history, the logs of all processes and the report; it is removed if the run passed
+and nobody chose it. From its start to its verdict a run takes a minute or two longer than it is told; what is not over
+by then is ended, and has failed.
 """
 
 import argparse
 import faulthandler
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -93,6 +95,8 @@ def main() -> int:
         if not (folder / REPORT).exists():
             print("there is no report; the last that was said:", *_tail(folder / CLIENTS_LOG), sep="\n  ", flush=True)
         print(f"nemesis FAILED with {code}: seed {seed}, history and logs in {folder}", flush=True)
+    elif not given.folder:
+        shutil.rmtree(folder)  # nobody asked for it, and disks and logs are large
     return code
 
 
@@ -107,7 +111,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
     parser.add_argument("--faults", default="", help="names of faults; 'none' for a healthy run; empty: all there are")
     parser.add_argument("--seed", type=int, help="the same faults in the same order")
-    parser.add_argument("--folder", help="where to keep history and logs; a new one in the temporary folder")
+    parser.add_argument("--folder", help="where to keep history and logs; else only those of a failure are kept")
     parser.add_argument("--no-root", action="store_true", help="cuts by a forwarder, and no faults of disks")
     parser.add_argument("--is-alone", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
