@@ -71,7 +71,8 @@ async def flood(call: Any) -> Events:
     return Events(pieces())
 
 
-ANYBODY: Any = SimpleNamespace(forwarding=None, admit=lambda _: SimpleNamespace(view=lambda _: None))
+NOBODY = SimpleNamespace(view=lambda _: None, principal=None)
+ANYBODY: Any = SimpleNamespace(forwarding=None, nobody=lambda: NOBODY)
 CALL: Any = SimpleNamespace(broker=None)
 WAITING = {route.operation.path: Methods([route], CALL, ANYBODY) for route in handlers.all}
 
