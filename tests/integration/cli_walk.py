@@ -126,6 +126,20 @@ STEPS = (
     Step("completion zsh", "#compdef goqueue", None),
     Step("completion fish", "complete -c goqueue", None),
     Step("reference", "## goqueue produce", None),
+    # -- accounts
+    Step(
+        "user create {t}-u --role producer --password-file -", "User:{t}-u", _has(roles=["producer"]), stdin="secret\n"
+    ),
+    Step("user list", "MECHANISMS", _named("{t}-u")),
+    Step("user change {t}-u --role consumer", "consumer", _has(roles=["consumer"])),
+    Step("user delete {t}-u", "deleted the user", _has(success=True)),
+    Step("key create {t}-k --role viewer --expires-in 1h", "gqk_k", lambda found: found["key"].startswith("gqk_k")),
+    Step("key list", "EXPIRES", _named("{t}-k")),
+    Step("key rotate k0", "there is no key", _never, code=3),
+    Step("key delete k0", "there is no key", _never, code=3),
+    Step("acl create User:{t} read --name {t}*", "User:{t}", _has(effect="allow", resource_name="{t}*")),
+    Step("acl list", "PRINCIPAL", _named("User:{t}", "principal")),
+    Step("acl delete r0", "there is no rule", _never, code=3),
     # -- and away with it
     Step("group delete {t}-g --yes", "deleted group", _has(deleted=True)),
     Step("topic delete {t} --force", "deleted topic {t}", _has(deleted=True)),

@@ -3,7 +3,6 @@
 import sys
 from getpass import getpass
 from pathlib import Path
-from typing import Any
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed
@@ -35,12 +34,12 @@ async def create_key(call: Call) -> None:
     made = await call.admin.call(
         operations.CREATE_KEY, name=given.name, roles=given.roles or [], expires_in=given.expires_in
     )
-    _show_key(call, made)
+    call.out.facts(made)
 
 
 async def rotate_key(call: Call) -> None:
     given = call.given
-    _show_key(call, await call.admin.call(operations.ROTATE_KEY, key=given.key, overlap=given.overlap))
+    call.out.facts(await call.admin.call(operations.ROTATE_KEY, key=given.key, overlap=given.overlap))
 
 
 async def create_rule(call: Call) -> None:
@@ -55,12 +54,6 @@ async def create_rule(call: Call) -> None:
         host=given.host,
     )
     call.out.facts(made)
-
-
-def _show_key(call: Call, made: Any) -> None:
-    call.out.facts(made)
-    if call.out.is_for_a_person:
-        print("keep the key: it is not shown again", file=sys.stderr)
 
 
 def _password(call: Call) -> str:

@@ -1,0 +1,78 @@
+"""Kafka clients of others log in to a closed door, by every mechanism that they and we know."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer
+from kafka import KafkaProducer
+
+from goqueue.broker.accounts.logins import Logins
+from goqueue.broker.gate import Gate
+from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.testing import broker
+from tests.unit.doors.http.test_credentials import done_of
+
+USER, PASSWORD = "alice", "s3 cret,="
+
+
+def by_confluent(server: str, mechanism: str) -> None:
+    failed: list[Any] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": server,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+        }
+    )
+    producer.produce("orders", b"confluent", on_delivery=lambda error, _: failed.append(error))
+    producer.flush(60)
+    assert failed == [None]
+
+
+def by_kafka_python(server: str, mechanism: str) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=server,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username=USER,
+        sasl_plain_password=PASSWORD,
+    )
+    producer.send("orders", b"kafka-python").get(60)
+    producer.close()
+
+
+async def by_aiokafka(server: str, mechanism: str) -> None:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=server,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username=USER,
+        sasl_plain_password=PASSWORD,
+    )
+    await producer.start()
+    await producer.send_and_wait("orders", b"aiokafka")
+    await producer.stop()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_clients_of_others_log_in(mechanism: str) -> None:
+    async def inside() -> None:
+        async with broker(clock="real") as b:
+            node = b.broker
+            await b.create_topic("orders")
+            gate = Gate(node, logins=Logins(node.accounts, node.clock, node.dice, b"secret"), is_closed=True)
+            door = KafkaDoor(gate, KafkaLimits(gather_ms=0))
+            _, port = await door.open("127.0.0.1", 0)
+            server = f"127.0.0.1:{port}"
+            await done_of(lambda done: node.accounts.create_user(USER, PASSWORD, ("producer",), done))
+            await asyncio.to_thread(by_confluent, server, mechanism)
+            await asyncio.to_thread(by_kafka_python, server, mechanism)
+            await by_aiokafka(server, mechanism)
+            assert [each.value for each in await b.read("orders")] == [b"confluent", b"kafka-python", b"aiokafka"]
+            await door.close()
+
+    asyncio.run(inside())
