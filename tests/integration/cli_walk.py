@@ -132,7 +132,7 @@ STEPS = (
     ),
     Step("user list", "MECHANISMS", _named("{t}-u")),
     Step("user change {t}-u --role consumer", "consumer", _has(roles=["consumer"])),
-    Step("user delete {t}-u", "deleted the user", _has(success=True)),
+    Step("user delete {t}-u", "deleted user {t}-u", _has(success=True)),
     Step("key create {t}-k --role viewer --expires-in 1h", "gqk_k", lambda found: found["key"].startswith("gqk_k")),
     Step("key list", "EXPIRES", _named("{t}-k")),
     Step("key rotate k0", "there is no key", _never, code=3),

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from confluent_kafka import Producer
-from kafka import KafkaProducer
+from kafka import KafkaProducer  # type: ignore[import-untyped]
 
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate

@@ -50,7 +50,7 @@ ACCOUNTS = (
         ASKS,
         (_USER,),
         examples=("goqueue user delete alice",),
-        asks=Asks("accounts.DELETE_USER", says="deleted the user"),
+        asks=Asks("accounts.DELETE_USER", says="deleted user {deleted}"),
     ),
     Command(
         "key create",
@@ -93,7 +93,7 @@ ACCOUNTS = (
         ASKS,
         (_KEY,),
         examples=("goqueue key delete k0123456789abcdef",),
-        asks=Asks("accounts.DELETE_KEY", says="deleted the key"),
+        asks=Asks("accounts.DELETE_KEY", says="deleted key {deleted}"),
     ),
     Command(
         "acl create",
@@ -147,6 +147,6 @@ ACCOUNTS = (
         ASKS,
         (place("rule", "id of the rule, as the list shows it"),),
         examples=("goqueue acl delete r0123456789abcdef",),
-        asks=Asks("accounts.DELETE_RULE", says="deleted the rule"),
+        asks=Asks("accounts.DELETE_RULE", says="deleted rule {deleted}"),
     ),
 )

@@ -47,6 +47,7 @@ class Users(Reply):
 
 class AccountDeleted(Reply):
     success: bool
+    deleted: Annotated[str, Meta(description="Name of the user, or id of the key or rule")]
 
 
 class KeyPath(Query):

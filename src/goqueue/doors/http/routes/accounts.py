@@ -53,7 +53,7 @@ async def change_user(call: Call, path: UserPath, body: UserChange) -> UserFacts
 @accounts.handles(operations.DELETE_USER, MANAGES_ACCESS)
 async def delete_user(call: Call, path: UserPath) -> AccountDeleted:
     await call.ask(lambda done: call.broker.accounts.delete_user(path.user, done))
-    return AccountDeleted(success=True)
+    return AccountDeleted(success=True, deleted=path.user)
 
 
 @accounts.handles(operations.CREATE_KEY, MANAGES_ACCESS)
@@ -82,7 +82,7 @@ async def rotate_key(call: Call, path: KeyPath, body: Rotation) -> KeyFacts:
 @accounts.handles(operations.DELETE_KEY, MANAGES_ACCESS)
 async def delete_key(call: Call, path: KeyPath) -> AccountDeleted:
     await call.ask(lambda done: call.broker.accounts.delete_key(path.key, done))
-    return AccountDeleted(success=True)
+    return AccountDeleted(success=True, deleted=path.key)
 
 
 def _positive_ms(duration: str | int) -> int:

@@ -38,7 +38,7 @@ async def list_rules(call: Call) -> Rules:
 @acls.handles(operations.DELETE_RULE, MANAGES_ACCESS)
 async def delete_rule(call: Call, path: RulePath) -> AccountDeleted:
     await call.ask(lambda done: call.broker.accounts.delete_rules([path.rule], done))
-    return AccountDeleted(success=True)
+    return AccountDeleted(success=True, deleted=path.rule)
 
 
 def _rule(rule_id: str, body: NewRule) -> Rule:
