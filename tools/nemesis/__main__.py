@@ -49,7 +49,7 @@ DRAIN_S = 60.0
 """Then workloads are told to end, and have so long for what they have begun."""
 END_S_MAX = 120.0
 """From the end of the time to the verdict, or the run has failed."""
-DUMP_S = 5.0
+DUMP_S = 20.0
 """Before that, all stacks are written down."""
 SWITCH_S = 0.0005
 """So long a workload may keep the interpreter while the forwarder has bytes; Python's own 5 ms is felt at each hop."""
