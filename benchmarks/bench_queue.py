@@ -38,6 +38,7 @@ MEMBERS = 8
 RAW_LOADS = ((1, 5_000), (10, 50_000), (100, 200_000))
 """How many at a time, and of how many."""
 ECHOES = 10_000
+SENDERS = 20
 
 
 def run() -> list[Row]:
@@ -53,6 +54,12 @@ def run() -> list[Row]:
             row(f"{name}, by range: rate of one core", 1e6 / by_range, "msg/s", None, aim),
             row(f"{name}, decoded, by receipt", by_receipt, "us/msg", stream_us, None),
         ]
+    for pull, count in ((1, 3_000), (100, 20_000)):
+        plain = min(Run(count, senders=SENDERS).settle_ranges(pull) for _ in range(TURNS))
+        fair = min(Run(count, senders=SENDERS, fair_by="header").settle_ranges(pull) for _ in range(TURNS))
+        rows.append(
+            row(f"receive + ack of {pull}, in process, fair between {SENDERS} senders", fair, "us/msg", plain, None)
+        )
     for pull, count in RAW_LOADS:
         rows += raw_share_rows(pull, count)
     return [*rows, *share_rows()]
@@ -61,17 +68,20 @@ def run() -> list[Row]:
 class Run:
     """A broker in process with `count` messages of 100 bytes in one partition, in batches of 100."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, senders: int = 0, fair_by: str = "none") -> None:
         self.count = count
         self.clock = VirtualClock()
         self.node = MemoryNode(MemoryDisk(), self.clock, Committer(lambda finish: finish(), self.clock.now_ms))
         self.node.assemble()
         self.commit()
-        self.node.broker.topics.submit(CreateTopic(TOPIC, b"0123456789abcdef", 1), lambda reply: None)
+        self.node.broker.topics.submit(
+            CreateTopic(TOPIC, b"0123456789abcdef", 1, {"fair.by": fair_by}), lambda reply: None
+        )
         self.commit()
         now_ms = self.clock.now_ms()
-        for _ in range(count // BATCH):
-            data = memoryview(build_batch([(now_ms, None, VALUE, [])] * BATCH))
+        for number in range(count // BATCH):
+            headers = [("gq-fairness-key", b"%d" % (number % senders))] if senders else []
+            data = memoryview(build_batch([(now_ms, None, VALUE, headers)] * BATCH))
             self.node.broker.publisher.publish(TOPIC, 0, data)
         self.commit()
 

@@ -301,3 +301,13 @@ def test_a_long_poll_is_answered_when_a_message_comes(sqs: Any, sqs_door: SqsDoo
 
 def _poll(sqs_door: SqsDoor, url: str) -> list[Any]:
     return list(client_of(sqs_door.url).receive_message(QueueUrl=url).get("Messages", []))
+
+
+def test_message_groups_of_a_standard_queue_share_it_fairly(sqs: Any) -> None:
+    url = sqs.create_queue(QueueName="fair")["QueueUrl"]
+    for _ in range(3):
+        entries = [{"Id": str(each), "MessageBody": "noisy", "MessageGroupId": "g"} for each in range(10)]
+        assert len(sqs.send_message_batch(QueueUrl=url, Entries=entries)["Successful"]) == 10
+    sqs.send_message(QueueUrl=url, MessageBody="quiet", MessageGroupId="g2")
+    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"])["Messages"]
+    assert ("quiet", "g2") in [(each["Body"], each["Attributes"]["MessageGroupId"]) for each in found]

@@ -36,6 +36,7 @@ OPTION_WORDS: Mapping[str, str] = {
     "expired.messages": "What queue groups do with an expired record: dead-letter or drop.",
     "lane.weights": "Shares of the five priority lanes, highest first.",
     "lane.boost.ms": "How long a priority lane may be passed over before it is served first.",
+    "fair.by": "What names the senders that share a lane fairly: the header gq-fairness-key, the key, or none.",
     "wishes": "Where gq- headers are looked for: in plain batches, in all batches, or nowhere (off).",
     "dead.letter.topic": "Topic that dead letters go to; empty is the topic's own name with .dlq behind it.",
     "dedup.ms": "How long a gq-dedup-id is remembered; 0 switches deduplication off.",

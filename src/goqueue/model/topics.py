@@ -58,6 +58,8 @@ class TopicOptions:
     expired_messages: str = "dead-letter"
     lane_weights: str = "50,25,15,7,3"
     lane_boost_ms: int = 30_000
+    fair_by: str = "none"
+    """What names the senders between whom a lane is shared: the header gq-fairness-key, or the key."""
     wishes: str = "plain"
     """Where to look for delivery wishes: in uncompressed batches (plain), in compressed ones too (all), nowhere."""
     dead_letter_topic: str = ""
@@ -91,6 +93,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "delay_order": ("pass", "hold_key"),
     "expired_messages": ("dead-letter", "drop"),
     "wishes": ("plain", "all", "off"),
+    "fair_by": ("none", "header", "key"),
     "dedup_scope": ("topic", "key"),
     "schema_validation": ("off", "reject", "dead-letter"),
 }

@@ -5,6 +5,7 @@
     gq-delay-ms     how long from now; not together with gq-deliver-at
     gq-expires-at   as gq-deliver-at
     gq-dedup-id     a record with an id that came before is not published again, on topics that ask for it (dedup.ms)
+    gq-fairness-key whose record it is: on topics that ask for it (fair.by), senders share a lane fairly
 
 Most batches hold none, so finding that out must not cost a decode. Where a header is repeated the last one counts, as
 in Kafka's own clients. The lane also fits into bits of the batch attributes that Kafka leaves unused; our own writers
@@ -33,6 +34,7 @@ DEDUP_ID = "gq-dedup-id"
 FORMER_DEDUP_ID = "gq-former-dedup-id"
 """Of a dead letter: the id that its record was published with. It was that of another publish, so it says nothing."""
 DEDUP_ID_BYTES_MAX = 256
+FAIRNESS_KEY = "gq-fairness-key"
 
 NOW = -1
 NEVER = -1
@@ -41,7 +43,7 @@ LANE_SHIFT = 8
 LANE_MASK = 0x0700
 """Bits 8 to 10 of the batch attributes: lane + 1, or 0 for a batch that does not say."""
 
-_MASK_64 = 2**64 - 1
+_MASK_32, _MASK_64 = 2**32 - 1, 2**64 - 1
 _NORMAL = int(Lane.NORMAL)
 _LANES = {lane.name.lower().encode(): int(lane) for lane in Lane} | {b"%d" % lane: int(lane) for lane in Lane}
 _DELAYS = frozenset((DELIVER_AT, DELAY_MS))
@@ -172,6 +174,20 @@ def hash_key(key: bytes) -> int:
     """64 bits for order by key, the same in every process; never 0, which stands for no key."""
     hashed: int = mmh3.hash128(key) & _MASK_64
     return hashed or 1
+
+
+def hash_sender(name: bytes) -> int:
+    """32 bits, never 0, which stands for all those who name none."""
+    return (hash_key(name) & _MASK_32) or 1
+
+
+def sender_of(headers: Iterable[tuple[str, bytes | None]]) -> int:
+    """0: it names none. A value without bytes counts as absent."""
+    found = b""
+    for name, value in headers:
+        if name == FAIRNESS_KEY:
+            found = value or b""
+    return hash_sender(found) if found else 0
 
 
 def _read_lane(value: bytes) -> int | None:

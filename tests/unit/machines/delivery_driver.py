@@ -1,6 +1,7 @@
 """Plays the coordinator of deliveries: a ledger in memory, a clock that is told, decisions that only read."""
 
 from array import array
+from collections import deque
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -36,6 +37,7 @@ from goqueue.machines.machine import Fact, Tick
 from goqueue.model.codes import Code
 from goqueue.records.decode import decode
 from goqueue.records.plain import NumberRecord
+from tests.unit.machines.fair_model import check_fair
 
 STORED: Any = msgspec.msgpack.Decoder(reduce(or_, DELIVERY_FACTS))
 PLACE = Place("g", "orders", 0)
@@ -49,7 +51,7 @@ def frozen(thing: Any, *but: str) -> Any:
         return {key: frozen(value, *but) for key, value in thing.items()}
     if isinstance(thing, bytearray | array):
         return bytes(thing)
-    if isinstance(thing, list):
+    if isinstance(thing, list | deque):
         return [frozen(each, *but) for each in thing]
     if type(thing).__module__.startswith("goqueue.machines.deliveries") and not isinstance(
         thing, msgspec.Struct | tuple
@@ -286,3 +288,6 @@ def check_window(window: Window) -> None:
     for lane, hint in enumerate(window.hints):
         assert window.kinds.find(lane, 0, max(0, hint - window.base)) < 0
     assert window.start == window.end or window.kinds[window.start - window.base] < 0x50
+    assert window.is_plain == (window.keys is None and window.fair is None)
+    if window.fair is not None:
+        check_fair(window, window.fair)

@@ -29,6 +29,7 @@ from goqueue.machines.deliveries.window import DEAD, GAP, LEASED, READY, SETTLED
 from goqueue.model.codes import Code
 from tests.unit.machines.delivery_driver import PLACE, Driver, offsets_of
 from tests.unit.machines.delivery_model import Known, Model
+from tests.unit.machines.fair_model import SENDERS, FairModel
 
 RECORDS_MAX = 300
 CONSUMERS = ("ann", "bob", "cleo")
@@ -71,12 +72,17 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
             self.seek,
             self.replay,
             self.change_the_order,
+            self.change_fairness,
         ]
 
     @initialize(
-        by_key=st.booleans(), keeps_expired=st.booleans(), attempts_max=st.integers(1, 4), is_direct=st.booleans()
+        by_key=st.booleans(),
+        keeps_expired=st.booleans(),
+        attempts_max=st.integers(1, 4),
+        is_direct=st.booleans(),
+        fair_by=st.sampled_from(["none", "header"]),
     )
-    def begin(self, by_key: bool, keeps_expired: bool, attempts_max: int, is_direct: bool) -> None:
+    def begin(self, by_key: bool, keeps_expired: bool, attempts_max: int, is_direct: bool, fair_by: str) -> None:
         policy = Policy(
             lease_ms=100,
             attempts_max=attempts_max,
@@ -86,7 +92,9 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
             orders_by_key=by_key,
             keeps_expired=keeps_expired,
             lane_boost_ms=500,
+            fair_by=fair_by,
         )
+        self.fair = FairModel()
         self.driver = Driver(policy)
         self.driver.is_direct = is_direct
         self.driver.fails = lambda: self.dice.random() < STORE_FAILS
@@ -104,7 +112,7 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
             except (AssertionError, KeyError, IndexError) as mistake:
                 raise AssertionError(f"{step.__name__} in go_on({seed=}, {steps=})") from mistake
 
-    @rule(number=st.integers(0, 6), seed=seeds)
+    @rule(number=st.integers(0, 7), seed=seeds)
     def get_into_trouble(self, number: int, seed: int) -> None:
         self.dice = Random(seed)
         self.seldom[number]()
@@ -116,12 +124,14 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         count, lane, key = self.dice.randint(1, 40), self.dice.randrange(5), self.dice.randrange(4)
         ttl_ms = self.dice.choice([NEVER, NEVER, NEVER, 0, 50, 300])
         is_visible = self.dice.random() < 0.8
+        senders = self.dice.choice([(0,), (0,), (1,), (2, 2, 3), range(SENDERS)])
         if len(self.model.log) + count > RECORDS_MAX:
             return
         expires_at_ms = NEVER if ttl_ms == NEVER else self.driver.now_ms + ttl_ms
         for _ in range(count):
             offset = len(self.model.log)
-            span = Span(offset, offset, lane, expires_at_ms, key and key + offset % 3, is_visible)
+            sender = self.dice.choice(senders)
+            span = Span(offset, offset, lane, expires_at_ms, key and key + offset % 3, is_visible, sender)
             self.model.log.append(Known(span, "open" if is_visible else "settled"))
 
     def _spans(self, first: int, last: int) -> tuple[Span, ...]:
@@ -129,6 +139,7 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         spans: list[Span] = []
         for known in self.model.log[first : last + 1]:
             span = known.span if self.model.policy.orders_by_key else known.span._replace(key_hash=NO_KEY)
+            span = span if self.model.policy.fair_by != "none" else span._replace(sender=0)
             if spans and spans[-1][2:] == span[2:]:
                 spans[-1] = spans[-1]._replace(last=span.last)
             else:
@@ -185,6 +196,9 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         if not self.model.policy.orders_by_key or len(self.model.ends) == 1:
             assert len(offsets) == min(room, len(before))
         assert bool(offsets) == bool(room > 0 and before)
+        if self.model.policy.fair_by != "none" and len(self.model.ends) == 1:
+            self.fair.check(self.model.log, before, offsets, self.model.policy.orders_by_key)
+        self.fair.touched.update(offsets)
         self.model.leased(reply.runs, reply.lease, consumer, reply.deadline_ms)
         if offsets:
             self.given.append(Given(reply, consumer))
@@ -262,6 +276,7 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
 
     def restart(self) -> None:
         self.driver.restart(self.dice.choice(WAYS))
+        self.fair.forget()
         self.model.restarted()
         for given in self.given:
             given.is_old = True
@@ -276,6 +291,7 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
     def seek(self) -> None:
         offset = self.dice.randint(self.log_start, len(self.model.log))
         assert self.driver.ask(Seek(PLACE, offset)) is Code.NONE
+        self.fair.forget()
         self.model.seek(offset)
         self.driver.advance()
         self._look()
@@ -302,8 +318,16 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
 
     def change_the_order(self) -> None:
         """Keys have to be seen anew; leases are forgotten as if by a restart."""
-        policy = msgspec.structs.replace(self.model.policy, orders_by_key=not self.model.policy.orders_by_key)
+        self._change_policy(orders_by_key=not self.model.policy.orders_by_key)
+
+    def change_fairness(self) -> None:
+        """Senders, likewise."""
+        self._change_policy(fair_by="none" if self.model.policy.fair_by != "none" else "header")
+
+    def _change_policy(self, **changes: Any) -> None:
+        policy = msgspec.structs.replace(self.model.policy, **changes)
         self.driver.policy = policy
+        self.fair.forget()
         assert self.driver.ask(SetPolicy(PLACE, policy)) is Code.NONE
         self.model.reordered(policy, self.driver.machine._state.leases.next_number)
         self.driver.advance()

@@ -99,6 +99,7 @@ METRICS = (
     Metric("goqueue_broker_lane_messages_ready", GAUGE, BY_LANE, "Messages of a queue group that could be leased now."),
     Metric("goqueue_broker_lane_messages_in_flight", GAUGE, BY_LANE, "Messages leased and not settled."),
     Metric("goqueue_broker_lane_messages_served_total", COUNTER, BY_LANE, "Messages leased, by lane."),
+    Metric("goqueue_broker_fairness_keys", GAUGE, BY_BOTH, "Senders with messages ready or leased, by fair.by."),
     Metric("goqueue_broker_retries_pending", GAUGE, BY_BOTH, "Messages that wait for their next delivery."),
     # -- transactions
     Metric("goqueue_broker_transactions_open", GAUGE, (), "Transactions that are under way."),

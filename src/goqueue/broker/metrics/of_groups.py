@@ -54,6 +54,7 @@ def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: b
 
 def _read_place(page: Page, label: tuple[str, ...], measure: Measure, names: Names) -> None:
     page.add("goqueue_broker_retries_pending", label, measure.waiting)
+    page.add("goqueue_broker_fairness_keys", label, measure.senders)
     for lane, ready, leased, served in zip(LANES, measure.ready, measure.leased, measure.served, strict=True):
         with_lane = names.shares.label((*label, lane))
         page.add("goqueue_broker_lane_messages_ready", with_lane, ready)

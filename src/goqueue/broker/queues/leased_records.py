@@ -72,7 +72,41 @@ def read_slices(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, 
         else:
             taken.append(run._replace(last=reached - 1))
             left_out.append(run._replace(first=reached))
+    if left_out and len(runs) > 1:
+        return _most_urgent(replica, runs, bytes_max, is_first=is_first)
     return LeasedSlices(slices, taken, left_out)
+
+
+def _most_urgent(replica: Replica, runs: Sequence[LeasedRun], bytes_max: int, *, is_first: bool) -> LeasedSlices:
+    """Not all fit: those come that stand first in `runs`, wherever they lie in the log. Else whoever asks for few bytes
+    would always get what lies first, and an urgent record at the end would be given back each time.
+    """
+    slices: dict[int, Slice] = {}
+    """By first offset, one batch each."""
+    taken: list[LeasedRun] = []
+    left_out: list[LeasedRun] = []
+    room = bytes_max
+    for run in runs:
+        offset = run.last + 1 if left_out else run.first
+        while offset <= run.last:
+            piece = replica.read(offset, ONE_BATCH, replica.high_watermark)
+            if piece is None or piece.first_offset > run.last:
+                offset = run.last + 1  # there is nothing, which whoever reads finds out
+            elif piece.first_offset in slices or piece.length <= room or (is_first and not slices):
+                if piece.first_offset not in slices:
+                    slices[piece.first_offset] = piece
+                    room -= piece.length
+                offset = piece.next_offset
+            else:
+                break
+        if left_out or offset == run.first:
+            left_out.append(run)
+        elif offset > run.last:
+            taken.append(run)
+        else:
+            taken.append(run._replace(last=offset - 1))
+            left_out.append(run._replace(first=offset))
+    return LeasedSlices([slices[first] for first in sorted(slices)], sorted(taken), left_out)
 
 
 def _pieces(replica: Replica, offset: int, last: int, bytes_max: int) -> Iterator[Slice]:

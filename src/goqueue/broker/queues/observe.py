@@ -1,7 +1,8 @@
 """What the log holds, told to deliveries as spans of offsets: which records there are, in which lane, until when.
 
 Batches without wishes are one span each, known from their header. A batch is opened only where its bytes mention a
-wish, or where the topic asks for something of every record (a time to live, order by key).
+wish, or where the topic asks for something of every record (a time to live, order by key, fairness between keys). On
+topics with fairness by header compressed ones are opened as well.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ from goqueue.model.lanes import Lane
 from goqueue.model.topics import UNLIMITED, TopicOptions
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
-from goqueue.records.wishes import batch_lane, hash_key, lane_and_expiry, mentions_wishes
+from goqueue.records.wishes import batch_lane, hash_key, hash_sender, lane_and_expiry, mentions_wishes, sender_of
 from goqueue.replica.replica import Replica
 
 READ_BYTES = 1024 * 1024
@@ -33,16 +34,17 @@ class Look(NamedTuple):
     by_key: bool
     is_uncommitted: bool = False
     """Records of open and of aborted transactions are shown, too."""
+    fair_by: str = "none"
+    needs_records: bool = False
+    """Something is asked of every record."""
 
     @classmethod
     def of(cls, options: TopicOptions, is_uncommitted: bool = False) -> "Look":
-        return cls(
-            options.wishes != "off",
-            options.wishes == "all",
-            options.message_ttl_ms,
-            options.lease_order == "key",
-            is_uncommitted,
-        )
+        has_wishes, ttl_ms, by_key = options.wishes != "off", options.message_ttl_ms, options.lease_order == "key"
+        fair_by = options.fair_by if has_wishes or options.fair_by != "header" else "none"
+        opens_compressed = options.wishes == "all" or fair_by == "header"
+        needs_records = by_key or ttl_ms != UNLIMITED or fair_by == "key"
+        return cls(has_wishes, opens_compressed, ttl_ms, by_key, is_uncommitted, fair_by, needs_records)
 
 
 def observe(
@@ -115,7 +117,7 @@ def _observe_batch(
     """
     lane = batch_lane(batch)
     whole = Span(offset, batch.last_offset, Lane.NORMAL if lane is None else lane)
-    needs_records = look.by_key or look.ttl_ms != UNLIMITED or not batch.is_dense
+    needs_records = look.needs_records or not batch.is_dense
     if not needs_records and not (look.wishes and mentions_wishes(batch, look.opens_compressed)):
         _add(spans, whole)
         return batch.next_offset
@@ -146,4 +148,11 @@ def _record_span(record: DecodedRecord, look: Look, lane: int | None) -> Span:
     if expires_at_ms == NEVER and look.ttl_ms != UNLIMITED:
         expires_at_ms = max(record.timestamp, 0) + look.ttl_ms
     key_hash = hash_key(record.key) if look.by_key and record.key is not None else NO_KEY
-    return Span(record.offset, record.offset, own_lane if lane is None else lane, expires_at_ms, key_hash)
+    sender = 0
+    if look.fair_by == "header":
+        sender = sender_of(record.headers)
+    elif look.fair_by == "key" and record.key:
+        sender = hash_sender(record.key)
+    return Span(
+        record.offset, record.offset, own_lane if lane is None else lane, expires_at_ms, key_hash, sender=sender
+    )

@@ -24,4 +24,5 @@ def policy_of(topic: TopicOptions, group: Mapping[str, str]) -> Policy:
         keeps_expired=options.expired_messages == "dead-letter",
         lane_weights=(first, second, third, fourth, fifth),
         lane_boost_ms=options.lane_boost_ms,
+        fair_by=options.fair_by,
     )

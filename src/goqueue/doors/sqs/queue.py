@@ -138,6 +138,8 @@ def new_options(is_fifo: bool) -> dict[str, str]:
     }
     if is_fifo:
         options |= {"lease.order": "key", "delay.order": "hold_key", "dedup.ms": str(DEDUP_MS)}
+    else:
+        options["fair.by"] = "key"  # a message group is a sender; whoever names none is served as before
     return options
 
 

@@ -165,7 +165,8 @@ class DeliveryState:
         delivery.is_open = True
         if fact.is_new:
             delivery.own.takes_old = False
-        is_other_order = fact.policy.orders_by_key != delivery.policy.orders_by_key
+        old, new = delivery.policy, fact.policy
+        is_other_order = (old.orders_by_key, old.fair_by) != (new.orders_by_key, new.fair_by)
         delivery.policy = fact.policy
         if is_other_order:
             self.leases.drop_place(fact.place)

@@ -50,6 +50,8 @@ class Policy(msgspec.Struct, frozen=True):
     lane_weights: tuple[int, int, int, int, int] = (50, 25, 15, 7, 3)
     lane_boost_ms: int = 30_000
     """A lane that was not served for so long comes first, once. 0: never."""
+    fair_by: str = "none"
+    """What names the senders between whom a lane is shared. Another one means that all is observed again."""
 
 
 DEFAULT_POLICY = Policy()
@@ -66,6 +68,8 @@ class Span(NamedTuple):
     """Only told where the policy orders by key; records without a key have NO_KEY and no order."""
     is_visible: bool = True
     """False: no record for this group: a marker, an aborted transaction, a gap."""
+    sender: int = 0
+    """32 bits, only told where the policy shares lanes between senders; 0: all those who named none."""
 
 
 class OpenDelivery(Command[Code], frozen=True):
@@ -300,6 +304,8 @@ class Measure(NamedTuple):
     """Leased since the start, by lane."""
     oldest_offset: int
     """The first that is not settled."""
+    senders: int = 0
+    """Who has something ready or leased, where lanes are shared between senders."""
 
 
 class RecordLook(NamedTuple):

@@ -75,7 +75,7 @@ class Direct:
             return None
         unacked = delivery.unacked.get(consumer, 0)
         count = min(records_max, policy.unacked_max - unacked, LEASE_RECORDS_MAX)
-        if count <= 0 or window.expires or window.keys is not None:
+        if count <= 0 or window.expires or not window.is_plain:
             return None
         lane = window.only_lane()
         run = None if lane is None else window.first_run(lane, count)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from goqueue.machines.deliveries.blocks import Range, without
 from goqueue.machines.deliveries.commands import OWN_WINDOW, Lease, LeasedRun, LeaseReply, Policy
 from goqueue.machines.deliveries.facts import Leased, Pick
+from goqueue.machines.deliveries.fair import FairQueues, Looks
 from goqueue.machines.deliveries.lanes import NO_DEFICITS, Shares, share_out
 from goqueue.machines.deliveries.look import expired_in
 from goqueue.machines.deliveries.place import DEAD_MAX, Delivery
@@ -121,9 +122,12 @@ def _busy_keys(delivery: Delivery, window: Window) -> Collection[int]:
 
 
 def _pick(window: Window, count: int, policy: Policy, busy: Collection[int], now_ms: int) -> tuple[list[Pick], Shares]:
-    if window.expires or busy:
-        runs = [deque(_deliverable(window, lane, count, busy, now_ms)) for lane in range(LANES)]
+    if window.fair is not None:
+        runs = [deque(_shared(window, window.fair, lane, count, busy, now_ms)) for lane in range(LANES)]
         ready: Sequence[int] = [sum(last + 1 - first for first, last in each) for each in runs]
+    elif window.expires or busy:
+        runs = [deque(_deliverable(window, lane, count, busy, now_ms)) for lane in range(LANES)]
+        ready = [sum(last + 1 - first for first, last in each) for each in runs]
     else:
         lane = window.only_lane()
         if lane is not None:
@@ -168,6 +172,24 @@ def _taken(window: Window, lane: int, runs: deque[Range], count: int) -> Iterato
             last = first + count - 1
         yield Pick(window.number, lane, first, last, _is_fresh(window, first, last))
         count -= last + 1 - first
+
+
+def _shared(window: Window, fair: FairQueues, lane: int, count: int, busy: Collection[int], now_ms: int) -> list[Range]:
+    """As `_deliverable`, in the order in which senders are served."""
+    if not window.counts[lane]:
+        return []
+
+    def may_have(offset: int) -> bool:
+        return not expired_in(window, offset, offset, now_ms) and bool(_idle_runs(window, offset, offset, busy))
+
+    looks = Looks(may_have, LOOKS_MAX) if window.expires or busy else None
+    runs: list[Range] = []
+    for offset in fair.pick(lane, count, window.kinds, window.base, looks):
+        if runs and runs[-1][1] == offset - 1:
+            runs[-1] = runs[-1][0], offset
+        else:
+            runs.append((offset, offset))
+    return runs
 
 
 def _deliverable(window: Window, lane: int, count: int, busy: Collection[int], now_ms: int) -> Iterator[Range]:

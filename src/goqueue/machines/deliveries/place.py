@@ -166,6 +166,7 @@ class Delivery:
             arrived=_five(self.arrived, 0),
             served=_five(self.served, 0),
             oldest_offset=own.start,
+            senders=0 if own.fair is None else own.fair.active,
         )
 
 

@@ -23,6 +23,7 @@ from goqueue.machines.deliveries.blocks import (
 )
 from goqueue.machines.deliveries.commands import NEVER, NO_KEY, OWN_WINDOW, Span
 from goqueue.machines.deliveries.facts import BlockStored, DeadStored
+from goqueue.machines.deliveries.fair import FairQueues
 from goqueue.machines.deliveries.keys import KeyChains
 from goqueue.machines.deliveries.lanes import NO_DEFICITS
 from goqueue.model.lanes import LANES
@@ -103,6 +104,10 @@ class Window:
         self.expires: dict[int, array[int]] = {}
         """By block, where something expires at all."""
         self.keys = KeyChains() if orders_by_key else None
+        self.fair: FairQueues | None = None
+        """From the first record on that names a sender, until all is done."""
+        self.is_plain = not orders_by_key
+        """Whatever is ready may be leased in the order of offsets."""
 
     @property
     def is_finished(self) -> bool:
@@ -138,13 +143,26 @@ class Window:
                 self.turn(offset, offset, DEAD, now_ms)
         if self.keys is not None:
             self.keys.extend(count)
+        names_senders = self.fair is not None
         for span in spans:
             if self.keys is not None and span.key_hash != NO_KEY:
                 self._chain(self.keys, span, now_ms)
             # Whoever asks for old records again wants them, expired or not.
             if span.expires_at_ms != NEVER and span.is_visible and self.number == OWN_WINDOW:
                 yield from self._note_expiry(span)
+            if span.sender:
+                names_senders = True
+        if names_senders:
+            self._share(spans, first)
         self.advance(self.start)
+
+    def _share(self, spans: Sequence[Span], first: int) -> None:
+        """`spans`, from `first` on, are the first that name their senders, or follow those."""
+        if self.fair is None:
+            seen = first - self.base
+            counts = [count - self.kinds.count(kind, seen) for kind, count in enumerate(self.counts)]
+            self.fair, self.is_plain = FairQueues.over(seen, self.base, counts, self.hints), False
+        self.fair.observe(spans, self.kinds, self.base)
 
     def _append(self, span: Span, now_ms: int) -> None:
         count = span.last - span.first + 1
@@ -193,6 +211,8 @@ class Window:
         else:
             for each in set(old):
                 self._recount(each, table[each], old.count(each), first, now_ms)
+        if self.fair is not None:
+            self.fair.turn(low, old, self.kinds, self.base)
         return old
 
     def _recount(self, old: int, new: int, count: int, first: int, now_ms: int) -> None:
@@ -224,6 +244,8 @@ class Window:
             # Some may have been passed over: they had expired, or their key is busy elsewhere.
             passed_over = self.kinds.find(lane, self.hints[lane] - self.base, low)
             self.hints[lane] = last + 1 if passed_over < 0 else self.base + passed_over
+        if self.fair is not None:
+            self.fair.lease(lane, low, high, self.kinds, self.base)
 
     def finish(self, first: int, last: int, kind: int) -> None:
         """first..last, all of them leased and of this kind, are settled. Nothing is trimmed: see `unfinish`."""
@@ -236,6 +258,8 @@ class Window:
         self.counts[SETTLED] += count
         if first <= self.start:
             self.start = self.done_until(last + 1)
+        if self.fair is not None:
+            self.fair.finish(low, count, kind & LANE_BITS)
 
     def unfinish(self, first: int, last: int, kind: int, now_ms: int) -> None:
         """As before `finish`."""
@@ -243,6 +267,8 @@ class Window:
         self.kinds[low : low + count] = bytes((kind,)) * count
         self._recount(SETTLED, kind, count, first, now_ms)
         self.start = min(self.start, first)
+        if self.fair is not None:
+            self.fair.unfinish(low, count, kind & LANE_BITS)
 
     def undo(self, first: int, last: int, now_ms: int) -> None:
         low, high = first - self.base, last + 1 - self.base
@@ -274,10 +300,18 @@ class Window:
             return
         self.start = self.done_until(max(start, self.start))
         count = self.start - self.base
+        if self.fair is not None:
+            self.fair.sweep()
+            if self.start == self.end:
+                self.fair, self.is_plain = None, self.keys is None
+                self._trim(count)
+                return
         if count >= _TRIM_MIN and count * 2 >= len(self.kinds):
             self._trim(count)
 
     def _trim(self, count: int) -> None:
+        if self.fair is not None:
+            self.fair.trim(count, self.kinds, self.base)
         del self.kinds[:count]
         del self.attempts[:count]
         del self.lease_of[:count]
