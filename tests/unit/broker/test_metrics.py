@@ -153,6 +153,9 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             b.broker.health.cluster.copying = lambda: Copying(3, 1, 500, {2: 7})  # of a node that follows another
             b.broker.health.cluster.standbys = lambda: StandbyCounts(33, 1, 20_000)
             await queue_work(b)
+            await b.create_topic("shared", fair_by="header")
+            await b.publish("shared", b"x", headers={"gq-fairness-key": b"anna"})
+            await b.receive("shared", lease="1h")
             await grpc.publish("orders", b"x")
             following = grpc.consume("orders")
             await anext(following)
