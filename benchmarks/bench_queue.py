@@ -25,6 +25,7 @@ from goqueue.broker.topics.topics import CreateTopic
 from goqueue.cli.bench.raw import echo
 from goqueue.machines.deliveries.commands import Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.records.build import build_batch
+from goqueue.records.native import Headers
 from goqueue.storage.committer import Committer
 from goqueue.testing import MemoryDisk, VirtualClock
 from goqueue.testing.memory_node import MemoryNode
@@ -80,7 +81,7 @@ class Run:
         self.commit()
         now_ms = self.clock.now_ms()
         for number in range(count // BATCH):
-            headers = [("gq-fairness-key", b"%d" % (number % senders))] if senders else []
+            headers: Headers = [("gq-fairness-key", b"%d" % (number % senders))] if senders else []
             data = memoryview(build_batch([(now_ms, None, VALUE, headers)] * BATCH))
             self.node.broker.publisher.publish(TOPIC, 0, data)
         self.commit()

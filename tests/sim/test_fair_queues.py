@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
+from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import Got, queue_node
 
 QUIET = 99

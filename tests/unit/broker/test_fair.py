@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from goqueue.broker.publishing.send import NewMessage
 from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.broker.queues.settle import How
 from goqueue.machines.controller_commands import SetOptions
@@ -14,6 +13,8 @@ from goqueue.machines.deliveries.fair import TURN_EVERY
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec
 from goqueue.records.build import NewRecord, build_batch
+from goqueue.records.messages import NewMessage
+from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 PLACE = Place("workers", "orders", 0)
@@ -149,7 +150,7 @@ def test_what_expires_or_is_delayed_takes_nobodys_turn() -> None:
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
 def test_compressed_batches_are_opened_for_their_senders(codec: Codec) -> None:
     node = queue_node(fair_by="header")
-    header = [("gq-fairness-key", b"noisy")]
+    header: Headers = [("gq-fairness-key", b"noisy")]
     noisy: list[NewRecord] = [(1000, None, b"noisy", header)] * 50
     quiet: list[NewRecord] = [(1000, None, b"quiet", [("gq-fairness-key", b"quiet")])]
     for made in (noisy, quiet):

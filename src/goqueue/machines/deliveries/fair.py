@@ -67,9 +67,9 @@ class Line:
 
 
 class FairLane:
-    """A sender's use is how many of its records were served lately, and how many are leased now. Whoever used less comes
-    first; senders that used little, or about the same, within a factor of two, take turns. So a sender that sends less than its
-    share waits for nobody's backlog, and if all send more they are served equally.
+    """A sender's use is how many of its records were served lately, and how many are leased now. Whoever used less
+    comes first; senders that used little, or about the same, within a factor of two, take turns. So a sender that sends
+    less than its share waits for nobody's backlog, and if all send more they are served equally.
 
     Invariant: `levels` and `turns` name the senders that have something ready, by what they used and by how long ago
     they were served.
