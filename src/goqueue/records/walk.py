@@ -33,6 +33,9 @@ class Expected(NamedTuple):
     """None: the history is lost too, and whatever the batches say is believed."""
     has_gaps: bool = False
     """True: compaction took whole batches out, so offsets rise without being dense."""
+    learns_from: int | None = None
+    """Behind this offset nothing is known to have been synced, and the history is saved with a sync: a batch there may
+    tell of an epoch that the history does not know yet."""
 
 
 class Damage(NamedTuple):
@@ -60,6 +63,8 @@ def walk(data: memoryview, offset: int, expected: Expected, next_offset: int | N
     while position < len(data):
         try:
             batch = check_batch(data, position)
+            if expected.learns_from is not None:
+                _learn_epoch(data, position + batch.size, batch, offset, expected)
             _check_place(batch, offset, expected)
         except CorruptBatch as error:
             later = next_batch(data, position, offset, expected)
@@ -81,6 +86,23 @@ def _check_place(batch: Batch, offset: int, expected: Expected) -> None:
         raise CorruptBatch(
             f"the batch claims epoch {batch.leader_epoch}, but {expected.epochs.at(batch.base_offset)} wrote its offset"
         )
+
+
+def _learn_epoch(data: memoryview, behind: int, batch: Batch, offset: int, expected: Expected) -> None:
+    """Only a later epoch than all that are known, and only if the next batch does not fall below it: then it rotted."""
+    epochs, learns_from = expected.epochs, expected.learns_from
+    if epochs is None or learns_from is None or batch.leader_epoch <= epochs.latest:
+        return
+    if batch.base_offset < max(offset, learns_from) or (batch.base_offset != offset and not expected.has_gaps):
+        return
+    if behind < len(data):
+        try:
+            later = check_batch(data, behind)
+        except CorruptBatch:
+            later = None
+        if later is not None and later.base_offset >= batch.next_offset and later.leader_epoch < batch.leader_epoch:
+            return
+    epochs.begin(batch.leader_epoch, batch.base_offset)
 
 
 class Frame(NamedTuple):

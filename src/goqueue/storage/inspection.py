@@ -61,7 +61,7 @@ def inspect(disk: Disk, directory: str) -> Inspection:
     found.end_offset = start_offset = state.start_offset if state is not None else 0
     is_being_compacted = Manifest.load(disk, directory) is not None  # what it replaces may be gone, and is not missing
     due: int | None = start_offset if state is not None else None
-    for segment in _segments(disk, directory, names, state):
+    for segment in _segments(disk, directory, names, state, found.reached):
         if segment.next_offset <= start_offset and segment.size:
             continue  # deleted by retention; a start sweeps it away
         found.has_segments = True
@@ -77,14 +77,17 @@ def inspect(disk: Disk, directory: str) -> Inspection:
 
 def batches(disk: Disk, directory: str, offset: int) -> Iterator[Batch]:
     """All that can be read from `offset` on."""
-    for segment in _segments(disk, directory, disk.list(directory), _state(disk, directory)):
+    names = disk.list(directory)
+    for segment in _segments(disk, directory, names, _state(disk, directory), known_end(disk, directory, names)):
         yield from (batch for batch in segment.batches() if batch.base_offset >= offset)
 
 
-def _segments(disk: Disk, directory: str, names: list[str], state: LogState | None) -> Iterator[Segment]:
+def _segments(disk: Disk, directory: str, names: list[str], state: LogState | None, reached: int) -> Iterator[Segment]:
     bases = sorted(base for base in map(base_offset_of, names) if base is not None)
     for base in bases:
-        expected = Expected(state.epochs, state.has_gaps(base)) if state else Expected(None, has_gaps=True)
+        expected = Expected(None, has_gaps=True)
+        if state is not None:
+            expected = Expected(state.epochs, state.has_gaps(base), max(reached, state.compacted_to))
         segment = Segment.load(disk, directory, base, expected, INTERVAL_BYTES, 0)
         try:
             if segment.saved_size != segment.allocated:

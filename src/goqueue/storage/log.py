@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from goqueue.model.errors import BatchTooLarge, DiskFull, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
+from goqueue.model.errors import BatchTooLarge, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
 from goqueue.records.walk import Damage
 from goqueue.storage import copying, segment_reads, shortening
@@ -212,13 +212,9 @@ class Log:
         return self.disk.free_bytes() - self.options.disk_reserve_bytes
 
     def _begin_epoch(self, epoch: int) -> None:
-        """Durable before the first batch of the epoch: recovery checks every batch's epoch against the history."""
+        before = self.state.epochs.entries()
         self.state.epochs.begin(epoch, self.end_offset)
-        try:
-            self.save_state()
-        except DiskFull:
-            self.state.epochs.truncate(self.end_offset)
-            raise
+        copying.keep_epochs(self, before, epoch)
         self._epoch = epoch
 
     def save_state(self) -> None:
@@ -388,6 +384,7 @@ class Log:
         """Let go without another write: the log is deleted. Readers in flight keep its files open."""
         if self._failure is None:
             self._failure = LogClosed(f"{self.directory} is deleted")
+        self.state.let_go()
         self.segments.let_go()
 
     def _leave_clean(self) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from goqueue.storage.creation import finish_creation
 from goqueue.storage.disk import Disk
 from goqueue.storage.segment import Segment
+from goqueue.storage.state import LogState
 
 
 class SyncedLog(Protocol):
@@ -17,6 +18,7 @@ class SyncedLog(Protocol):
 
     disk: Disk
     directory: str
+    state: LogState
     is_unmade: bool
     sync_lock: Lock
     sync_error: Exception | None
@@ -51,6 +53,7 @@ class PendingSync:
                 if self.log.is_unmade:
                     finish_creation(self.log.disk, self.log.directory)
                     self.log.is_unmade = False
+                self.log.state.save_wanted(self.log.disk, self.log.directory)
                 for segment in self.segments:
                     segment.file.sync()
                     if not segment.name_is_durable:

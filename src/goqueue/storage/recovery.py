@@ -84,6 +84,7 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
     if state.restart_at != NO_OFFSET:
         finish_restart(disk, directory, state)
         report.notes.append(f"finished to begin anew at {state.start_offset}")
+    epochs_before = state.epochs.entries()
     segments = _load_segments(disk, directory, options, saved, report, now_ms)
     reached = known_end(disk, directory, disk.list(directory))
     good_to = max([state.compacted_to, reached, *(segment.next_offset for segment in segments if segment.saved_size)])
@@ -105,7 +106,9 @@ def recover(disk: Disk, directory: str, options: LogOptions, now_ms: int) -> Rec
     if saved is None:
         _learn_state(state, segments)
     _go_on_behind(disk, directory, options, now_ms, (state, segments), reached, report)
-    changed = bool(segments) and state.epochs.truncate(segments[-1].next_offset + 1)
+    if segments:
+        state.epochs.truncate(segments[-1].next_offset + 1)
+    changed = state.epochs.entries() != epochs_before
     return Recovered(
         state, changed or saved is None or state.format != STATE_FORMAT, saved is not None, segments, report
     )
@@ -163,7 +166,9 @@ def _scan(segments: list[Segment], number: int, good_to: int, report: RecoveryRe
     if segment.saved_size == 0 and segment.allocated and not is_last:
         report.notes.append(f"index of {segment.path} rebuilt")
     report.scanned_bytes += segment.allocated - start
+    segment.expected = segment.expected._replace(learns_from=good_to)
     stopped_at = segment.scan(is_rot)
+    segment.expected = segment.expected._replace(learns_from=None)
     if is_last and stopped_at is not None:
         keep_rotten_end(segment, stopped_at)
     for position, damage in segment.damage.items():

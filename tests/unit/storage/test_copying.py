@@ -151,7 +151,8 @@ def test_a_copy_that_led_once_and_wrote_nothing_takes_what_an_earlier_leader_wro
     log = open_log(MemoryDisk())
     append(log, batch(b"a"), epoch=3)
     log.sync()
-    log.reserve([batch(b"never written")], 5, 0)  # its epoch is durable before its first batch
+    log.reserve([batch(b"never written")], 5, 0)
+    log.save_state()  # as a sync may that comes between
     again = open_log(log.disk.crashed())  # type: ignore[attr-defined]
     assert again.state.epochs.latest == 5
     again.append_as_is([placed(1, 4)], 0)
