@@ -80,7 +80,7 @@ class GrpcDoor:
         self._has_reflection = reflection
         self._serving = Serving(gate)
         self._servers: list[aio.Server] = []
-        self._ports: list[int] = []
+        self._addresses: list[tuple[str, int]] = []
 
     def facts(self) -> DoorFacts:
         counted = self._serving.counting
@@ -118,7 +118,7 @@ class GrpcDoor:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)) from error
         await server.start()
         self._servers.append(server)
-        self._ports.append(real)
+        self._addresses.append((host, real))
         return host, real
 
     def stop_reading(self) -> None:
@@ -131,14 +131,14 @@ class GrpcDoor:
         if self._servers:
             self.stop_reading()
             await self._serving.when_answered(self.limits.drain_s_max)
-            for port in self._ports:
-                cut_off(port)
+            for host, port in self._addresses:
+                cut_off(host, port)
             for server in self._servers:
                 await server.stop(None)
             if self._serving.spread is not None:
                 await self._serving.spread.close()
             self._servers.clear()
-            self._ports.clear()
+            self._addresses.clear()
 
 
 async def _try_address(host: str, port: int) -> None:

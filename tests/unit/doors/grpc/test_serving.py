@@ -22,7 +22,7 @@ from goqueue.testing import broker
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.grpc.health_pb2 import SERVING_STATUS_SERVING, HealthCheckRequest
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
-from goqueue.wire.grpc.topic_pb2 import DescribeTopicRequest, ListTopicsRequest
+from goqueue.wire.grpc.topic_pb2 import CreateTopicRequest, DescribeTopicRequest, ListTopicsRequest
 from tests.unit.doors.grpc.door_client import FAR_S, Door, open_door, served
 
 NONSENSE = (b"\xff\xff\xff", b"\x0a\x7f")
@@ -249,6 +249,25 @@ def test_whoever_calls_while_the_node_stops_is_answered_or_told_to_try_again() -
     refused = [each for each in errors if isinstance(each, GrpcRefused)]
     assert {each.status for each in refused} <= {grpc.StatusCode.UNAVAILABLE}
     assert len(refused) < len(errors), "connections ended"
+
+
+def test_a_stop_costs_nobody_who_has_the_same_port_of_another_address_anything() -> None:
+    async def inside() -> None:
+        async with asyncio.timeout(FAR_S), broker(clock="real") as b:
+            stops, stays = GrpcDoor(Gate(b.broker)), GrpcDoor(Gate(b.broker))
+            _, port = await stops.open("127.0.0.1", 0)
+            await stays.open("127.0.0.2", port)
+            async with GrpcClient(f"127.0.0.2:{port}", attempts_max=1) as client:
+                await client.ask(CreateTopicRequest(name="orders", partitions=1))
+                waiting = asyncio.ensure_future(_first(client))
+                while not stays.facts().open_calls.get("goqueue.v1.ConsumeService/Consume"):
+                    await client.ask(ListTopicsRequest())
+                await stops.close()
+                await client.publish("orders", b"x")
+                assert await waiting == b"x"
+            await stays.close()
+
+    asyncio.run(inside())
 
 
 def test_a_safe_call_is_made_again_until_the_node_is_back() -> None:
