@@ -171,7 +171,7 @@ def test_a_door_whose_address_is_taken_is_named_with_the_way_out(serve: Serve, t
 
 @pytest.mark.parametrize("door", ["kafka", "http", "grpc"])
 def test_a_door_at_nobodys_address_is_named_too(serve: Serve, tmp_path: Path, door: str) -> None:
-    server = serve("--data-dir", "data", f"--{door}", "192.0.2.1:9", "--log-level", "error")
+    server = serve("--insecure", "--data-dir", "data", f"--{door}", "192.0.2.1:9", "--log-level", "error")
     assert server.wait_exit() == 1
     assert server.errors.startswith(f"goqueue: cannot open the {door} door at 192.0.2.1:9: Cannot assign requested")
 
