@@ -47,9 +47,9 @@ class BorrowedLoop(VirtualLoop):
                     close_task(task)
                     asyncio.tasks._unregister_task(task)  # noqa: SLF001  nobody shall wait for its end
             self._dead.clear()
-            ready = [each for each in self._ready if not is_of_process(each)]  # type: ignore[attr-defined]
-            self._ready.clear()  # type: ignore[attr-defined]
-            self._ready.extend(ready)  # type: ignore[attr-defined]
+            for handle in self._ready:  # type: ignore[attr-defined]
+                if is_of_process(handle):
+                    handle.cancel()  # it stays there: the loop has counted how many it will call in this turn
             gc.collect()
         finally:
             sys.unraisablehook = hook

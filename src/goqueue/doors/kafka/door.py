@@ -144,6 +144,8 @@ class KafkaDoor:
 
     def _admitted(self, connection: Connection, access: Access, lifetime_ms: int) -> None:
         """It has shown who it is, or has done so again."""
+        if connection not in self.connections:
+            return  # it was lost meanwhile
         stranger = self._strangers.pop(connection, None)
         if stranger is not None:
             stranger.cancel()
@@ -182,6 +184,7 @@ class KafkaDoor:
                 connection.routes.forget()
 
     def lost(self, connection: Connection, _why: str) -> None:
+        connection.sasl = None  # which knows it, too
         self.connections.pop(connection, None)
         stranger = self._strangers.pop(connection, None)
         if stranger is not None:

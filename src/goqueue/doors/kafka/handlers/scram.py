@@ -51,9 +51,10 @@ def handle_alter_scram_credentials(request: Request) -> None:
     if not wanted:
         request.answer(wire.AlterUserScramCredentialsResponse())
     for name, changes in wanted.items():
+        if isinstance(changes, Refused):
+            done(name, changes)
+            continue
         try:
-            if isinstance(changes, Refused):
-                raise changes
             request.broker.accounts.alter_scram(name, changes, partial(done, name))
         except GoQueueError as error:
             done(name, error)
