@@ -164,8 +164,8 @@ class Model:
     def _judge_one(self, known: Known, window: int, lease: int, consumer: str | None) -> Verdict:
         is_old = consumer is None and self.is_old(window, lease)
         if known.state != "open":
-            is_unseen = not is_old and known.offset >= self.ends[window]
-            return Verdict.UNKNOWN if is_unseen else Verdict.REPEATED
+            is_unseen_gap = not known.span.is_visible and known.offset >= self.ends[window]
+            return Verdict.UNKNOWN if is_unseen_gap and not is_old else Verdict.REPEATED
         if lease == NO_LEASE:
             return Verdict.EXPIRED if known.lease else Verdict.DONE
         if is_old:

@@ -386,3 +386,15 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
 
 DeliveriesAtRandom.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
 TestDeliveriesAtRandom = DeliveriesAtRandom.TestCase
+
+
+def test_a_reject_in_a_replay_is_repeated_while_the_log_is_observed_again() -> None:
+    """Was found at random."""
+    state = DeliveriesAtRandom()
+    state.begin(by_key=False, keeps_expired=False, attempts_max=2, is_direct=False, fair_by="none")
+    state.go_on(seed=237, steps=19, trouble=0)
+    state.get_into_trouble(number=5, seed=0)
+    state.go_on(seed=254230951, steps=6, trouble=0)
+    state.get_into_trouble(number=6, seed=0)
+    state.go_on(seed=652049, steps=16, trouble=0)
+    state.teardown()

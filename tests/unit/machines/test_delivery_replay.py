@@ -181,6 +181,27 @@ def test_a_replayed_record_is_not_settled_by_a_lease_of_its_first_life(driver: D
     assert driver.settle(OLD_LEASE, 1) is Verdict.EXPIRED
 
 
+@pytest.mark.parametrize("how", [How.ACK, How.REJECT])
+@pytest.mark.parametrize("consumer", [None, "c"])
+def test_a_repeated_settlement_is_known_while_the_log_is_observed_again(
+    driver: Driver, how: How, consumer: str | None
+) -> None:
+    driver.settle(driver.lease(3).lease, 8)
+    replay(driver, (8, 8))
+    driver.ask(SetPolicy(PLACE, Policy(orders_by_key=True)))
+    observe_replays(driver)
+    leased = driver.lease()
+    assert offsets_of(leased.runs) == [8]
+    assert driver.settle(leased.lease, 8, how=how, consumer=consumer) is Verdict.DONE
+    assert driver.settle(leased.lease, 8, how=how, consumer=consumer) is Verdict.REPEATED
+    driver.bury()
+    driver.advance()
+    assert driver.machine.replays(PLACE) == []
+    assert driver.machine.observed_end(PLACE) == 6
+    assert driver.settle(leased.lease, 8, how=how, consumer=consumer) is Verdict.REPEATED
+    assert driver.settle(leased.lease, 7, how=how, consumer=consumer) is Verdict.UNKNOWN
+
+
 # Seek
 
 

@@ -197,7 +197,8 @@ class Settling:
     def _seen(self, window: Window, offset: int, lease: int) -> int | Verdict:
         """The lease that holds a record, or _LATE; or why it may not be settled."""
         if offset >= window.end:
-            return Verdict.UNKNOWN
+            # A replay that is over may have delivered it while the log is being observed again.
+            return Verdict.REPEATED if self._is_done_unseen(window, offset) else Verdict.UNKNOWN
         kind = window.kind_at(offset)
         if kind >= DEAD:
             return Verdict.REPEATED
@@ -219,14 +220,19 @@ class Settling:
             is_done = kind >= DEAD
             is_given = LEASED <= kind < WAITING if lease == NO_LEASE else window.lease_of[offset - window.base] > 0
         elif offset < min(window.limit, window.start + WINDOW_MAX):
-            block = window.stored.get(offset // BLOCK)
-            is_done = block is not None and unpack_bits(block.settled) >> offset % BLOCK & 1 == 1
+            is_done = self._is_done_unseen(window, offset)
             is_given = False
         else:
             return Verdict.UNKNOWN
         if is_done:
             return Verdict.REPEATED
         return Verdict.EXPIRED if is_given or (lease == OLD_LEASE and not window.takes_old) else _OLD
+
+    def _is_done_unseen(self, window: Window, offset: int) -> bool:
+        """As the ledger knows it, of what was not observed yet."""
+        block = window.stored.get(offset // BLOCK)
+        is_settled = block is not None and unpack_bits(block.settled) >> offset % BLOCK & 1 == 1
+        return is_settled or offset in self._delivery.dead
 
     # What becomes of them
 
