@@ -170,7 +170,7 @@ def test_http_and_its_limits_over_tls(tls: Tls) -> None:
         assert http.get("/topics/over-http").json()["name"] == "over-http"
         assert http.get("/health", headers={"x-large": "x" * 70_000}).status_code == 431
     with httpx.Client(base_url=f"https://{tls.host}:9100", verify=tls.context(), timeout=DEADLINE_S) as metrics:
-        assert 'goqueue_tls_certificate_remaining_seconds{listener="kafka/safe"' in metrics.get("/metrics").text
+        assert 'goqueue_broker_tls_certificate_remaining_seconds{listener="kafka/safe"' in metrics.get("/metrics").text
         assert metrics.get("/topics").status_code == 404
     assert "Error" not in tls.node.log_tail
 

@@ -111,7 +111,7 @@ def by_place(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def walk(ask: Asked) -> None:
-    for part in (topics, queues, delays, groups, members, replays, transactions, journeys, schemas, node, away):
+    for part in PARTS:
         await part(ask)
 
 
@@ -320,6 +320,52 @@ async def schemas(ask: Asked) -> None:
             await ask(f"{name}{below}")
 
 
+async def accounts(ask: Asked) -> None:
+    await ask("create_user", name="anna", password="pencil", roles=["viewer"])
+    await ask.sim.let_pass("1s")
+    await ask("create_user", name="anna", password="other")
+    await ask("list_users")
+    await ask("change_user", user="anna", password="crayon", roles=["producer", "consumer"])
+    await ask("change_user", user="nobody", roles=["viewer"])
+    await ask.sim.let_pass("1s")
+    await ask("list_users")
+    for _ in range(2):
+        await ask("delete_user", user="anna")
+        await ask.sim.let_pass("1s")
+    await ask("list_users")
+    key = await ask.quietly("create_key", name="ci", roles=["metrics"], expires_in="1h", metadata={"team": "a"})
+    drawn = {key["key"]: "key", key["id"]: "id"}
+    ask.tell("create_key", renamed(key, drawn))
+    await ask.sim.let_pass("1s")
+    for name, given in (("rotate_key", {"overlap": "1h"}), ("list_keys", {}), ("delete_key", {}), ("delete_key", {})):
+        about = {} if name == "list_keys" else {"key": key["id"]}
+        answer = await ask.quietly(name, **about, **given)
+        ask.tell(name, renamed(answer, {str(answer.get("key")): "another key", **drawn}))
+        await ask.sim.let_pass("1s")
+    await ask("list_keys")
+
+
+async def rules(ask: Asked) -> None:
+    rule = {"principal": "User:anna", "resource_type": "topic", "resource_name": "orders-*", "operation": "read"}
+    made = await ask("create_acl", **rule)
+    await ask.sim.let_pass("1s")
+    again = await ask("create_acl", **rule)
+    assert again["id"] == made["id"], "it says the same"
+    await ask("list_acls")
+    for _ in range(2):
+        ask.tell("delete_acl", renamed(await ask.quietly("delete_acl", rule=made["id"]), {made["id"]: "id"}))
+        await ask.sim.let_pass("1s")
+    await ask("list_acls")
+
+
+def renamed(answer: Any, drawn: dict[str, str]) -> Any:
+    """With names in place of what dice have made, wherever it is found."""
+    text = msgspec.json.encode(answer).decode()
+    for value, name in drawn.items():
+        text = text.replace(value, name)
+    return msgspec.json.decode(text)
+
+
 async def node(ask: Asked) -> None:
     for name in ("cluster_state", "cluster_health", "cluster_nodes", "cluster_partitions", "cluster_events"):
         await ask(name)
@@ -338,3 +384,6 @@ async def away(ask: Asked) -> None:
     await ask.sim.let_pass("2s")
     await ask("list_topics")
     await ask("publish", topic="orders", messages=[{"value": "x"}])
+
+
+PARTS = (topics, queues, delays, groups, members, replays, transactions, journeys, schemas, accounts, rules, node, away)

@@ -23,6 +23,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.ports.copying import Copying
 from goqueue.runtime.standby import StandbyCounts
 from goqueue.telemetry.histogram import LATENCY_S, Histogram
+from goqueue.telemetry.meters import Meters
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.doors.http.door_client import Client, served
 
@@ -121,6 +122,12 @@ async def schemas(b: MemoryBroker, http: httpx.AsyncClient) -> None:
         await b.publish("checked", b"[]")
 
 
+def listeners(meters: Meters) -> None:
+    """Of a node with a listener for TLS, and one that others can reach without."""
+    meters.certificates, meters.handshakes = lambda: {"kafka/safe": 86_400.0}, {"done": 1}
+    meters.insecure_listeners = 1
+
+
 WAITING = {
     "goqueue_broker_acknowledgements_pending",
     "goqueue_storage_log_start_offset",
@@ -152,6 +159,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
         ):
             b.broker.health.cluster.copying = lambda: Copying(3, 1, 500, {2: 7})  # of a node that follows another
             b.broker.health.cluster.standbys = lambda: StandbyCounts(33, 1, 20_000)
+            listeners(b.broker.metrics.meters)
             await queue_work(b)
             await b.create_topic("shared", fair_by="header")
             await b.publish("shared", b"x", headers={"gq-fairness-key": b"anna"})

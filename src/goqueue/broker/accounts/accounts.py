@@ -178,7 +178,10 @@ class Accounts:
         now_ms = self._clock.now_ms()
 
         def done(reply: Any) -> None:
-            on_reply(reply if isinstance(reply, GoQueueError) else NewKey(self.image.keys[key_id], text))
+            key = self.image.keys.get(key_id)
+            if key is None and not isinstance(reply, GoQueueError):  # deleted by somebody else, meanwhile
+                reply = Refused(Code.RESOURCE_NOT_FOUND, f"there is no key {key_id!r}")
+            on_reply(reply if key is None or isinstance(reply, GoQueueError) else NewKey(key, text))
 
         self._submit(RotateKey(key_id, digest_of(text.secret), now_ms, overlap_ms), None, done)
 

@@ -240,18 +240,23 @@ METRICS = (
     ),
     # -- listeners
     Metric(
-        "goqueue_insecure_listener",
+        "goqueue_broker_insecure_listener",
         GAUGE,
         (),
         "1 while others can reach this node without TLS, or without being asked who they are.",
     ),
     Metric(
-        "goqueue_tls_certificate_remaining_seconds",
+        "goqueue_broker_tls_certificate_remaining_seconds",
         GAUGE,
         ("listener",),
         "Until the certificate of a listener expires; negative: it has.",
     ),
-    Metric("goqueue_tls_handshakes_total", COUNTER, ("outcome",), "TLS handshakes that were done, failed or refused."),
+    Metric(
+        "goqueue_broker_tls_handshakes_total",
+        COUNTER,
+        ("outcome",),
+        "TLS handshakes that were done, failed or refused.",
+    ),
     # -- the process
     Metric("goqueue_runtime_loop_lag_seconds", HISTOGRAM, (), "How late the event loop ran a timer."),
     Metric(

@@ -51,11 +51,11 @@ def read_node(page: Page, sources: Sources) -> None:
 
 
 def _read_listeners(page: Page, meters: Meters) -> None:
-    page.add("goqueue_insecure_listener", (), int(meters.insecure_listeners > 0))
+    page.add("goqueue_broker_insecure_listener", (), int(meters.insecure_listeners > 0))
     for listener, left_s in sorted(meters.certificates().items()):
-        page.add("goqueue_tls_certificate_remaining_seconds", (listener,), left_s)
+        page.add("goqueue_broker_tls_certificate_remaining_seconds", (listener,), left_s)
     for outcome, handshakes in sorted(meters.handshakes.items()):
-        page.add("goqueue_tls_handshakes_total", (outcome,), handshakes)
+        page.add("goqueue_broker_tls_handshakes_total", (outcome,), handshakes)
 
 
 def _read_disk(page: Page, sources: Sources) -> None:

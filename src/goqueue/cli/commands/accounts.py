@@ -127,7 +127,7 @@ ACCOUNTS = (
         ASKS,
         examples=("goqueue acl list",),
         asks=Asks(
-            "accounts.LIST_RULES",
+            "accounts.LIST_ACLS",
             rows="acls",
             columns=(
                 Shown("ID", "id"),
@@ -147,6 +147,6 @@ ACCOUNTS = (
         ASKS,
         (place("rule", "id of the rule, as the list shows it"),),
         examples=("goqueue acl delete r0123456789abcdef",),
-        asks=Asks("accounts.DELETE_RULE", says="deleted rule {deleted}"),
+        asks=Asks("accounts.DELETE_ACL", says="deleted rule {deleted}"),
     ),
 )

@@ -45,7 +45,7 @@ async def rotate_key(call: Call) -> None:
 async def create_rule(call: Call) -> None:
     given = call.given
     made = await call.admin.call(
-        operations.CREATE_RULE,
+        operations.CREATE_ACL,
         principal=given.principal,
         operation=given.operation,
         resource_type=given.resource_type,

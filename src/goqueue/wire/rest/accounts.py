@@ -17,8 +17,14 @@ Roles = Annotated[
 ]
 
 
+RuleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$", max_length=64, examples=["r0123456789abcdef"])]
+Principal = Annotated[str, Meta(examples=["User:alice"], description="As rules name it")]
+RolesHeld = Annotated[list[str], Meta(description="What is allowed without a rule that says so")]
+CreatedAt = Annotated[Count, Meta(description="When it was made, in milliseconds since 1970")]
+
+
 class UserPath(Query):
-    user: AccountName
+    user: Annotated[AccountName, Meta(description="Name of the user")]
 
 
 class NewUser(Body):
@@ -34,14 +40,14 @@ class UserChange(Body):
 
 class UserFacts(Reply):
     name: str
-    principal: str
-    roles: list[str]
-    mechanisms: list[str]
-    created_at: Count
+    principal: Principal
+    roles: RolesHeld
+    mechanisms: Annotated[list[str], Meta(description="Of SCRAM, by which the password can be checked")]
+    created_at: CreatedAt
 
 
 class Users(Reply):
-    users: list[UserFacts]
+    users: Annotated[list[UserFacts], Meta(description="By name")]
     count: Count
 
 
@@ -67,25 +73,27 @@ class Rotation(Body):
 
 class KeyFacts(Reply):
     id: str
-    principal: str
+    principal: Principal
     prefix: Annotated[str, Meta(description="How the key begins, by which people know it again")]
     name: str
-    roles: list[str]
-    created_at: Count
-    expires_at: int | None
+    roles: RolesHeld
+    created_at: CreatedAt
+    expires_at: Annotated[
+        int | None, Meta(description="From when on it is not taken, in milliseconds since 1970; null: it lasts")
+    ]
     secrets: Annotated[int, Meta(description="2 while the one before a rotation is still taken")]
-    is_bootstrap: bool
+    is_bootstrap: Annotated[bool, Meta(description="Whether it ends when there is an admin that lasts")]
     metadata: dict[str, str]
     key: Annotated[str | UnsetType, Meta(description="The key itself; told once")] = UNSET
 
 
 class Keys(Reply):
-    keys: list[KeyFacts]
+    keys: Annotated[list[KeyFacts], Meta(description="By id")]
     count: Count
 
 
 class RulePath(Query):
-    rule: KeyId
+    rule: Annotated[RuleId, Meta(description="Id of the rule")]
 
 
 class NewRule(Body):
@@ -110,14 +118,14 @@ class NewRule(Body):
 
 class RuleFacts(Reply):
     id: str
-    principal: str
-    resource_type: str
-    resource_name: str
-    operation: str
-    effect: str
+    principal: Annotated[str, Meta(description="Whom it is about; `User:*` is everybody")]
+    resource_type: Annotated[str, Meta(description="topic, group, cluster, transactional_id or subject")]
+    resource_name: Annotated[str, Meta(description="`orders-*`: all that begin so; `*`: all")]
+    operation: Annotated[str, Meta(description="What is allowed or denied, or all")]
+    effect: Annotated[str, Meta(description="allow or deny; deny wins")]
     host: str
 
 
 class Rules(Reply):
-    acls: list[RuleFacts]
+    acls: Annotated[list[RuleFacts], Meta(description="By id")]
     count: Count

@@ -36,7 +36,8 @@ STAYS = {
     "HoldRecurring",
     # Of the controller: every node writes to the store itself.
     "NameCluster", "CreateTopic", "DeleteTopic", "SetOptions", "TakeProducerIds", "PlaceSchedule", "ForgetSchedule",
-    "Transact", "SetGroupOptions",
+    "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "CreateRules",
+    "DeleteRules",
 }  # fmt: skip
 """Commands that never leave their node."""
 CONTROLLER = "goqueue.machines.controller"

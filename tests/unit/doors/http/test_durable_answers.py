@@ -17,6 +17,9 @@ from tests.unit.doors.http.door_client import Client, door
 STRING, INT = ({"schema": f'{{"type":"{kind}"}}'} for kind in ("string", "int"))
 TOPICS_AND_NODE = {
     "/",
+    "/admin/acls",
+    "/admin/keys",
+    "/admin/users",
     "/cluster",
     "/cluster/events",
     "/cluster/health",
@@ -39,8 +42,8 @@ TOPICS_AND_NODE = {
     "/traces/steps",
     "/version",
 }
-"""What is read from topics, whose changes are seen when they are durable, from their logs below the high watermark, or
-from the process itself."""
+"""What is read from topics, users, keys and rules, whose changes are seen when they are durable, from logs below the
+high watermark, or from the process itself."""
 
 
 def asked(client: Client, method: str, path: str, json: Any = None) -> "asyncio.Task[httpx.Response]":
@@ -132,6 +135,34 @@ def test_no_state_is_told_of_before_it_is_durable(name: str) -> None:
             assert not [each for each in (changed, *answers) if each.done()]
             await client.b.advance("3h")
             assert {each.result().status_code for each in (changed, *answers)} <= {200, 201}
+
+    asyncio.run(inside())
+
+
+ACCOUNTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "users": ("/admin/users", {"name": "anna", "password": "pencil"}),
+    "keys": ("/admin/keys", {"name": "ci", "roles": ["metrics"]}),
+    "acls": (
+        "/admin/acls",
+        {"principal": "User:anna", "resource_type": "topic", "resource_name": "orders", "operation": "read"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_no_account_and_no_rule_is_seen_before_it_is_durable(name: str) -> None:
+    path, body = ACCOUNTS[name]
+
+    async def inside() -> None:
+        async with door() as client:
+            client.b.slow_disk("1h")
+            made = asked(client, "POST", path, body)
+            await let_happen(client)
+            assert not made.done()
+            assert (await client.get(path))[name] == []
+            await client.b.advance("3h")
+            assert made.result().status_code == 201
+            assert (await client.get(path))["count"] == 1
 
     asyncio.run(inside())
 

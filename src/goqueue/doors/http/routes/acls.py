@@ -20,7 +20,7 @@ T = TypeVar("T")
 EFFECTS = {"allow": True, "deny": False}
 
 
-@acls.handles(operations.CREATE_RULE, MANAGES_ACCESS)
+@acls.handles(operations.CREATE_ACL, MANAGES_ACCESS)
 async def create_rule(call: Call, body: NewRule) -> RuleFacts:
     accounts = call.broker.accounts
     rule = _rule(accounts.new_rule_id(), body)
@@ -29,13 +29,13 @@ async def create_rule(call: Call, body: NewRule) -> RuleFacts:
     return _facts(next(known, rule))
 
 
-@acls.handles(operations.LIST_RULES, DESCRIBES_CLUSTER)
+@acls.handles(operations.LIST_ACLS, DESCRIBES_CLUSTER)
 async def list_rules(call: Call) -> Rules:
     known = call.broker.accounts.image.rules
     return Rules(acls=[_facts(known[rule_id]) for rule_id in sorted(known)], count=len(known))
 
 
-@acls.handles(operations.DELETE_RULE, MANAGES_ACCESS)
+@acls.handles(operations.DELETE_ACL, MANAGES_ACCESS)
 async def delete_rule(call: Call, path: RulePath) -> AccountDeleted:
     await call.ask(lambda done: call.broker.accounts.delete_rules([path.rule], done))
     return AccountDeleted(success=True, deleted=path.rule)

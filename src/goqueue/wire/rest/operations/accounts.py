@@ -79,7 +79,7 @@ DELETE_KEY = ACCOUNTS.add(
     home=HERE,
 )
 
-CREATE_RULE = ACCOUNTS.add(
+CREATE_ACL = ACCOUNTS.add(
     "create_acl",
     "POST /admin/acls",
     accounts.RuleFacts,
@@ -92,9 +92,9 @@ CREATE_RULE = ACCOUNTS.add(
     home=HERE,
 )
 
-LIST_RULES = ACCOUNTS.add("list_acls", "GET /admin/acls", accounts.Rules, "All rules.", home=HERE)
+LIST_ACLS = ACCOUNTS.add("list_acls", "GET /admin/acls", accounts.Rules, "All rules.", home=HERE)
 
-DELETE_RULE = ACCOUNTS.add(
+DELETE_ACL = ACCOUNTS.add(
     "delete_acl",
     "DELETE /admin/acls/{rule}",
     accounts.AccountDeleted,
