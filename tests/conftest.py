@@ -1,6 +1,7 @@
 """What all tests share: random examples that can be had again, and who runs which of them."""
 
 import secrets
+import signal
 from typing import Any
 
 import pytest
@@ -28,6 +29,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed here, before the workers start, so that one number repeats the whole run."""
     if config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = str(secrets.randbelow(2**32))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in the background jobs of a shell. What the tests start would inherit it, and could not be interrupted.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
