@@ -14,7 +14,6 @@ from goqueue.client.admin_schemas import SchemaAdmin
 from goqueue.client.admin_traces import TraceAdmin
 from goqueue.client.clock import Backoff, Clock
 from goqueue.client.http import Http
-from goqueue.client.security import Security
 from goqueue.client.times import Duration, Moment, duration_s
 from goqueue.ports.dice import Dice
 from goqueue.ports.network import Network
@@ -29,6 +28,8 @@ from goqueue.wire.rest.operations.admin import ADD_PARTITIONS
 
 if TYPE_CHECKING:
     import httpx
+
+    from goqueue.client.security import Security
 
 
 class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
@@ -45,7 +46,7 @@ class Admin(QueueAdmin, MessageAdmin, LeaseAdmin, TraceAdmin, SchemaAdmin):
         dice: Dice | None = None,
         network: Network | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
-        security: Security | None = None,
+        security: "Security | None" = None,
     ) -> None:
         super().__init__(
             Http(

@@ -13,7 +13,6 @@ from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, 
 from goqueue.client.events import Event, events_of
 from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.client.exchanges import Exchanges
-from goqueue.client.security import Security
 from goqueue.client.times import duration_s
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import Network
@@ -22,6 +21,8 @@ from goqueue.wire.rest.operation import JSON, Operation
 
 if TYPE_CHECKING:
     import httpx
+
+    from goqueue.client.security import Security
 
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
@@ -51,7 +52,7 @@ class Http:
         server: str,
         *,
         api_key: str | None = None,
-        security: Security | None = None,
+        security: "Security | None" = None,
         timeout_s: float = 30.0,
         attempts_max: int = 5,
         backoff: Backoff | None = None,
@@ -175,7 +176,7 @@ def _exchange(
     timeout_s: float,
     network: Network | None,
     transport: "httpx.AsyncBaseTransport | None",
-    security: Security | None,
+    security: "Security | None",
 ) -> tuple[str, Exchange]:
     """The path before all paths, and how to ask."""
     try:
@@ -193,7 +194,7 @@ def _exchange(
     return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport, tls)
 
 
-def _authorization(security: Security) -> str:
+def _authorization(security: "Security") -> str:
     if security.api_key is not None:
         return f"Bearer {security.api_key}"
     return "Basic " + b64encode(f"{security.user}:{security.password}".encode()).decode()
