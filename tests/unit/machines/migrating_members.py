@@ -30,6 +30,8 @@ from tests.unit.machines.group_driver import Driver, join
 TOPIC = "orders"
 PARTITIONS = 6
 ALL = set(range(PARTITIONS))
+# What a client answers by joining again, as the same member and with what it has.
+TRY_AGAIN = {Code.REBALANCE_IN_PROGRESS, Code.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 def new_driver() -> Driver:
@@ -128,7 +130,7 @@ class ClassicClient:
     def _refused(self, code: Code) -> None:
         self.codes.append(code)
         self.generation = -1
-        if code is not Code.REBALANCE_IN_PROGRESS:
+        if code not in TRY_AGAIN:
             self.owned = set()
         if code is Code.UNKNOWN_MEMBER_ID:
             self.member_id = ""

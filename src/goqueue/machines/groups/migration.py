@@ -92,11 +92,15 @@ def _held(state: ClassicState, topics: Mapping[str, Topic]) -> dict[str, set[tup
 
 
 def turned_away(state: ClassicState) -> list[tuple[int, Any]]:
-    """Who waits for the classic group is told to join again."""
+    """Who waits for the classic group is told to join again.
+
+    Who waits in a join hears that the group is being loaded, where Kafka says that it rebalances: every client tries
+    again after the first, but aiokafka gives up after the second.
+    """
     replies: list[tuple[int, Any]] = []
     for member_id, seat in state.seats.items():
         if seat.join_ticket is not None:
-            replies.append((seat.join_ticket, JoinReply(Code.REBALANCE_IN_PROGRESS, member_id)))
+            replies.append((seat.join_ticket, JoinReply(Code.COORDINATOR_LOAD_IN_PROGRESS, member_id)))
         if seat.sync_ticket is not None:
             replies.append((seat.sync_ticket, SyncReply(Code.REBALANCE_IN_PROGRESS)))
     return replies
