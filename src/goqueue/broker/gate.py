@@ -2,10 +2,12 @@
 the broker for each operation.
 """
 
+import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
+from goqueue.broker.accounts.credentials import Credentials
 from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal
 from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
@@ -13,7 +15,7 @@ from goqueue.broker.view.view import View
 from goqueue.model.access import ANY_HOST, OPEN, AllRights, NoRights, Permission, Rights
 from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User
 from goqueue.model.grants import Grants
-from goqueue.model.listener import IN_PROCESS, Connected
+from goqueue.model.listener import Connected
 from goqueue.model.placements import HostPort
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
@@ -26,20 +28,6 @@ __all__ = ["Access", "Credentials", "Gate", "NotAuthenticated", "Principal"]
 
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
-
-
-class Credentials(NamedTuple):
-    """What a client has shown."""
-
-    api: str
-    """Through which it came."""
-    peer: str = ""
-    connected: Connected = IN_PROCESS
-    """The connection: its listener, and who its certificate says that it is."""
-    key: str = ""
-    """An API key."""
-    principal: str | None = None
-    """Who asks, by the word of another node of this cluster: it has proved itself. None: none has said anything."""
 
 
 class Access:
@@ -155,6 +143,40 @@ class Gate:
         if self._requires(connected):
             raise NotAuthenticated
         return self._trusted
+
+    async def admit_request(self, credentials: Credentials) -> Access:
+        """For APIs whose credentials come with each request. NotAuthenticated is raised a little later than it is
+        known: who guesses has to wait."""
+        try:
+            if credentials.basic and not credentials.key and self.logins is not None:
+                return self.access(await self._logged_in(credentials), credentials.connected)
+            return self.admit(credentials)
+        except NotAuthenticated:
+            await self._pause()
+            raise
+
+    async def _logged_in(self, credentials: Credentials) -> Principal:
+        name, password = credentials.name_and_password()
+        done: asyncio.Future[Principal | NotAuthenticated] = asyncio.get_running_loop().create_future()
+
+        def logged_in(found: Principal | NotAuthenticated) -> None:
+            if not done.done():  # who asked may have gone meanwhile
+                done.set_result(found)
+
+        self.log_in(name, password, credentials.connected, logged_in)
+        found = await done
+        if isinstance(found, NotAuthenticated):
+            raise found
+        return found
+
+    async def _pause(self) -> None:
+        assert self.logins is not None
+        over = asyncio.Event()
+        timer = self.clock.call_after(self.logins.delay_ms, over.set)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
 
     def _said(self, principal: str) -> Access:
         """By another node. Whoever it let in without a name is let in here."""
