@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.cli.commands import COMMANDS
+from goqueue.cli.commands.every import COMMANDS
 from tests.integration.cli_walk import STEPS, Step
 from tests.integration.goqueue_command import Command
 from tests.integration.process import Node

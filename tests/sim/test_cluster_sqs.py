@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from goqueue.client.exchange import Ask, PlainExchange
+from goqueue.client.loop_streams import LoopStreams
 from goqueue.testing.simulated_node import HTTP_PORT
 from goqueue.testing.simulation import Simulation
 
@@ -11,7 +12,7 @@ from goqueue.testing.simulation import Simulation
 class Sqs:
     def __init__(self, sim: Simulation, number: int) -> None:
         host = sim.nodes[number].name
-        self._exchange = PlainExchange(host, HTTP_PORT, 5.0, sim.network.at("me"))
+        self._exchange = PlainExchange(host, HTTP_PORT, 5.0, LoopStreams(sim.network.at("me")))
 
     async def __call__(self, action: str, /, **given: Any) -> Any:
         headers = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0"}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from goqueue.client.exchange import Ask, PlainExchange
+from goqueue.client.loop_streams import LoopStreams
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.testing.simulated_node import HTTP_PORT
 from goqueue.testing.simulation import Simulation
@@ -32,7 +33,7 @@ class Asked:
     def __init__(self, sim: Simulation, asked: list[int]) -> None:
         self.sim = sim
         at = sim.network.at("walker")
-        self._exchanges = [PlainExchange(sim.nodes[number].name, HTTP_PORT, 5.0, at) for number in asked]
+        self._exchanges = [PlainExchange(sim.nodes[number].name, HTTP_PORT, 5.0, LoopStreams(at)) for number in asked]
         self._count = 0
         self.told: Told = []
 

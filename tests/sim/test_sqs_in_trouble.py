@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from goqueue.client.exchange import Ask, ExchangeFailed, PlainExchange
+from goqueue.client.loop_streams import LoopStreams
 from goqueue.testing import Process, Simulation
 from goqueue.testing.virtual_loop import let_pass
 
@@ -14,7 +15,7 @@ class Sqs:
     """Asks until there is an answer, as AWS's SDKs do."""
 
     def __init__(self, me: Process, host: str) -> None:
-        self._exchange = PlainExchange(host, 8080, 2.0, me.ports["network"])
+        self._exchange = PlainExchange(host, 8080, 2.0, LoopStreams(me.ports["network"]))
 
     async def ask(self, action: str, **body: Any) -> Any:
         headers = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0"}

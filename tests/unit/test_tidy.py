@@ -12,7 +12,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from goqueue.cli.commands import COMMANDS
+from goqueue.cli.commands.every import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 FILE_LINES_MAX = 400

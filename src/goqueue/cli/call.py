@@ -3,7 +3,7 @@
 import sys
 from argparse import Namespace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed
 from goqueue.cli.table import Command
@@ -50,7 +50,17 @@ class Call:
         from goqueue.client import Admin
 
         target = self.target
-        return Admin(target.server, api_key=target.api_key, timeout=target.timeout_ms, security=self._security)
+        how: dict[str, Any] = {}
+        if not self.needs_loop:
+            from goqueue.client.without_loop import BlockingClock, BlockingStreams
+
+            how = {"clock": BlockingClock(), "streams": BlockingStreams()}
+        return Admin(target.server, api_key=target.api_key, timeout=target.timeout_ms, security=self._security, **how)
+
+    @property
+    def needs_loop(self) -> bool:
+        """An event loop. TLS is spoken by a library that wants one."""
+        return self.command.needs_loop or self.is_watched or "https:" in self.target.server.lower()
 
     @property
     def _security(self) -> "Security | None":

@@ -4,7 +4,8 @@ only names of topics, groups and contexts are asked for, where one is due.
 
 from collections.abc import Iterator
 
-from goqueue.cli.commands import COMMANDS, GLOBAL_ARGS, GROUPS
+from goqueue.cli.commands import GLOBAL_ARGS, GROUPS
+from goqueue.cli.commands.every import COMMANDS
 from goqueue.cli.parser import args_of
 from goqueue.cli.table import Arg, Command, output_arg
 

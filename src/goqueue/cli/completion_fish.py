@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from goqueue.cli.commands import COMMANDS, GROUPS
+from goqueue.cli.commands import GROUPS
+from goqueue.cli.commands.every import COMMANDS
 from goqueue.cli.completion import NAMES, first_flags, flags, places, quoted, takes_file, top, under, valued
 from goqueue.cli.table import Arg
 

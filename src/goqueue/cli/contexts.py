@@ -1,7 +1,6 @@
 """Which server a command asks: flags go before the environment, that before the file, that before the defaults."""
 
 import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
@@ -87,6 +86,8 @@ class Contexts:
 
     def save(self) -> None:
         """All or nothing, and for nobody else's eyes."""
+        import tempfile
+
         import yaml
 
         self.path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

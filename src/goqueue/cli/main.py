@@ -4,10 +4,11 @@ import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Coroutine, Sequence
+from contextlib import closing
 from typing import Any
 
 from goqueue.cli.call import Call
-from goqueue.cli.commands import COMMANDS
+from goqueue.cli.commands import commands_beginning
 from goqueue.cli.exits import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, CommandFailed, complain
 from goqueue.cli.parser import parse, show_help
 from goqueue.cli.run.runners import runner
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     if given.command is None and given.is_version:
-        given.command, given.remote = next(each for each in COMMANDS if each.words == "version"), False
+        (given.command,), given.remote = commands_beginning("version"), False
     return show_help(given) if given.command is None else _run_command(Call(given, given.command))
 
 
@@ -41,9 +42,8 @@ def _run_command(call: Call) -> int:
     try:
         result = _watched(call) if call.is_watched else runner(call.command.run)(call)
         if isinstance(result, Coroutine):
-            import asyncio
-
-            result = asyncio.run(_ended(call, result))
+            with closing(result):
+                result = _finished(call, result)
     except CommandFailed as error:
         return complain(f"goqueue: {error}", error.code)
     except ArgumentTypeError as error:
@@ -56,6 +56,16 @@ def _run_command(call: Call) -> int:
         if "progress" in call.__dict__:
             call.progress.clear()
     return result or 0
+
+
+def _finished(call: Call, work: Coroutine[Any, Any, int | None]) -> int | None:
+    if call.needs_loop:
+        import asyncio
+
+        return asyncio.run(_ended(call, work))
+    from goqueue.client import without_loop
+
+    return without_loop.run(_ended(call, work))
 
 
 def _watched(call: Call) -> Coroutine[Any, Any, int]:

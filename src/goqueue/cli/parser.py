@@ -5,7 +5,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpForm
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from goqueue.cli.commands import COMMANDS, GLOBAL_ARGS, GROUPS, PURPOSE
+from goqueue.cli.commands import GLOBAL_ARGS, GROUPS, PURPOSE, commands_meant
 from goqueue.cli.exits import EXIT_USAGE, complain
 from goqueue.cli.mistakes import Parser, StoreOnce
 from goqueue.cli.table import Arg, Command, output_arg, watch_args
@@ -28,8 +28,8 @@ def args_of(command: Command) -> tuple[Arg, ...]:
     return (*args, *(arg for arg in (*shown, *shared) if own.isdisjoint(arg.names)))
 
 
-def make_parser(arguments: Sequence[str]) -> ArgumentParser:
-    """Only the commands that `arguments` may mean get their flags: the others would cost time and say nothing."""
+def make_parser(arguments: Sequence[str], commands: Sequence[Command]) -> ArgumentParser:
+    """Only the command that `arguments` mean gets its flags: the others would cost time and say nothing."""
     parser: ArgumentParser = Parser(prog="goqueue", description=PURPOSE, allow_abbrev=False)
     parser.set_defaults(command=None, refuse=parser.error, show_help=parser.format_help)
     parser.add_argument("--version", dest="is_version", action="store_true", help="show the version")
@@ -38,11 +38,11 @@ def make_parser(arguments: Sequence[str]) -> ArgumentParser:
     menus: dict[str, _SubParsersAction[ArgumentParser]] = {
         "": parser.add_subparsers(title="commands", metavar="COMMAND")
     }
-    for command in COMMANDS:
+    for command in commands:
         group, _, word = command.words.rpartition(" ")
         if group not in menus:
             menus[group] = _add_group(menus[""], group)
-        _add_command(menus[group], word, command, is_wanted=command.words.split()[0] in arguments)
+        _add_command(menus[group], word, command, is_wanted={*command.words.split()} <= {*arguments})
     return parser
 
 
@@ -98,9 +98,9 @@ def _add(parser: Any, arg: Arg) -> None:
     parser.add_argument(*arg.names, type=arg.kind, metavar=arg.metavar, **more)
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
+def joined(arguments: Sequence[str], commands: Sequence[Command]) -> list[str]:
     """`--from-time -2h` as `--from-time=-2h`: argparse takes what begins with a dash for a flag, even there."""
-    wanting = {name for command in COMMANDS for arg in command.args if arg.takes_value for name in arg.names}
+    wanting = {name for command in commands for arg in command.args if arg.takes_value for name in arg.names}
     found: list[str] = []
     for each in arguments:
         if found and found[-1] in wanting and found[-1].startswith("-") and _BEGINS_LIKE_A_NUMBER.match(each):
@@ -112,7 +112,8 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def parse(arguments: Sequence[str]) -> Namespace:
-    given, rest = make_parser(arguments).parse_known_args(joined(arguments))
+    commands = commands_meant(arguments)
+    given, rest = make_parser(arguments, commands).parse_known_args(joined(arguments, commands))
     if rest:
         given.refuse(f"unrecognized arguments: {' '.join(rest)}")  # by the command, which knows its flags
     return given

@@ -87,6 +87,9 @@ class Command(NamedTuple):
     """Empty: it says nothing that could have another shape."""
     is_remote: bool = True
     """It asks a node: --server and the like mean something."""
+    needs_loop: bool = False
+    """It does several things at once, or tidies up at Ctrl-C. The others ask one thing after the other, and start
+    faster without an event loop."""
     is_watched: bool = False
     """It shows how things are, and may do so again and again: --watch."""
     asks: Asks | None = None

@@ -1,12 +1,16 @@
 """The part of `Admin` that leases much at once, for engines that read the messages themselves. Programs use Worker."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goqueue.client.admin_part import PAGE, AdminPart
 from goqueue.client.times import Duration
-from goqueue.wire.rest import leases as rest_leases
-from goqueue.wire.rest.operations import leases as operations
+from goqueue.wire.rest import operations as on
+
+if TYPE_CHECKING:
+    from goqueue.wire.rest import leases as rest_leases
 
 
 class LeaseAdmin(AdminPart):
@@ -25,7 +29,7 @@ class LeaseAdmin(AdminPart):
         Of a partition no more than `unacked.max` allows.
         """
         taken = await self.call(
-            operations.TAKE_LEASES,
+            on.leases.TAKE_LEASES,
             group=group,
             topics=topics,
             max_messages=limit,
@@ -38,14 +42,14 @@ class LeaseAdmin(AdminPart):
 
     async def extend_leases(self, receipts: Sequence[str], hold: Duration) -> list[int]:
         """How many messages of each are still held, now for `hold` from now on."""
-        return (await self.call(operations.EXTEND_LEASES, receipts=receipts, timeout=hold)).messages
+        return (await self.call(on.leases.EXTEND_LEASES, receipts=receipts, timeout=hold)).messages
 
     async def finish_leases(self, leases: Sequence[Mapping[str, Any]]) -> list[int]:
         """Acknowledge what is left of each: `{"receipt": ..., "runs": ...}`. Gives how many messages that were."""
-        return (await self.call(operations.FINISH_LEASES, leases=leases)).messages
+        return (await self.call(on.leases.FINISH_LEASES, leases=leases)).messages
 
     async def leases(self, group: str | None = None, topic: str | None = None) -> AsyncIterator[rest_leases.HeldLease]:
         """All that consumers hold now, in runs of neighbours."""
-        async for page in self._pages(operations.LIST_LEASES, group=group, topic=topic, limit=PAGE):
+        async for page in self._pages(on.leases.LIST_LEASES, group=group, topic=topic, limit=PAGE):
             for each in page.leases:
                 yield each

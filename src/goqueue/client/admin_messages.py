@@ -1,8 +1,10 @@
 """The part of `Admin` that handles messages themselves, over HTTP, for tools. Programs use Producer and Worker."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -10,10 +12,10 @@ from goqueue.client.admin_part import AdminPart
 from goqueue.client.errors import ClientError, ConnectionLost
 from goqueue.client.events import Event
 from goqueue.client.times import Duration, Moment
-from goqueue.wire.rest import acks, groups, messages
-from goqueue.wire.rest.operations.acks import SETTLE_ALL
-from goqueue.wire.rest.operations.groups import RECEIVE_MESSAGES
-from goqueue.wire.rest.operations.messages import FOLLOW_TOPIC, PUBLISH, READ_MESSAGES
+from goqueue.wire.rest import operations as on
+
+if TYPE_CHECKING:
+    from goqueue.wire.rest import acks, groups, messages
 
 BREAKS_MAX = 60
 """In a row, of a connection that follows a topic, before we give up: about two minutes."""
@@ -22,7 +24,7 @@ BREAKS_MAX = 60
 class MessageAdmin(AdminPart):
     async def publish(self, topic: str, given: Sequence[Mapping[str, Any]]) -> list[messages.Published]:
         """Each as over HTTP: `{"value": ..., "key": ..., "delay": "5m"}`. One that failed has an `error`."""
-        return (await self.call(PUBLISH, topic=topic, messages=given)).results
+        return (await self.call(on.messages.PUBLISH, topic=topic, messages=given)).results
 
     async def read(
         self,
@@ -35,7 +37,7 @@ class MessageAdmin(AdminPart):
     ) -> messages.Messages:
         """Some messages of a partition, and where to go on. Reading changes nothing."""
         where = {"topic": topic, "partition": partition, "offset": offset, "from_time": from_time}
-        return await self.call(READ_MESSAGES, limit=limit, **where)
+        return await self.call(on.messages.READ_MESSAGES, limit=limit, **where)
 
     async def receive(
         self,
@@ -51,7 +53,7 @@ class MessageAdmin(AdminPart):
     ) -> list[groups.ReceivedMessage]:
         """Lease messages to a group. Settle each by its receipt."""
         received = await self.call(
-            RECEIVE_MESSAGES,
+            on.groups.RECEIVE_MESSAGES,
             topic=topic,
             group=group,
             max_messages=limit,
@@ -72,7 +74,7 @@ class MessageAdmin(AdminPart):
 
     async def settle_each(self, given: Sequence[Mapping[str, Any]]) -> list[acks.SettleResult]:
         """Each as over HTTP: `{"receipt_handle": ..., "action": "nack", "delay": "5m"}`; 1000 at most."""
-        return (await self.call(SETTLE_ALL, messages=given)).results
+        return (await self.call(on.acks.SETTLE_ALL, messages=given)).results
 
     async def follow(
         self,
@@ -84,6 +86,8 @@ class MessageAdmin(AdminPart):
         from_time: Moment | None = None,
     ) -> AsyncGenerator[messages.MessageReply, None]:
         """Every message as it comes, without end. Once one has come, it goes on where it was after a break."""
+        from goqueue.wire.rest.messages import MessageReply
+
         seen: str | None = None
         breaks = 0
         while True:
@@ -92,12 +96,12 @@ class MessageAdmin(AdminPart):
                 where = {"last_event_id": seen}
             asked = {"topic": topic, "partition": partition, **where}
             try:
-                async with aclosing(self._http.events(FOLLOW_TOPIC, asked)) as events:
+                async with aclosing(self._http.events(on.messages.FOLLOW_TOPIC, asked)) as events:
                     async for event in events:
                         breaks = 0
                         seen = event.id or seen
                         if event.name == "message":
-                            yield msgspec.json.decode(event.data, type=messages.MessageReply)
+                            yield msgspec.json.decode(event.data, type=MessageReply)
                         elif event.name == "end":
                             raise ClientError(_reason(event))
             except ConnectionLost:

@@ -1,16 +1,18 @@
 """The part of `Admin` that looks after queues: dead letters, replays, forks, delays and schedules."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goqueue.client.admin_part import PAGE, AdminPart
 from goqueue.client.errors import InvalidArgument
 from goqueue.client.times import Duration, Moment
-from goqueue.wire.rest import dead_letters as rest_letters
-from goqueue.wire.rest import delays, replays
-from goqueue.wire.rest.operations import dead_letters as on_letters
-from goqueue.wire.rest.operations import delays as on_delays
-from goqueue.wire.rest.operations import replays as on_replays
+from goqueue.wire.rest import operations as on
+
+if TYPE_CHECKING:
+    from goqueue.wire.rest import dead_letters as rest_letters
+    from goqueue.wire.rest import delays, replays
 
 RUNNING = frozenset(("running", "stopping"))
 WAIT = "20s"
@@ -24,17 +26,17 @@ class QueueAdmin(AdminPart):
 
     async def dead_letters(self, /, topic: str, **chosen: str | int) -> AsyncIterator[rest_letters.DeadLetter]:
         """All that nobody has dealt with yet; some of them by `reason`, `key`, `contains`, `lane`, `header`."""
-        async for page in self._pages(on_letters.LIST_DEAD_LETTERS, **{"topic": topic, "limit": PAGE, **chosen}):
+        async for page in self._pages(on.dead_letters.LIST_DEAD_LETTERS, **{"topic": topic, "limit": PAGE, **chosen}):
             for letter in page.messages:
                 yield letter
 
     async def dead_letter_topic(self, topic: str) -> str:
         """Where dead letters of this topic go. It is made with the first of them."""
-        return (await self.call(on_letters.LIST_DEAD_LETTERS, topic=topic, limit=1)).dlq_topic
+        return (await self.call(on.dead_letters.LIST_DEAD_LETTERS, topic=topic, limit=1)).dlq_topic
 
     async def dead_letter(self, topic: str, partition: int, offset: int) -> rest_letters.DeadLetter:
         """One, by its place among the dead letters."""
-        return await self.call(on_letters.LOOK_AT_DEAD_LETTER, topic=topic, partition=partition, offset=offset)
+        return await self.call(on.dead_letters.LOOK_AT_DEAD_LETTER, topic=topic, partition=partition, offset=offset)
 
     async def redrive(
         self,
@@ -52,7 +54,7 @@ class QueueAdmin(AdminPart):
         `places`: only these, each as PARTITION/OFFSET.
         """
         report = await self.call(
-            on_letters.REDRIVE,
+            on.dead_letters.REDRIVE,
             topic=topic,
             to=to,
             filter=filter,
@@ -67,12 +69,12 @@ class QueueAdmin(AdminPart):
             if on_progress is not None:
                 on_progress(report)
             await self._http.sleep(LOOK_S)
-            report = await self.call(on_letters.LOOK_AT_REDRIVE, topic=topic)
+            report = await self.call(on.dead_letters.LOOK_AT_REDRIVE, topic=topic)
         return report
 
     async def purge_dead_letters(self, topic: str) -> int:
         """Throw all of them away, for good. Returns how many there were."""
-        return (await self.call(on_letters.PURGE_DEAD_LETTERS, topic=topic)).purged
+        return (await self.call(on.dead_letters.PURGE_DEAD_LETTERS, topic=topic)).purged
 
     # -- reading again
 
@@ -91,7 +93,7 @@ class QueueAdmin(AdminPart):
         reads both ways needs a `mode`.
         """
         which = {"group": group, "topic": topic, "partitions": partitions, "mode": mode}
-        return await self.call(on_replays.SEEK, to=to, dry_run=dry_run, live=live, **which)
+        return await self.call(on.replays.SEEK, to=to, dry_run=dry_run, live=live, **which)
 
     async def replay(
         self,
@@ -107,37 +109,37 @@ class QueueAdmin(AdminPart):
     ) -> replays.ReplayReply:
         """Deliver part of a topic to a queue group again, or to a fork of it."""
         which = {"topic": topic, "start": start, "stop": stop, "filter": filter}
-        return await self.call(on_replays.REPLAY, group=group, rate=rate, fork_as=fork_as, dry_run=dry_run, **which)
+        return await self.call(on.replays.REPLAY, group=group, rate=rate, fork_as=fork_as, dry_run=dry_run, **which)
 
     async def fork(self, group: str, name: str) -> None:
         """A copy of what a group has settled, under another name, that goes its own way."""
-        await self.call(on_replays.FORK, group=group, name=name)
+        await self.call(on.replays.FORK, group=group, name=name)
 
     async def compare(self, group: str, other: str) -> replays.Comparison:
-        return await self.call(on_replays.COMPARE, group=group, other=other)
+        return await self.call(on.replays.COMPARE, group=group, other=other)
 
     async def promote(self, group: str, fork: str) -> None:
         """The group takes over what its fork has settled; the fork is dropped."""
-        await self.call(on_replays.PROMOTE, group=group, fork=fork)
+        await self.call(on.replays.PROMOTE, group=group, fork=fork)
 
     async def drop_fork(self, group: str, fork: str) -> None:
-        await self.call(on_replays.DROP_FORK, group=group, fork=fork)
+        await self.call(on.replays.DROP_FORK, group=group, fork=fork)
 
     # -- what waits for its time
 
     async def delayed(self, topic: str, limit: int = 100, skip: int = 0) -> list[delays.DelayedMessage]:
         """The soonest first."""
-        return (await self.call(on_delays.LIST_DELAYED, topic=topic, limit=limit, skip=skip)).messages
+        return (await self.call(on.delays.LIST_DELAYED, topic=topic, limit=limit, skip=skip)).messages
 
     async def all_delayed(self, topic: str) -> AsyncIterator[delays.DelayedMessage]:
         """By partition and offset, however many they are."""
-        async for page in self._pages(on_delays.LIST_DELAYED, topic=topic, limit=PAGE, cursor="0/0"):
+        async for page in self._pages(on.delays.LIST_DELAYED, topic=topic, limit=PAGE, cursor="0/0"):
             for message in page.messages:
                 yield message
 
     async def cancel(self, topic: str, partition: int, offset: int) -> None:
         """Never publish it."""
-        await self.call(on_delays.CANCEL_DELAYED, topic=topic, partition=partition, offset=offset)
+        await self.call(on.delays.CANCEL_DELAYED, topic=topic, partition=partition, offset=offset)
 
     async def reschedule(
         self, topic: str, partition: int, offset: int, *, delay: Duration | None = None, at: Moment | None = None
@@ -146,7 +148,7 @@ class QueueAdmin(AdminPart):
         if (delay is None) == (at is None):
             raise InvalidArgument("say either delay or at")
         place = {"topic": topic, "partition": partition, "offset": offset}
-        return await self.call(on_delays.RESCHEDULE_DELAYED, delay=delay, deliver_at=at, **place)
+        return await self.call(on.delays.RESCHEDULE_DELAYED, delay=delay, deliver_at=at, **place)
 
     async def schedule(
         self,
@@ -162,10 +164,10 @@ class QueueAdmin(AdminPart):
     ) -> delays.Schedule:
         """Publish it whenever `cron` says so, under a name that stands for this one thing."""
         message = {"topic": topic, "value": value, "key": key, "headers": headers, "priority": priority}
-        return await self.call(on_delays.STORE_SCHEDULE, name=name, cron=cron, timezone=timezone, **message)
+        return await self.call(on.delays.STORE_SCHEDULE, name=name, cron=cron, timezone=timezone, **message)
 
     async def schedules(self, limit: int = 100, skip: int = 0) -> list[delays.Schedule]:
-        return (await self.call(on_delays.LIST_SCHEDULES, limit=limit, skip=skip)).schedules
+        return (await self.call(on.delays.LIST_SCHEDULES, limit=limit, skip=skip)).schedules
 
     async def delete_schedule(self, name: str) -> None:
-        await self.call(on_delays.DELETE_SCHEDULE, name=name)
+        await self.call(on.delays.DELETE_SCHEDULE, name=name)

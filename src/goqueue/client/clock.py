@@ -1,18 +1,22 @@
 """Time for the client, passed in so that a test can choose it, and the pauses between attempts."""
 
-import asyncio
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from goqueue.ports.dice import Dice
+if TYPE_CHECKING:
+    from goqueue.ports.dice import Dice
 
 
 class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-class Clock(Protocol):
+class Sleeper(Protocol):
+    async def sleep(self, delay_s: float) -> None: ...
+
+
+class Clock(Sleeper, Protocol):
     def now_ms(self) -> int:
         """Milliseconds since 1970: what records are stamped with."""
 
@@ -21,13 +25,13 @@ class Clock(Protocol):
 
     def call_after(self, delay_s: float, call: Callable[[], object]) -> Timer: ...
 
-    async def sleep(self, delay_s: float) -> None: ...
-
 
 class LoopClock:
     """The wall clock, and the timers of the running event loop."""
 
     def __init__(self) -> None:
+        import asyncio  # not before it is needed: it takes its time
+
         self._loop = asyncio.get_running_loop()
 
     def now_ms(self) -> int:
@@ -40,6 +44,8 @@ class LoopClock:
         return self._loop.call_later(delay_s, call)
 
     async def sleep(self, delay_s: float) -> None:
+        import asyncio
+
         await asyncio.sleep(delay_s)
 
 
@@ -51,7 +57,7 @@ class Backoff(NamedTuple):
     first_ms: int = 50
     most_ms: int = 2000
 
-    def pause_s(self, attempt: int, dice: Dice) -> float:
+    def pause_s(self, attempt: int, dice: "Dice") -> float:
         """`attempt` counts from 0."""
         pause_ms: float = min(self.most_ms, self.first_ms * 2 ** min(attempt, 30))
         return pause_ms * dice.uniform(0.5, 1.0) / 1000

@@ -1,12 +1,11 @@
-"""HTTP/1.1 without TLS, on asyncio and the parser that the broker itself uses.
+"""HTTP/1.1 without TLS, with the parser that the broker itself uses, over any stream of bytes.
 
 A command that asks one small question spends most of its time on imports; httpx alone takes twice as long as all the
-rest. It still does what needs TLS, or a transport that somebody else brings: see `exchange_httpx`.
+rest. It still does what needs TLS, or a transport that somebody else brings: see `exchange_httpx`. Streams are those of
+the event loop (`loop_streams`), or sockets that block, which need no asyncio (`without_loop`).
 """
 
-import asyncio
 import os
-import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,9 +13,6 @@ from typing import NamedTuple, Protocol, Self
 
 import httptools
 
-from goqueue.ports.network import LoopNetwork, Network
-
-READ_BYTES = 64 * 1024
 IDLE_MAX = 10
 """Connections that are kept open for the next question."""
 DEFAULT_PORT = 80
@@ -71,12 +67,34 @@ class Exchange(Protocol):
     async def close(self) -> None: ...
 
 
+class ByteStream(Protocol):
+    """One connection. What goes wrong is an OSError."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """It is open, and nothing has come that was not received."""
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def receive(self, within_s: float) -> bytes:
+        """Empty: the other side has ended it. TimeoutError: nothing came in time."""
+
+    def close(self) -> None: ...
+
+    async def closed(self) -> None: ...
+
+
+class Streams(Protocol):
+    async def connect(self, host: str, port: int, within_s: float) -> ByteStream:
+        """OSError: nobody is there. TimeoutError: nobody has answered in time."""
+
+
 class PlainExchange:
-    def __init__(self, host: str, port: int | None, connect_s: float, network: Network | None = None) -> None:
+    def __init__(self, host: str, port: int | None, connect_s: float, streams: Streams) -> None:
         self._host = host
         self._port = port or DEFAULT_PORT
         self._connect_s = connect_s
-        self._network = network or LoopNetwork()
+        self._streams = streams
         self._idle: list[_Connection] = []
 
     async def ask(self, ask: Ask) -> Answer:
@@ -128,18 +146,11 @@ class PlainExchange:
 
     async def _connect(self) -> "_Connection":
         try:
-            return _Connection(*await asyncio.wait_for(self._open(), self._connect_s))
+            return _Connection(await self._streams.connect(self._host, self._port, self._connect_s))
         except TimeoutError as error:
             raise ExchangeTimedOut("no connection in time").unsent() from error
         except OSError as error:
             raise ExchangeFailed(_words(error)).unsent() from error
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(loop=loop)
-        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-        transport, _ = await self._network.connect(lambda: protocol, self._host, self._port)
-        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     @property
     def _authority(self) -> str:
@@ -157,9 +168,8 @@ class PlainExchange:
 class _Connection:
     """One at a time: a question, then its answer. The parser calls the `on_` methods."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
         self._reset()
 
     def _reset(self) -> None:
@@ -189,14 +199,7 @@ class _Connection:
     @property
     def is_quiet(self) -> bool:
         """Nothing came since the last answer. What comes without a question is the end of the connection."""
-        if self._writer.is_closing() or self._reader.at_eof():
-            return False
-        its_socket = self._writer.get_extra_info("socket")
-        if its_socket is None:  # a network that is no kernel's holds nothing back
-            return True
-        with selectors.DefaultSelector() as selector:
-            selector.register(its_socket, selectors.EVENT_READ)
-            return not selector.select(0)
+        return self._stream.is_quiet
 
     async def send(self, ask: Ask, authority: str) -> None:
         self._reset()
@@ -209,8 +212,7 @@ class _Connection:
         except UnicodeEncodeError as error:
             raise ExchangeFailed(f"{error.object[error.start : error.end]!r} cannot stand in a header") from None
         try:
-            self._writer.write(head + (ask.content or b""))
-            await self._writer.drain()
+            await self._stream.send(head + (ask.content or b""))
         except OSError as error:
             raise ExchangeFailed(_words(error)) from error
 
@@ -238,7 +240,7 @@ class _Connection:
 
     async def _receive(self, read_s: float) -> None:
         try:
-            data = await asyncio.wait_for(self._reader.read(READ_BYTES), read_s)
+            data = await self._stream.receive(read_s)
         except TimeoutError as error:
             raise ExchangeTimedOut("no answer in time") from error
         except OSError as error:
@@ -252,13 +254,10 @@ class _Connection:
             raise ExchangeFailed(f"what came is not HTTP: {error}") from error
 
     def close(self) -> None:
-        self._writer.close()
+        self._stream.close()
 
     async def closed(self) -> None:
-        try:
-            await self._writer.wait_closed()
-        except OSError:
-            return
+        await self._stream.closed()
 
 
 def _words(error: OSError) -> str:

@@ -1,6 +1,5 @@
 """Questions over HTTP: asked again where that is safe, and answered with a type or an error."""
 
-from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -8,14 +7,21 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from goqueue.client.clock import Backoff, Clock, LoopClock
+from goqueue.client.clock import Backoff, LoopClock, Sleeper
 from goqueue.client.errors import ClientError, ConnectionLost, InvalidArgument, TimedOut
 from goqueue.client.events import Event, events_of
-from goqueue.client.exchange import SAFE, Answer, Ask, Exchange, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.exchange import (
+    SAFE,
+    Answer,
+    Ask,
+    Exchange,
+    ExchangeFailed,
+    ExchangeTimedOut,
+    PlainExchange,
+    Streams,
+)
 from goqueue.client.exchanges import Exchanges
 from goqueue.client.times import duration_s
-from goqueue.ports.dice import Dice, system_dice
-from goqueue.ports.network import Network
 from goqueue.wire.rest.common import ErrorReply
 from goqueue.wire.rest.operation import JSON, Operation
 
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     import httpx
 
     from goqueue.client.security import Security
+    from goqueue.ports.dice import Dice
+    from goqueue.ports.network import Network
 
 LATER = frozenset((429, 503))
 NOT_FOUND, CONFLICT = 404, 409
@@ -56,15 +64,21 @@ class Http:
         timeout_s: float = 30.0,
         attempts_max: int = 5,
         backoff: Backoff | None = None,
-        clock: Clock | None = None,
-        dice: Dice | None = None,
-        network: Network | None = None,
+        clock: Sleeper | None = None,
+        dice: "Dice | None" = None,
+        network: "Network | None" = None,
+        streams: Streams | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
-        """`server`: an address, or those of several nodes of one cluster, with commas between them."""
+        """`server`: an address, or those of several nodes of one cluster, with commas between them. `streams`: other
+        connections than those of the event loop."""
         addresses = [_address(each) for each in server.split(",") if each.strip()] or [server]
         self._server = ",".join(addresses)
-        found = [_exchange(each, server, timeout_s, network, transport, security) for each in addresses]
+        if streams is None:
+            from goqueue.client.loop_streams import LoopStreams  # not before it is needed: asyncio takes its time
+
+            streams = LoopStreams(network)
+        found = [_exchange(each, server, timeout_s, streams, transport, security) for each in addresses]
         self._base_path = found[0][0]
         if any(path != self._base_path for path, _ in found):
             raise InvalidArgument(f"{server!r}: the addresses of one cluster have the same path")
@@ -78,7 +92,7 @@ class Http:
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock
-        self._dice = dice or system_dice()
+        self._dice = dice
 
     async def close(self) -> None:
         await self._exchange.close()
@@ -118,6 +132,10 @@ class Http:
         raise ConnectionLost(f"{self._server} ended the connection")
 
     async def pause(self, attempt: int) -> None:
+        if self._dice is None:
+            from goqueue.ports.dice import system_dice
+
+            self._dice = system_dice()
         await self.sleep(self._backoff.pause_s(attempt, self._dice))
 
     async def sleep(self, delay_s: float) -> None:
@@ -174,7 +192,7 @@ def _exchange(
     address: str,
     shown: str,
     timeout_s: float,
-    network: Network | None,
+    streams: Streams,
     transport: "httpx.AsyncBaseTransport | None",
     security: "Security | None",
 ) -> tuple[str, Exchange]:
@@ -187,7 +205,7 @@ def _exchange(
     if parts.scheme not in ("http", "https") or not host:
         raise InvalidArgument(f"{shown!r} is no HTTP address, such as http://127.0.0.1:8080")
     if parts.scheme == "http" and transport is None:
-        return parts.path, PlainExchange(host, port, timeout_s, network)
+        return parts.path, PlainExchange(host, port, timeout_s, streams)
     from goqueue.client.exchange_httpx import HttpxExchange
 
     tls = None if security is None else security.ssl_context()
@@ -197,6 +215,8 @@ def _exchange(
 def _authorization(security: "Security") -> str:
     if security.api_key is not None:
         return f"Bearer {security.api_key}"
+    from base64 import b64encode
+
     return "Basic " + b64encode(f"{security.user}:{security.password}".encode()).decode()
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from goqueue.client import Admin, ClientError, Consumer
 from goqueue.client.exchange import Ask, ExchangeFailed, PlainExchange
+from goqueue.client.loop_streams import LoopStreams
 from goqueue.model.errors import GoQueueError
 from goqueue.testing.simulated_node import HTTP_PORT
 from goqueue.testing.simulation import Process, Simulation
@@ -123,7 +124,7 @@ class Http:
         self._exchange = self._next()
 
     def _next(self) -> PlainExchange:
-        return PlainExchange(next(self._hosts), HTTP_PORT, CONNECT_S, self._me.ports["network"])
+        return PlainExchange(next(self._hosts), HTTP_PORT, CONNECT_S, LoopStreams(self._me.ports["network"]))
 
     async def _turn(self) -> None:
         last, self._exchange = self._exchange, self._next()

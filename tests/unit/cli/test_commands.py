@@ -10,7 +10,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from goqueue.cli.commands import COMMANDS, GROUPS
+from goqueue.cli.commands import GROUPS, HOMES, commands_beginning, commands_meant
+from goqueue.cli.commands.every import COMMANDS
 from goqueue.cli.completion import script
 from goqueue.cli.main import main
 from goqueue.cli.parser import args_of, joined, parse
@@ -42,6 +43,29 @@ def test_all_commands_are_there() -> None:
         first, _, rest = entry.strip().partition(" ")
         wanted |= {f"{first} {word}" for word in rest.split("|")} if rest else {first}
     assert {command.words for command in COMMANDS} == wanted
+
+
+def test_a_word_leads_to_its_commands() -> None:
+    words = dict.fromkeys(each.words.split()[0] for each in COMMANDS)
+    assert list(HOMES) == list(words)
+    for word in words:
+        assert commands_beginning(word) == tuple(each for each in COMMANDS if each.words.split()[0] == word)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("topic list", "topic"),
+        ("-s http://a:1 --output json topic list", "topic"),
+        ("--server=http://a:1 topic list", "topic"),
+        ("-s topic group list", "group"),
+        ("tpoic list", ""),
+        ("--help topic", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_word_says_which_commands_are_meant(line: str, word: str) -> None:
+    assert commands_meant(line.split()) == (commands_beginning(word) if word else COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=names)
@@ -108,10 +132,10 @@ def test_the_page_is_what_the_table_says() -> None:
 
 
 def test_times_may_begin_with_a_dash() -> None:
-    given = joined(["consume", "t", "--from-time", "-2h", "-n", "5"])
+    given = joined(["consume", "t", "--from-time", "-2h", "-n", "5"], COMMANDS)
     assert given == ["consume", "t", "--from-time=-2h", "-n", "5"]
     assert parse(["topic", "create", "t", "-r", "-1"]).retention == -1
-    assert joined(["topic", "list", "-o", "json"]) == ["topic", "list", "-o", "json"]
+    assert joined(["topic", "list", "-o", "json"], COMMANDS) == ["topic", "list", "-o", "json"]
 
 
 def test_flags_of_all_commands_may_stand_before_and_behind() -> None:

@@ -1,14 +1,20 @@
 """The command: its words, its exit codes, and that asking for help is cheap. Running nodes are in acceptance."""
 
+import asyncio
 import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from goqueue.cli.main import main
 from goqueue.node.settings import SPECS
+from goqueue.testing import broker
+from tests.unit.testing.loops import in_loop
+
+GOQUEUE = Path(sys.executable).with_name("goqueue")
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])
@@ -73,11 +79,34 @@ def test_help_of_what_has_settings_loads_no_node(command: list[str]) -> None:
     assert _loaded_by(command) & heavy == set()
 
 
-def test_a_question_to_a_node_loads_no_settings_and_no_heavy_client() -> None:
-    heavy = {"goqueue.node.settings", "httpx", "httpcore", "anyio", "rich", "yaml", "structlog", "certifi"}
-    loaded = _loaded_by(["topic", "list", "--server", "http://127.0.0.1:1"])
-    assert "goqueue.client.http" in loaded
-    assert loaded & heavy == set()
+SLOW = {
+    *("asyncio", "logging", "random", "ssl"),
+    *("anyio", "certifi", "httpcore", "httpx", "rich", "structlog", "yaml"),
+    *("goqueue.node.settings", "goqueue.ports.network", "goqueue.wire.rest.groups", "goqueue.wire.rest.schemas"),
+}
+
+
+@pytest.mark.parametrize("question", [["topic", "list"], ["-o", "json", "topic", "list"]])
+@in_loop
+async def test_a_question_to_a_node_loads_what_it_needs(question: list[str]) -> None:
+    async with broker(http=True) as b:
+        await b.create_topic("orders")
+        loaded = await asyncio.to_thread(_loaded_by, [*question, "--server", b.http])
+    assert "goqueue.wire.rest.operations.infrastructure" in loaded, "it was asked"
+    assert loaded & SLOW == set()
+    assert {name for name in loaded if name.startswith("goqueue.cli.commands.")} == {"goqueue.cli.commands.topics"}
+
+
+@in_loop
+async def test_a_question_goes_to_the_next_of_several_nodes() -> None:
+    async with broker(http=True) as b:
+        await b.create_topic("orders")
+        told = await asyncio.to_thread(_told_by, ["topic", "list", "-o", "name", "-s", f"127.0.0.1:1,{b.http}"])
+    assert (told.stdout, told.stderr, told.returncode) == ("orders\n", "", 0)
+
+
+def _told_by(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([GOQUEUE, *command], capture_output=True, text=True, check=False)
 
 
 def _loaded_by(command: list[str]) -> set[str]:

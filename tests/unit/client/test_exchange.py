@@ -1,23 +1,58 @@
-"""HTTP without TLS, against servers that behave well and badly."""
+"""HTTP without TLS, against servers that behave well and badly: in the event loop, and in a thread without one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
 
 import pytest
 
 from goqueue.client import exchange as plain
+from goqueue.client import without_loop
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.exchange import Ask, ExchangeFailed, ExchangeTimedOut, PlainExchange
+from goqueue.client.exchange import Answer, Ask, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.client.http import Http
+from goqueue.client.loop_streams import LoopStreams
+from goqueue.client.without_loop import BlockingStreams
 from tests.unit.testing.loops import in_loop
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+CONNECT_S = 30.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 
 
+class Blocking:
+    """Without a loop, and therefore in a thread."""
+
+    def __init__(self, host: str, port: int, connect_s: float) -> None:
+        self._exchange = PlainExchange(host, port, connect_s, BlockingStreams())
+
+    async def ask(self, ask: Ask) -> Answer:
+        return await asyncio.to_thread(without_loop.run, self._exchange.ask(ask))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(without_loop.run, self._exchange.close())
+
+
+class Asking(Protocol):
+    async def ask(self, ask: Ask) -> Answer: ...
+
+    async def close(self) -> None: ...
+
+
+Make = Callable[[str, int, float], Asking]
+
+
+def in_the_loop(host: str, port: int, connect_s: float) -> PlainExchange:
+    return PlainExchange(host, port, connect_s, LoopStreams())
+
+
+E = TypeVar("E", bound=Asking)
+both_ways = pytest.mark.parametrize("make", [in_the_loop, Blocking])
+
+
 @asynccontextmanager
-async def serving(serve: Serve, read_s: float = 30.0) -> AsyncGenerator[PlainExchange, None]:
+async def serving(serve: Serve, make: Callable[[str, int, float], E]) -> AsyncGenerator[E, None]:
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await serve(reader, writer)
@@ -25,7 +60,7 @@ async def serving(serve: Serve, read_s: float = 30.0) -> AsyncGenerator[PlainExc
             writer.close()
 
     server = await asyncio.start_server(served, "127.0.0.1", 0)
-    exchange = PlainExchange("127.0.0.1", server.sockets[0].getsockname()[1], read_s)
+    exchange = make("127.0.0.1", server.sockets[0].getsockname()[1], CONNECT_S)
     try:
         yield exchange
     finally:
@@ -43,8 +78,9 @@ async def request_of(reader: asyncio.StreamReader) -> bytes:
     return head + (await reader.readexactly(int(length.split(b"\r")[0])) if found else b"")
 
 
+@both_ways
 @in_loop
-async def test_a_question_is_asked_and_the_connection_kept() -> None:
+async def test_a_question_is_asked_and_the_connection_kept(make: Make) -> None:
     requests, connections = [], []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,7 +89,7 @@ async def test_a_question_is_asked_and_the_connection_kept() -> None:
             requests.append(await request_of(reader))
             writer.write(OK)
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         answers = [await exchange.ask(asked()), await exchange.ask(asked(b"body"))]
     assert [(each.status, each.reason, each.body) for each in answers] == [(200, "OK", b"hi")] * 2
     assert len(connections) == 1
@@ -62,8 +98,9 @@ async def test_a_question_is_asked_and_the_connection_kept() -> None:
     assert requests[1].endswith(b"content-length: 4\r\n\r\nbody")
 
 
+@both_ways
 @in_loop
-async def test_an_answer_comes_in_pieces_of_any_size() -> None:
+async def test_an_answer_comes_in_pieces_of_any_size(make: Make) -> None:
     chunked = b"HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,13 +109,14 @@ async def test_an_answer_comes_in_pieces_of_any_size() -> None:
             writer.write(bytes([byte]))
             await writer.drain()
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         answer = await exchange.ask(asked())
     assert (answer.status, answer.reason, answer.body) == (404, "Not Found", b"abcde")
 
 
+@both_ways
 @in_loop
-async def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
+async def test_a_connection_that_was_closed_meanwhile_is_replaced(make: Make) -> None:
     served = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -87,14 +125,15 @@ async def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
         served += 1
         writer.write(OK)
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         for _ in range(3):
             assert (await exchange.ask(asked(b"x"))).body == b"hi"
     assert served == 3
 
 
+@both_ways
 @in_loop
-async def test_a_server_that_says_close_is_asked_on_a_new_connection() -> None:
+async def test_a_server_that_says_close_is_asked_on_a_new_connection(make: Make) -> None:
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -103,11 +142,12 @@ async def test_a_server_that_says_close_is_asked_on_a_new_connection() -> None:
         await request_of(reader)
         writer.write(OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         assert [(await exchange.ask(asked())).status for _ in range(2)] == [200, 200]
     assert connections == 2
 
 
+@both_ways
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -117,35 +157,37 @@ async def test_a_server_that_says_close_is_asked_on_a_new_connection() -> None:
     ],
 )
 @in_loop
-async def test_half_an_answer_is_none(answer: bytes, words: str) -> None:
+async def test_half_an_answer_is_none(make: Make, answer: bytes, words: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request_of(reader)
         writer.write(answer)
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         with pytest.raises(ExchangeFailed, match=words):
             await exchange.ask(asked())
 
 
+@both_ways
 @in_loop
-async def test_silence_has_an_end() -> None:
+async def test_silence_has_an_end(make: Make) -> None:
     ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await ended.wait()
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         with pytest.raises(ExchangeTimedOut):
             await exchange.ask(asked(read_s=0.01))
         ended.set()
 
 
+@both_ways
 @in_loop
-async def test_nobody_listens() -> None:
+async def test_nobody_listens(make: Make) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise AssertionError
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         pass
     with pytest.raises(ExchangeFailed, match="refused"):
         await exchange.ask(asked())
@@ -161,16 +203,17 @@ async def test_what_comes_is_given_on_at_once() -> None:
         await more.wait()
         writer.write(b"3\r\ntwo\r\n0\r\n\r\n")
 
-    async with serving(serve) as exchange, exchange.stream(asked()) as streamed:
+    async with serving(serve, in_the_loop) as exchange, exchange.stream(asked()) as streamed:
         assert streamed.status == 200
         assert await anext(streamed.pieces) == b"one"
         more.set()
         assert [piece async for piece in streamed.pieces] == [b"two"]
 
 
+@both_ways
 @pytest.mark.parametrize("content", [b"publish", None])
 @in_loop
-async def test_what_may_have_been_done_is_not_asked_again(content: bytes | None) -> None:
+async def test_what_may_have_been_done_is_not_asked_again(make: Make, content: bytes | None) -> None:
     """The server takes the question on a kept connection and dies before it answers."""
     served: list[bytes] = []
 
@@ -181,7 +224,7 @@ async def test_what_may_have_been_done_is_not_asked_again(content: bytes | None)
                 return
             writer.write(OK)
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         await exchange.ask(asked(content))
         if content is None:
             assert (await exchange.ask(asked(content))).body == b"hi"
@@ -191,8 +234,9 @@ async def test_what_may_have_been_done_is_not_asked_again(content: bytes | None)
         assert len(served) == (2 if content else 3)
 
 
+@both_ways
 @in_loop
-async def test_a_question_that_was_not_answered_in_time_is_not_asked_again() -> None:
+async def test_a_question_that_was_not_answered_in_time_is_not_asked_again(make: Make) -> None:
     served: list[bytes] = []
     ended = asyncio.Event()
 
@@ -202,7 +246,7 @@ async def test_a_question_that_was_not_answered_in_time_is_not_asked_again() -> 
         served.append(await request_of(reader))
         await ended.wait()
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         await exchange.ask(asked())
         with pytest.raises(ExchangeTimedOut):
             await exchange.ask(asked(read_s=0.01))
@@ -210,8 +254,9 @@ async def test_a_question_that_was_not_answered_in_time_is_not_asked_again() -> 
     assert len(served) == 2
 
 
+@both_ways
 @in_loop
-async def test_an_endless_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_answer_is_not_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "ANSWER_BYTES_MAX", 1000)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -224,7 +269,7 @@ async def test_an_endless_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
             except OSError:
                 return
 
-    async with serving(serve) as exchange:
+    async with serving(serve, make) as exchange:
         with pytest.raises(ExchangeFailed, match="more than"):
             await exchange.ask(asked())
 
@@ -233,3 +278,15 @@ async def test_an_endless_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_key_that_no_header_can_carry_is_refused(key: str) -> None:
     with pytest.raises(InvalidArgument, match="API key"):
         Http("127.0.0.1:1", api_key=key)
+
+
+def test_what_waits_for_an_event_loop_is_told_that_there_is_none() -> None:
+    async def waits() -> None:
+        await asyncio.Future(loop=loop)
+
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(AssertionError, match="event loop"):
+            without_loop.run(waits())
+    finally:
+        loop.close()

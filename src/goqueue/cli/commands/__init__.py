@@ -1,39 +1,43 @@
-"""All commands, as one table. It is read at every start, so there is nothing heavy in it."""
+"""Which commands there are. This is read at every start: it names the modules, and only those are imported that the
+command line asks for. `every` has them all.
+"""
 
-from goqueue.cli.commands.accounts import ACCOUNTS
-from goqueue.cli.commands.bench import BENCH
-from goqueue.cli.commands.cluster import CLUSTER_STATE
-from goqueue.cli.commands.cluster_dev import CLUSTER_DEV
-from goqueue.cli.commands.groups import GROUP_COMMANDS
-from goqueue.cli.commands.local import CONFIG, FIRST, LAST
-from goqueue.cli.commands.messages import MESSAGES
-from goqueue.cli.commands.pipeline import PIPELINE
-from goqueue.cli.commands.queues import QUEUES
-from goqueue.cli.commands.schemas import SCHEMAS
-from goqueue.cli.commands.topics import TOPICS
-from goqueue.cli.commands.traces import CLUSTER, TRACES
+from collections.abc import Sequence
+from importlib import import_module
+
 from goqueue.cli.table import Arg, Command, flag
 from goqueue.cli.values import duration_ms
 
 PURPOSE = "One durable log, read as a stream and as a queue."
 
-COMMANDS: tuple[Command, ...] = (
-    *FIRST,
-    *TOPICS,
-    *MESSAGES,
-    *GROUP_COMMANDS,
-    *QUEUES,
-    *TRACES,
-    *SCHEMAS,
-    *CLUSTER,
-    *CLUSTER_STATE,
-    *CLUSTER_DEV,
-    *ACCOUNTS,
-    *PIPELINE,
-    *CONFIG,
-    *BENCH,
-    *LAST,
-)
+HOMES: dict[str, tuple[str, ...]] = {
+    "serve": ("local.FIRST",),
+    "topic": ("topics.TOPICS",),
+    "produce": ("messages.MESSAGES",),
+    "consume": ("messages.MESSAGES",),
+    "group": ("groups.GROUP_COMMANDS",),
+    "dlq": ("queues.QUEUES",),
+    "delay": ("queues.QUEUES",),
+    "schedule": ("queues.QUEUES",),
+    "replay": ("queues.QUEUES",),
+    "trace": ("traces.TRACES",),
+    "why": ("traces.TRACES",),
+    "schema": ("schemas.SCHEMAS",),
+    "top": ("traces.CLUSTER",),
+    "cluster": ("traces.CLUSTER", "cluster.CLUSTER_STATE", "cluster_dev.CLUSTER_DEV"),
+    "user": ("accounts.ACCOUNTS",),
+    "key": ("accounts.ACCOUNTS",),
+    "acl": ("accounts.ACCOUNTS",),
+    "pipeline": ("pipeline.PIPELINE",),
+    "config": ("local.CONFIG",),
+    "bench": ("bench.BENCH",),
+    "doctor": ("local.LAST",),
+    "repair": ("local.LAST",),
+    "version": ("local.LAST",),
+    "completion": ("local.LAST",),
+    "reference": ("local.LAST",),
+}
+"""Where the commands are that begin with a word."""
 
 GROUPS = {
     "topic": "make, look at, change and delete topics",
@@ -82,3 +86,27 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         help="how long to wait for an answer (default 30s)",
     ),
 )
+
+
+def commands_beginning(word: str) -> tuple[Command, ...]:
+    found: list[Command] = []
+    for home in HOMES[word]:
+        module, _, name = home.partition(".")
+        found += getattr(import_module(f"{__name__}.{module}"), name)
+    return tuple(each for each in found if each.words.split()[0] == word)
+
+
+def commands_meant(arguments: Sequence[str]) -> tuple[Command, ...]:
+    """Those that begin with the first word that is no flag; all, where it is no such word or there is none."""
+    rest = iter(arguments)
+    takes_value = {name for arg in GLOBAL_ARGS for name in arg.names} | {"-o", "--output"}
+    for each in rest:
+        if each in HOMES:
+            return commands_beginning(each)
+        if each in takes_value:
+            next(rest, None)
+        elif each.partition("=")[0] not in takes_value:
+            break
+    from goqueue.cli.commands.every import COMMANDS
+
+    return COMMANDS

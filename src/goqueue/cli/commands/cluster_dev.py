@@ -31,5 +31,6 @@ CLUSTER_DEV = (
         examples=("goqueue cluster dev", "goqueue cluster dev --nodes 5 --data-dir data/five --restart"),
         outputs=(),
         is_remote=False,
+        needs_loop=True,
     ),
 )

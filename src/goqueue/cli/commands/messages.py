@@ -54,6 +54,7 @@ PRODUCE = Command(
         "goqueue produce orders -f orders.jsonl",
         "tail -F app.log | goqueue produce logs",
     ),
+    needs_loop=True,
 )
 
 CONSUME = Command(
@@ -108,6 +109,7 @@ CONSUME = Command(
         "goqueue consume orders --decode --limit 5",
     ),
     outputs=("table", "json", "yaml", "value"),
+    needs_loop=True,
 )
 
 MESSAGES = (PRODUCE, CONSUME)

@@ -59,6 +59,7 @@ _DEAD_LETTERS = (
             _DRY_RUN,
         ),
         examples=("goqueue dlq redrive orders --dry-run", "goqueue dlq redrive orders --reason attempts --rate 100"),
+        needs_loop=True,
     ),
     Command(
         "dlq purge",
@@ -226,6 +227,7 @@ _REPLAY = Command(
         "goqueue replay workers orders --from -2h --dry-run",
         "goqueue replay workers orders --from 100 --to 200 --fork-as audit",
     ),
+    needs_loop=True,
 )
 
 QUEUES = (*_DEAD_LETTERS, *_DELAYS, *_SCHEDULES, _REPLAY)

@@ -92,6 +92,7 @@ CLUSTER = (
         ),
         about="Topics by messages a second, groups by lag. Rates need two looks.",
         examples=("goqueue top", "goqueue top --every 5s -n 2 -o json"),
+        needs_loop=True,
     ),
     Command(
         "cluster info",
