@@ -226,11 +226,10 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         self._look()
 
     def _draw(self, given: Given, how: How) -> Settlement:
-        runs = given.reply.runs
-        run = self.dice.choice(runs)
+        run = self.dice.choice(runs := given.reply.runs)
         last_run = run if given.is_old else self.dice.choice([run, run, *runs])
-        if last_run.last < run.first:
-            last_run = run
+        if last_run.last < run.first or given.reply.lease < max(self.model.forgot_below.values(), default=0):
+            last_run = run  # what lies between the runs of a lease is not known any more, once the lease is forgotten
         first = self.dice.randint(run.first, run.last)
         last = self.dice.randint(max(first, last_run.first), last_run.last)
         delay_ms = self.dice.choice([-1, 0, 30, 200])
