@@ -4,22 +4,20 @@ stored together, and nobody is told of it before that is durable.
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine, ahead
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
-from goqueue.runtime.clock import Clock, Steps, Timer
+from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.company import LINGER_MS, Company
-from goqueue.runtime.deadline import Deadline
 from goqueue.runtime.ledger import Ledger
 from goqueue.runtime.life import Life
-from goqueue.runtime.questions import Questions
+from goqueue.runtime.timed import Timed
 from goqueue.telemetry.calls import call_each
 
 M = TypeVar("M", bound=Machine)
-R = TypeVar("R")
 OnStored = Callable[[GoQueueError | None], None]
 """None: it is durable."""
 OnReply = Callable[[Any], None]
@@ -28,14 +26,12 @@ _ACTIVE = Life.ACTIVE  # looking up enum members costs
 Replies = list[tuple[OnReply, Any]]
 
 
-class DirectChanges(Questions[M], Generic[M]):
+class DirectChanges(Timed[M], Generic[M]):
     """The part of a coordinator that sees to them."""
 
     def __init__(self, name: str, ledger: Ledger, clock: Clock) -> None:
         super().__init__(name, ledger, clock)
         self._busy = False
-        self._steps: Steps | None = None
-        self._deadline = Deadline(clock, self._tick)
         self._unstored: list[OnStored] = []
         """Of whoever has changed the state of a machine that is ahead."""
         self._store_is_due = False
@@ -43,6 +39,9 @@ class DirectChanges(Questions[M], Generic[M]):
         self._lingering: Timer | None = None
         self._decided: deque[Replies] = deque()
         """Replies that leave when the ledger is durable, in that order."""
+        self.to_open: Callable[[M], Iterator[tuple[Command[Any], OnReply]]] = lambda machine: iter(())
+        """What is decided at each load, in slices, before it becomes active: nobody may see a state that is told only
+        half of what a restart forgets. Nobody is called with the facts."""
         self.on_loaded: Callable[[], None] = lambda: None
         """Called each time it became active, before any command: whoever acts on facts asks the machine what is due,
         and tells it what a restart forgets. It must not walk over the state."""
@@ -55,12 +54,6 @@ class DirectChanges(Questions[M], Generic[M]):
         outside, perhaps not before they are durable."""
         self.after_number: Callable[[Fact], None] = lambda fact: None
         """Likewise, with what was stored ahead as a number and changes nothing else that anybody keeps."""
-
-    @abstractmethod
-    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None: ...
-
-    @abstractmethod
-    def _tick(self) -> None: ...
 
     @abstractmethod
     def _begin_anew(self, fault: Exception, what: str) -> None: ...

@@ -3,16 +3,16 @@ durable. The machine comes and goes: it is made anew and read from the ledger wh
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 from goqueue.machines.machine import ClockSet, Command, Machine, Outcome, Tick, apply_at, stepping
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError, NotCoordinator
 from goqueue.runtime.ahead import DirectChanges, OnReply
-from goqueue.runtime.clock import Clock, Steps, Timer
+from goqueue.runtime.clock import Clock
 from goqueue.runtime.deadline import RETRY_MS
-from goqueue.runtime.ledger import Ledger, Reading
+from goqueue.runtime.ledger import SLICE_COST, Ledger, Reading
 from goqueue.runtime.life import Faults, Life
 from goqueue.runtime.loading import Loading
 from goqueue.telemetry.calls import call_each, first_fault
@@ -26,6 +26,9 @@ WAIT_MS_MAX = 1000
 """How long commands wait for a coordinator that is being loaded."""
 INBOX_MAX = 1000
 """How many of them; the others are refused at once."""
+
+COST_OF_OPENING = 8
+"""Of a command that is decided at a load, as `SLICE_COST` counts: 2 ms are 32 of them."""
 
 M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
@@ -50,8 +53,6 @@ class Coordinator(DirectChanges[M]):
         self._inbox: deque[tuple[Command[Any], OnReply | None]] = deque()
         self.command: Command[Any] | None = None
         """What is being decided, or was last."""
-        self._watch: Timer | None = None
-        """Of steps of the wall clock, while it is active: a clock must not hold on to who is gone."""
 
     # -- its life
 
@@ -59,7 +60,10 @@ class Coordinator(DirectChanges[M]):
         """Rebuild the machine from its ledger here and now: for a start, before anybody is served."""
         machine = self._begin()
         self._ledger.replay(machine, self._clock.now_ms())
-        self._loaded(machine)
+        for _ in self._opening(machine):
+            pass
+        if self._is_loading(None):
+            self._loaded(machine)
 
     def load(self, warm: tuple[M, Reading] | None = None) -> None:
         """Rebuild the machine from its ledger in slices; commands wait meanwhile. Nothing happens if it is loaded.
@@ -68,7 +72,9 @@ class Coordinator(DirectChanges[M]):
             return
         machine, reading = (self._begin(), None) if warm is None else (self._begin_with(warm[0]), warm[1])
         self._retry = self._clock.call_after(WAIT_MS_MAX, self._refuse_waiting)
-        self._loading = Loading(self._ledger, self._clock, machine, self._loaded, self._stay_failed, reading)
+        self._loading = Loading(
+            self._ledger, self._clock, machine, self._opening, self._loaded, self._stay_failed, reading
+        )
         self._loading.begin()
 
     def unload(self, why: GoQueueError | None = None) -> None:
@@ -87,6 +93,7 @@ class Coordinator(DirectChanges[M]):
         self.after_apply = lambda facts: None
         self.after_number = lambda fact: None
         self.before_apply = None
+        self.to_open = lambda machine: iter(())
         self.on_loaded = lambda: None
         self.on_given_up = lambda: None
 
@@ -110,6 +117,27 @@ class Coordinator(DirectChanges[M]):
         self._refuses_waiting = False
         return machine
 
+    def _is_loading(self, load: Loading[M] | None) -> bool:
+        """Still, and not anew because of a fault."""
+        return self._life is Life.LOADING and self._loading is load
+
+    def _opening(self, machine: M) -> Iterator[None]:
+        load, cost = self._loading, 0
+        try:
+            for command, on_reply in self.to_open(machine):
+                outcome = self._decide(machine, command, self._clock.now_ms(), on_reply)
+                if outcome is not None:
+                    self._give(outcome)
+                    cost += len(outcome.facts)
+                if not self._is_loading(load):
+                    return
+                cost += COST_OF_OPENING
+                if cost >= SLICE_COST:
+                    cost = 0
+                    yield
+        except Exception as fault:  # noqa: BLE001  what a restart forgets was not told
+            self._begin_anew(fault, "what is due after a load")
+
     def _loaded(self, machine: M) -> None:
         self._activate(machine)
         self._work()
@@ -119,9 +147,7 @@ class Coordinator(DirectChanges[M]):
         assert not self._unstored, f"{self.name}: whoever changed the machine before was told"
         assert not self._waiting, self.name
         self._machine, self._life, self._loading = machine, _ACTIVE, None
-        if stepping(machine) is not None:
-            self._steps = Steps(self._clock)
-            self._watch = self._clock.watch_steps(self._clock_was_set)
+        self._watch_clock(machine)
         self.loads += 1
         self._faults.became_active(self._now_ms())
         was_busy, self._busy = self._busy, True  # what is submitted meanwhile comes after it
@@ -137,9 +163,8 @@ class Coordinator(DirectChanges[M]):
         """Without a machine from here on. Returns what tells those who wait for a reply that nobody decided yet."""
         if self._loading is not None:
             self._loading.stop()
-        self._life, self._machine, self._loading, self._steps = life, None, None, None
-        self._stop_watching()
-        self._deadline.stop()
+        self._life, self._machine, self._loading = life, None, None
+        self._stop_time()
         self._stop_retry()
         error = self._failure or CoordinatorFailed(f"{self.name} has no state")
         waiting, self._waiting = list(self._waiting.values()), {}
@@ -247,10 +272,7 @@ class Coordinator(DirectChanges[M]):
         if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
             self._inbox.appendleft((command, on_reply))  # what was decided is put right first
             command, on_reply = ClockSet(by_ms), None
-        self.command = command
-        ticket = self._next_ticket
-        self._next_ticket += 1
-        outcome = self._decide(machine, command, ticket, now_ms, on_reply)
+        outcome = self._decide(machine, command, now_ms, on_reply)
         if outcome is None:
             return
         try:
@@ -264,10 +286,11 @@ class Coordinator(DirectChanges[M]):
         if outcome.facts and machine is self._machine:
             self._ledger.maybe_snapshot(machine, now_ms)
 
-    def _decide(
-        self, machine: M, command: Command[Any], ticket: int, now_ms: int, on_reply: OnReply | None
-    ) -> Outcome | None:
+    def _decide(self, machine: M, command: Command[Any], now_ms: int, on_reply: OnReply | None) -> Outcome | None:
         """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
+        self.command = command
+        ticket = self._next_ticket
+        self._next_ticket += 1
         is_decided = False
         try:
             if isinstance(command, ClockSet):
@@ -353,36 +376,3 @@ class Coordinator(DirectChanges[M]):
     def is_busy(self) -> bool:
         """A command submitted now would wait for its turn: this is asked from within a reply."""
         return self._busy
-
-    # -- time
-
-    def _now_ms(self) -> int:
-        """For how long things take: nobody sets this clock."""
-        return int(self._clock.monotonic_s() * 1000)
-
-    def notice_clock(self) -> None:
-        """For who compares what the machine says with the time: it has heard of every step by now."""
-        if self._steps is not None and (by_ms := self._steps.step_ms(self._clock.now_ms())):
-            self.submit(ClockSet(by_ms))
-
-    def _set_clock_again(self, machine: M | None, command: ClockSet) -> None:
-        """It could not be stored, and nobody else will hear of this step. Who was loaded since knows no more of it."""
-        if machine is not None and machine is self._machine:
-            self.submit(command)
-
-    def _clock_was_set(self) -> None:
-        """What is due by the wall clock may be due now, and the timer knows nothing of it. Stored times are put right
-        though nothing may be due: after a restart nobody would know any more that the clock was set."""
-        if self._steps is not None:
-            self._deadline.stop()
-            self.notice_clock()
-            if self._machine is not None and self._machine.next_deadline_ms() is not None:
-                self.submit(Tick())
-
-    def _stop_watching(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        self._watch = None
-
-    def _tick(self) -> None:
-        self.submit(Tick())

@@ -36,6 +36,8 @@ SLICE_COST = 256
 WEIGHT_PER_COST = 8
 """A fact that packs so many costs as much as one more."""
 BYTES_PER_COST = 8 * 1024
+COST_OF_BATCH = 8
+"""To open one, beside what is in it: most have a single fact."""
 READ_BYTES = 64 * 1024
 BATCH_FACTS = 1000
 
@@ -134,6 +136,7 @@ class Ledger:
             if batch.next_offset > reading.until:
                 return
             reading.position = batch.next_offset
+            cost += COST_OF_BATCH
             for records in self._opened(batch):
                 for record in records:
                     self._since_snapshot += 1

@@ -16,7 +16,7 @@ events = get_logger("runtime")
 
 
 class Loading(Generic[M]):
-    """One load. `on_loaded` gets the machine once all that it was told is durable: nothing may be told that could still
+    """One load. `opening` gets the machine once all that it was told is durable: nothing may be told that could still
     be lost. `on_failed`: the ledger cannot be read.
     """
 
@@ -25,14 +25,17 @@ class Loading(Generic[M]):
         ledger: Ledger,
         clock: Clock,
         machine: M,
+        opening: Callable[[M], Iterator[None]],
         on_loaded: Callable[[M], None],
         on_failed: Callable[[GoQueueError], None],
         reading: Reading | None = None,
     ) -> None:
-        """`reading`: how far the machine was told already, as a follower's."""
+        """`opening`: what comes before `on_loaded`, also in slices.
+        `reading`: how far the machine was told already, as a follower's."""
         self._ledger = ledger
         self._clock = clock
         self._machine = machine
+        self._opening = opening
         self._on_loaded = on_loaded
         self._on_failed = on_failed
         self._reading = reading
@@ -50,14 +53,17 @@ class Loading(Generic[M]):
         self._is_over = True
 
     def _ready(self, slices: Iterator[None]) -> None:
-        self._clock.call_soon(partial(self._go_on, slices))
+        self._clock.call_soon(partial(self._go_on, slices, self._read))
 
-    def _go_on(self, slices: Iterator[None]) -> None:
+    def _go_on(self, slices: Iterator[None], on_done: Callable[[], None]) -> None:
         if self._is_over:
+            return
+        if self._ledger.is_resting:
+            self._ledger.when_awake(partial(self._go_on, slices, on_done))
             return
         try:
             for _ in slices:
-                self._clock.call_soon(partial(self._go_on, slices))
+                self._clock.call_soon(partial(self._go_on, slices, on_done))
                 return
         except Exception as error:  # noqa: BLE001  whatever it was: without its ledger it cannot serve
             self._is_over = True
@@ -66,13 +72,21 @@ class Loading(Generic[M]):
                 error = CoordinatorFailed("a fault of the node: its ledger cannot be read, see the log of the node")
             self._on_failed(error)
             return
-        self._ledger.when_durable(self._finish)
+        on_done()
 
-    def _finish(self) -> None:
+    def _read(self) -> None:
+        self._ledger.when_durable(self._open)
+
+    def _open(self) -> None:
         if self._is_over:
             return
-        self._is_over = True
         if self._ledger.failure is not None:
+            self._is_over = True
             self._on_failed(self._ledger.failure)
         else:
+            self._go_on(self._opening(self._machine), self._finish)
+
+    def _finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
             self._on_loaded(self._machine)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from goqueue.machines.deliveries.commands import OWN_WINDOW, Place
+from goqueue.machines.deliveries.commands import OWN_WINDOW, OpenDelivery, Place
 from goqueue.machines.deliveries.facts import Progress, ProgressForgotten
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.machine import Fact
 from goqueue.machines.name_table import NameTable
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.runtime.coordinator import Coordinator
@@ -28,6 +29,10 @@ Key = tuple[bytes, int]
 """Topic id and partition."""
 Spot = tuple[str, int]
 """Topic and partition."""
+
+
+OnOpened = Callable[[Code | GoQueueError], None]
+ToOpen = Callable[[Coordinator[Deliveries], Topic, int, Deliveries], Iterator[tuple[OpenDelivery, OnOpened]]]
 
 
 class Opening(NamedTuple):
@@ -79,8 +84,10 @@ class DeliveryCompanions:
         self.on_applied: Callable[[Coordinator[Deliveries], list[Fact]], None] = lambda coordinator, facts: None
         self.on_acked: Callable[[Fact], None] = lambda fact: None
         """Called with a SettledStored that moved the progress of its place, and did nothing else."""
-        self.on_loaded: Callable[[Coordinator[Deliveries], Topic, int], None] = lambda coordinator, topic, number: None
-        """Called before any command."""
+        self.to_open: ToOpen = lambda coordinator, topic, partition, machine: iter(())
+        """What is decided at each load before anybody is served."""
+        self.on_loaded: Callable[[Coordinator[Deliveries]], None] = lambda coordinator: None
+        """Called after that, and before any other command."""
         self._at: dict[Spot, Coordinator[Deliveries]] = {}
         self._groups_at: dict[Spot, set[str]] = {}
         self._failed: dict[Spot, GoQueueError] = {}
@@ -166,7 +173,8 @@ class DeliveryCompanions:
         coordinator = self._opening.open(topic, partition)
         coordinator.after_apply = partial(self._applied, coordinator)
         coordinator.after_number = self.on_acked
-        coordinator.on_loaded = partial(self._loaded, coordinator, topic, partition)
+        coordinator.to_open = partial(self._to_open, coordinator, topic, partition)
+        coordinator.on_loaded = partial(self.on_loaded, coordinator)
         self._at[topic.name, partition] = self.coordinators.add((topic.id, partition), coordinator)
         self._opening.load(coordinator)
         return coordinator
@@ -189,12 +197,18 @@ class DeliveryCompanions:
             self._forget_groups(spot)
             self.coordinators.unload((topic.id, partition))
 
-    def _loaded(self, coordinator: Coordinator[Deliveries], topic: Topic, partition: int) -> None:
-        spot = topic.name, partition
-        self._forget_groups(spot)
-        for group_id in coordinator.peek().groups():
+    def _to_open(
+        self, coordinator: Coordinator[Deliveries], topic: Topic, partition: int, machine: Deliveries
+    ) -> Iterator[tuple[OpenDelivery, OnOpened]]:
+        """Groups that are known from before a fault stay known meanwhile: else their names would be free."""
+        spot, groups = (topic.name, partition), set(machine.groups())
+        for group_id in self._groups_at.get(spot, set()) - groups:
+            self._drop(group_id, spot)
+        for command, on_reply in self.to_open(coordinator, topic, partition, machine):
+            self._note(command.place.group_id, spot)
+            yield command, on_reply
+        for group_id in groups - self._groups_at.get(spot, set()):  # that have options only
             self._note(group_id, spot)
-        self.on_loaded(coordinator, topic, partition)
 
     def _applied(self, coordinator: Coordinator[Deliveries], facts: list[Fact]) -> None:
         self.coordinators.touch(coordinator)

@@ -1,7 +1,8 @@
 """Queue groups and their places: what receiving and settling share. What is known of a place lies by its partition."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 from goqueue.broker.groups.starts import start_offset
@@ -13,6 +14,7 @@ from goqueue.broker.queues.lost_ends import LostEnds
 from goqueue.broker.queues.observe import Look, observe
 from goqueue.broker.queues.policies import policy_of
 from goqueue.broker.queues.queue_groups import OptionsStore, QueueGroups
+from goqueue.broker.queues.reopening import Reopening
 from goqueue.broker.queues.stands import OnStands, stands_of
 from goqueue.broker.queues.watchers import Watchers
 from goqueue.broker.reading.open_batches import OpenBatches, Turn
@@ -41,16 +43,18 @@ from goqueue.model.group_options import ISOLATION, READ_UNCOMMITTED, START
 from goqueue.model.lag import LaneStats, QueueLag
 from goqueue.model.refusal import Refused
 from goqueue.model.starts import EARLIEST, LATEST
-from goqueue.model.topics import Image, Topic, TopicsChange
+from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator, OnReply
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-RETRY_MS = 1000
 READS_PER_TURN = 4
 """Of the log, of a mebibyte each, before others get their turn."""
+
+PLACES_PER_TURN = 256
+"""Whoever waits for one of them is told, before others get their turn."""
 
 PlaceCommand: TypeAlias = DeadLettersWritten | Observe | Replay | Seek | SetPolicy | Settle | SettleBelow
 NO_LEASE_NUMBER = 1
@@ -73,6 +77,8 @@ class Queues(QueueGroups):
         self._topics = topics
         self._journeys = journeys
         self._image = Image()
+        self._plain_policy: tuple[Topic, TopicOptions, Policy] | None = None
+        """The last one of groups without options: a load asks for it thousands of times."""
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
         self.on_dying: list[Callable[[Place], None]] = []
@@ -88,6 +94,8 @@ class Queues(QueueGroups):
         self._batches = OpenBatches()
         self.companions.on_applied = self._applied
         self.companions.on_acked = partial(note_acked, journeys)
+        reopening = Reopening(self.companions, self._lost_ends, topics, clock, self._policy)
+        self.companions.to_open = reopening.commands
         self.companions.on_loaded = self._loaded
         self.on_options_changed = lambda group_id: self._tell_policies(self.places(group_id))
 
@@ -133,37 +141,9 @@ class Queues(QueueGroups):
 
     # -- what goes on
 
-    def _loaded(self, coordinator: Coordinator[Deliveries], topic: Topic, partition: int) -> None:
-        """Places are open again, and what they know of records that their log has lost is dropped for good: others will
-        stand there.
-        """
-        machine = coordinator.peek()
-        # Not the high watermark, which a new leader knows only by and by: all that was ever leased is below the end.
-        host = self._topics.find_replica(topic.name, partition)
-        log_end = None if host is None else host.end_offset
-        for group_id in machine.groups():
-            for stored in machine.state_of(group_id).places:
-                place = Place(group_id, stored.topic, stored.partition)
-                if log_end is not None:
-                    self._lost_ends.note(place, log_end)
-                self._open_again(coordinator, place, topic, stored.start_offset)
-        self._changed(machine)
-
-    def _open_again(self, coordinator: Coordinator[Deliveries], place: Place, topic: Topic, start_offset: int) -> None:
-        def opened(reply: Code | GoQueueError) -> None:
-            self._lost_ends.tried(place, coordinator, reply)
-            if isinstance(reply, GoQueueError) and reply.retriable:  # no room for what has to be dropped
-                self._clock.call_after(RETRY_MS, again)
-
-        def again() -> None:
-            if self.companions.at(place.topic, place.partition) is not coordinator:
-                self._lost_ends.forget(place, coordinator)
-            elif coordinator.is_active and not self.is_open(place):  # else it was loaded anew, or a consumer came
-                self._open_again(coordinator, place, self._image.topics.get(topic.name, topic), start_offset)
-
-        policy = self._policy(place.group_id, topic)
-        log_end = self._lost_ends.of(place)
-        coordinator.submit(OpenDelivery(place, topic.id, start_offset, policy, log_end), opened)
+    def _loaded(self, coordinator: Coordinator[Deliveries]) -> None:
+        self.companions.coordinators.touch(coordinator)
+        self._changed(coordinator.peek())
 
     def _applied(self, coordinator: Coordinator[Deliveries], facts: Iterable[Fact]) -> None:
         machine = coordinator.peek()
@@ -182,16 +162,23 @@ class Queues(QueueGroups):
         self._watchers.changed()
 
     def _tell(self) -> None:
-        call_each(self._due_calls())
+        calls = self._due_calls()
+        if self._to_tell:
+            self._clock.call_soon(self._tell)
+        call_each(calls)
 
-    def _due_calls(self) -> Iterator[Callable[[], None]]:
-        machines, self._to_tell = list(self._to_tell), {}
-        for machine in machines:
-            woken, dying = sorted(machine.woken), sorted(machine.dying)
-            machine.woken.clear()
-            machine.dying.clear()
-            yield from (partial(call, place) for place in woken for call in self.on_woken)
-            yield from (partial(call, place) for place in dying for call in self.on_dying)
+    def _due_calls(self) -> list[Callable[[], None]]:
+        """So many that the loop is not held up: a load wakes every place of its partition."""
+        calls: list[Callable[[], None]] = []
+        for machine in list(self._to_tell):
+            for places, told in ((machine.woken, self.on_woken), (machine.dying, self.on_dying)):
+                for place in list(islice(places, PLACES_PER_TURN - len(calls))):
+                    del places[place]
+                    calls += (partial(call, place) for call in told)
+            if machine.woken or machine.dying:
+                break
+            del self._to_tell[machine]
+        return calls
 
     # -- topics
 
@@ -212,7 +199,13 @@ class Queues(QueueGroups):
                 self.submit(SetPolicy(place, self._policy(place.group_id, topic)))
 
     def _policy(self, group_id: str, topic: Topic) -> Policy:
-        return policy_of(topic.options(self._topics.defaults), self.options(group_id))
+        options, defaults = self.options(group_id), self._topics.defaults
+        if options:
+            return policy_of(topic.options(defaults), options)
+        known = self._plain_policy
+        if known is None or known[0] is not topic or known[1] is not defaults:
+            known = self._plain_policy = topic, defaults, policy_of(topic.options(defaults), {})
+        return known[2]
 
     # -- places
 

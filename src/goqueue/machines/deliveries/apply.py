@@ -54,8 +54,8 @@ class DeliveryState:
         self.options: NameTable[dict[str, str]] = NameTable()
         self.leases = Leases()
         self.spots: Deadlines[Spot] = Deadlines()
-        self.woken: set[Place] = set()
-        self.dying: set[Place] = set()
+        self.woken: dict[Place, None] = {}
+        self.dying: dict[Place, None] = {}
         self.tally = Tally()
         self.unstored: dict[Place, list[Any]] = {}
         """What was settled directly in this turn: see `Direct`."""
@@ -90,7 +90,7 @@ class DeliveryState:
             yield from delivery.dead.values()
 
     def _woken(self, fact: Woken) -> None:
-        self.woken.add(fact.place)
+        self.woken[fact.place] = None
 
     # What is stored
 
@@ -117,8 +117,8 @@ class DeliveryState:
     def _progress_forgotten(self, fact: ProgressForgotten) -> None:
         if fact.window == OWN_WINDOW and self.places.remove(fact.place) is not None:
             self.leases.drop_place(fact.place)
-            self.woken.discard(fact.place)
-            self.dying.discard(fact.place)
+            self.woken.pop(fact.place, None)
+            self.dying.pop(fact.place, None)
 
     def _block(self, fact: BlockStored) -> None:
         window = self._delivery(fact.place).window(fact.window)
@@ -133,7 +133,7 @@ class DeliveryState:
 
     def _dead(self, fact: DeadStored) -> None:
         self._delivery(fact.place).dead[fact.letter.offset] = fact
-        self.dying.add(fact.place)
+        self.dying[fact.place] = None
 
     def _dead_forgotten(self, fact: DeadForgotten) -> None:
         delivery = self.places.get(fact.place)
@@ -171,7 +171,7 @@ class DeliveryState:
         if is_other_order:
             self.leases.drop_place(fact.place)
             delivery.reorder(self.leases.next_number)
-        self.woken.add(fact.place)
+        self.woken[fact.place] = None
 
     def _reset(self, fact: WindowReset) -> None:
         self.leases.drop_place(fact.place)
@@ -275,7 +275,7 @@ class DeliveryState:
         consumer = self.leases.release(number, count).consumer
         held = delivery.unacked[consumer]
         if held >= delivery.policy.unacked_max:
-            self.woken.add(delivery.place)
+            self.woken[delivery.place] = None
         if held > count:
             delivery.unacked[consumer] = held - count
         else:
@@ -326,7 +326,7 @@ class DeliveryState:
 
     def _wake_if_ready(self, delivery: Delivery) -> None:
         if any(window.has_ready() for window in delivery.windows()):
-            self.woken.add(delivery.place)
+            self.woken[delivery.place] = None
 
     # Of the class, not of each one: whoever holds its own methods is left to the collector of cycles.
     _APPLIERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {

@@ -151,6 +151,10 @@ class Deliveries:
             raise KeyError(window)
         return found.end
 
+    def start_offset(self, place: Place) -> int:
+        """All below it is settled."""
+        return self._state.places[place].own.start
+
     def wants_to_observe(self, place: Place, log_start_offset: int, limit_offset: int) -> bool:
         """Whether a look at the log, which can be read up to `limit_offset`, would tell anything new."""
         delivery = self._state.places[place]
