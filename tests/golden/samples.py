@@ -12,7 +12,7 @@ import msgspec
 
 from goqueue.broker import stored
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import accounts, group_options
+from goqueue.machines import accounts, group_options, quotas
 from goqueue.machines import controller_facts as controller
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
@@ -29,6 +29,7 @@ from goqueue.machines.schemas import facts as schemas
 from goqueue.machines.transactions import facts as transactions
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.accounts import ApiKey, KeySecret, User
+from goqueue.model.quotas import Quota
 from goqueue.model.schemas import Level, Mode, Reference, SchemaKind
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.trace_ids import Spot, TraceParent
@@ -96,6 +97,8 @@ def metadata() -> list[Fact]:
         accounts.UserForgotten("alice"),
         accounts.KeyForgotten("k0123456789abcdef"),
         accounts.RuleForgotten("r1"),
+        quotas.QuotaStored(Quota("alice", "app/1", {"producer_byte_rate": 1024.0})),
+        quotas.QuotaForgotten("=alice/=app%2F1"),
     ]
 
 

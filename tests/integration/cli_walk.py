@@ -140,6 +140,10 @@ STEPS = (
     Step("acl create User:{t} read --name {t}*", "User:{t}", _has(effect="allow", resource_name="{t}*")),
     Step("acl list", "PRINCIPAL", _named("User:{t}", "principal")),
     Step("acl delete r0", "there is no rule", _never, code=3),
+    Step("quota set --user {t} --request-rate 5000", "5000", _has(user="{t}", request_rate=5000)),
+    Step("quota list", "PRODUCER_BYTE_RATE", _named("{t}", "user")),
+    Step("quota describe --user {t} --client-id app", "5000", _has(client_id="app", request_rate=5000)),
+    Step("quota delete --user {t}", "{t}", _has(success=True)),
     # -- and away with it
     Step("group delete {t}-g --yes", "deleted group", _has(deleted=True)),
     Step("topic delete {t} --force", "deleted topic {t}", _has(deleted=True)),

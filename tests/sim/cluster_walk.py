@@ -349,13 +349,21 @@ async def rules(ask: Asked) -> None:
     rule = {"principal": "User:anna", "resource_type": "topic", "resource_name": "orders-*", "operation": "read"}
     made = await ask("create_acl", **rule)
     await ask.sim.let_pass("1s")
-    again = await ask("create_acl", **rule)
-    assert again["id"] == made["id"], "it says the same"
+    assert (await ask("create_acl", **rule))["id"] == made["id"], "it says the same"
     await ask("list_acls")
     for _ in range(2):
         ask.tell("delete_acl", renamed(await ask.quietly("delete_acl", rule=made["id"]), {made["id"]: "id"}))
         await ask.sim.let_pass("1s")
     await ask("list_acls")
+
+
+async def quotas(ask: Asked) -> None:
+    anna, others = {"user": "anna"}, {"client_id": "<default>"}
+    sets = (("set_quota", {**anna, "producer_byte_rate": 1_000_000}), ("set_quota", {**others, "request_rate": 1000}))
+    looks: Any = (("list_quotas", {}), ("describe_quota", {**anna, "client_id": "app"}))
+    for name, given in (*sets, *looks, *(("delete_quota", each) for each in (anna, anna, others)), looks[0]):
+        await ask(name, **given)
+        await ask.sim.let_pass("1s")
 
 
 def renamed(answer: Any, drawn: dict[str, str]) -> Any:
@@ -386,4 +394,7 @@ async def away(ask: Asked) -> None:
     await ask("publish", topic="orders", messages=[{"value": "x"}])
 
 
-PARTS = (topics, queues, delays, groups, members, replays, transactions, journeys, schemas, accounts, rules, node, away)
+PARTS = (
+    *(topics, queues, delays, groups, members, replays, transactions, journeys, schemas),
+    *(accounts, rules, quotas, node, away),
+)

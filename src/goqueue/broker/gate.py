@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from goqueue.broker.accounts.credentials import Credentials
 from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal
+from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
@@ -24,7 +25,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-__all__ = ["Access", "Credentials", "Gate", "NotAuthenticated", "Principal"]
+__all__ = ["Access", "Allowance", "Credentials", "Gate", "NotAuthenticated", "Principal"]
 
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
@@ -34,9 +35,17 @@ class Access:
     """What one principal may do: one for each of them, whatever they come through."""
 
     def __init__(
-        self, broker: Broker, principal: str, rights: Rights, host: str = "", *, is_stored: bool = False
+        self,
+        broker: Broker,
+        principal: str,
+        rights: Rights,
+        quotas: Quotas,
+        host: str = "",
+        *,
+        is_stored: bool = False,
     ) -> None:
         self._broker = broker
+        self._quotas = quotas
         self.principal = principal
         self.host = host
         self.is_stored = is_stored
@@ -57,6 +66,11 @@ class Access:
                 raise NotAuthenticated(f"{self.principal} is gone")
             found = self._views[permission] = View(self._broker, Scope(permission, self._rights))
         return found
+
+    def allowance(self, client_id: str) -> Allowance | None:
+        """How much of it, for a client that calls itself so. None: there is no limit."""
+        quotas = self._quotas
+        return quotas.of(self.principal.partition(":")[2], client_id) if quotas.are_set else None
 
     def renew(self, rights: Rights, *, is_over: bool) -> None:
         self._rights, self.is_over = rights, is_over
@@ -82,8 +96,9 @@ class Gate:
         self._broker = broker
         self._topics = broker.topics
         self.logins = logins
-        self._trusted = Access(broker, ANONYMOUS, rights or AllRights())
-        self._nobody = Access(broker, ANONYMOUS, NoRights())
+        self.quotas = Quotas(broker.clock.monotonic_s, broker.metrics.meters.throttled)
+        self._trusted = Access(broker, ANONYMOUS, rights or AllRights(), self.quotas)
+        self._nobody = Access(broker, ANONYMOUS, NoRights(), self.quotas)
         self._accesses: dict[tuple[str, str], Access] = {}
         """By principal and host; the last used last."""
         self._alive: WeakSet[Access] = WeakSet()
@@ -152,7 +167,8 @@ class Gate:
                 return self.access(await self._logged_in(credentials), credentials.connected)
             return self.admit(credentials)
         except NotAuthenticated:
-            await self._pause()
+            assert self.logins is not None
+            await self.pause(self.logins.delay_ms)
             raise
 
     async def _logged_in(self, credentials: Credentials) -> Principal:
@@ -169,10 +185,9 @@ class Gate:
             raise found
         return found
 
-    async def _pause(self) -> None:
-        assert self.logins is not None
+    async def pause(self, delay_ms: int) -> None:
         over = asyncio.Event()
-        timer = self.clock.call_after(self.logins.delay_ms, over.set)
+        timer = self.clock.call_after(delay_ms, over.set)
         try:
             await over.wait()
         finally:
@@ -197,7 +212,8 @@ class Gate:
         found = self._accesses.pop(key, None)
         if found is None:
             account = self._account(principal)
-            found = Access(self._broker, principal, self._rights(*key), key[1], is_stored=account is not None)
+            rights = self._rights(*key)
+            found = Access(self._broker, principal, rights, self.quotas, key[1], is_stored=account is not None)
             self._alive.add(found)
         self._accesses[key] = found
         if len(self._accesses) > ACCESSES_MAX:
@@ -220,6 +236,8 @@ class Gate:
             return
         self._revision = image.revision
         self._has_hosts = any(rule.host != ANY_HOST for rule in image.rules.values())
+        self.quotas.renew(image)
+        self._trusted.kept.clear()
         self._accesses.clear()
         for access in list(self._alive):
             is_over = access.is_stored and self._account(access.principal) is None

@@ -1,4 +1,4 @@
-"""Users, keys and rules between the controller machine, which has facts, and a store, which has keys and values."""
+"""Users, keys, rules and quotas between the controller machine, which has facts, and a store with keys and values."""
 
 from goqueue.machines.accounts import (
     AccountFact,
@@ -9,15 +9,17 @@ from goqueue.machines.accounts import (
     UserForgotten,
     UserStored,
 )
+from goqueue.machines.quotas import QuotaForgotten, QuotaStored
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, RuleKey, UserKey, Value
+from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, UserKey, Value
+from goqueue.model.quotas import Quota
 
-AccountKey = UserKey | ApiKeyKey | RuleKey
-AccountValue = User | ApiKey | Rule
+AccountKey = UserKey | ApiKeyKey | RuleKey | QuotaOf
+AccountValue = User | ApiKey | Rule | Quota
 
 
-def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:
+def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:  # noqa: PLR0911  one for each
     match fact:
         case UserStored():
             return UserKey(fact.user.name), fact.user
@@ -31,6 +33,10 @@ def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:
             return RuleKey(fact.rule.rule_id), fact.rule
         case RuleForgotten():
             return RuleKey(fact.rule_id), None
+        case QuotaStored():
+            return QuotaOf(fact.quota.quota_id), fact.quota
+        case QuotaForgotten():
+            return QuotaOf(fact.quota_id), None
 
 
 def account_fact(key: AccountKey, value: Value | None) -> AccountFact:
@@ -41,3 +47,5 @@ def account_fact(key: AccountKey, value: Value | None) -> AccountFact:
             return KeyStored(value) if isinstance(value, ApiKey) else KeyForgotten(key_id)
         case RuleKey(rule_id):
             return RuleStored(value) if isinstance(value, Rule) else RuleForgotten(rule_id)
+        case QuotaOf(quota_id):
+            return QuotaStored(value) if isinstance(value, Quota) else QuotaForgotten(quota_id)

@@ -37,6 +37,7 @@ from goqueue.model.metadata import (
     PartitionKey,
     ProducerIdsKey,
     ProducerIdsValue,
+    QuotaOf,
     RemovedKey,
     RuleKey,
     ScheduleKey,
@@ -204,7 +205,7 @@ def _fact(key: Key, value: Value | None) -> Fact | None:  # noqa: PLR0911  one f
             return GroupOptionsStored(group_id, dict(value.options))
         case GroupKey(group_id), _:
             return GroupOptionsForgotten(group_id)
-        case UserKey() | ApiKeyKey() | RuleKey(), _:
+        case UserKey() | ApiKeyKey() | RuleKey() | QuotaOf(), _:
             return account_fact(key, value)
         case ProducerIdsKey(), ProducerIdsValue():
             return ProducerIdsTaken(value.end)

@@ -1,5 +1,5 @@
-"""Users, API keys and rules, as the controller keeps them. What one command changes is stored in one batch, so that
-"the bootstrap key ends when there is an admin" is one moment.
+"""Users, API keys, rules and quotas, as the controller keeps them. What one command changes is stored in one batch, so
+that "the bootstrap key ends when there is an admin" is one moment.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from goqueue.machines.machine import Command, Fact
+from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, QuotaResult, Quotas
 from goqueue.model.access import Rule
 from goqueue.model.accounts import SECRETS_MAX, AccessImage, ApiKey, KeySecret, User
 from goqueue.model.codes import Code
@@ -68,7 +69,7 @@ class DeleteRules(Command[AccountResult], frozen=True):
     rule_ids: tuple[str, ...]
 
 
-ACCOUNT_COMMANDS = (ChangeUser, DeleteUser, CreateKey, RotateKey, DeleteKey, CreateRules, DeleteRules)
+ACCOUNT_COMMANDS = (ChangeUser, DeleteUser, CreateKey, RotateKey, DeleteKey, CreateRules, DeleteRules, *QUOTA_COMMANDS)
 
 
 class UserStored(Fact, frozen=True, tag="UserStored"):
@@ -116,7 +117,7 @@ class RuleForgotten(Fact, frozen=True):
         return RULE_KEY + self.rule_id.encode()
 
 
-AccountFact = UserStored | UserForgotten | KeyStored | KeyForgotten | RuleStored | RuleForgotten
+AccountFact = UserStored | UserForgotten | KeyStored | KeyForgotten | RuleStored | RuleForgotten | QuotaFact
 
 
 class Accounts:
@@ -124,12 +125,19 @@ class Accounts:
         self._users: dict[str, User] = {}
         self._keys: dict[str, ApiKey] = {}
         self._rules: dict[str, Rule] = {}
+        self._quotas = Quotas()
 
     def image(self, revision: int) -> AccessImage:
         users, keys, rules = dict(self._users), dict(self._keys), dict(self._rules)
-        return AccessImage(revision, MappingProxyType(users), MappingProxyType(keys), MappingProxyType(rules))
+        return AccessImage(
+            revision,
+            MappingProxyType(users),
+            MappingProxyType(keys),
+            MappingProxyType(rules),
+            MappingProxyType(dict(self._quotas.by_id)),
+        )
 
-    def decide(self, command: object) -> tuple[list[Fact], AccountResult]:  # noqa: PLR0911  one for each
+    def decide(self, command: object) -> tuple[list[Fact], AccountResult | QuotaResult]:  # noqa: PLR0911  one for each
         match command:
             case ChangeUser():
                 return self._change_user(command)
@@ -146,6 +154,8 @@ class Accounts:
             case DeleteRules(rule_ids):
                 gone = [RuleForgotten(each) for each in dict.fromkeys(rule_ids) if each in self._rules]
                 return list(gone), AccountResult() if gone else _none("rule", ", ".join(rule_ids))
+            case _ if isinstance(command, QUOTA_COMMANDS):
+                return self._quotas.decide(command)
         raise TypeError(f"no command about accounts: {command!r}")
 
     def _change_user(self, command: ChangeUser) -> tuple[list[Fact], AccountResult]:
@@ -222,6 +232,8 @@ class Accounts:
                 self._rules[rule.rule_id] = rule
             case RuleForgotten(rule_id):
                 self._rules.pop(rule_id, None)
+            case _:
+                self._quotas.apply(fact)
 
     def forget(self, key: bytes) -> bool:
         """Replay of a tombstone. False: it is none of these."""
@@ -234,12 +246,13 @@ class Accounts:
             if key.startswith(prefix):
                 known.pop(key.removeprefix(prefix).decode(), None)
                 return True
-        return False
+        return self._quotas.forget(key)
 
     def facts(self) -> Iterator[Fact]:
         yield from (UserStored(each) for each in self._users.values())
         yield from (KeyStored(each) for each in self._keys.values())
         yield from (RuleStored(each) for each in self._rules.values())
+        yield from self._quotas.facts()
 
 
 def said(rule: Rule) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from goqueue.machines.accounts import KeyStored, RuleStored, UserStored
 from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
+from goqueue.machines.quotas import QuotaStored
 
 SCHEDULE_KEY = b"\0schedule/"  # no topic can be called that
 
@@ -69,4 +70,5 @@ STORED_FACTS: tuple[type[Fact], ...] = (
     UserStored,
     KeyStored,
     RuleStored,
+    QuotaStored,
 )

@@ -10,6 +10,7 @@ import msgspec
 
 from goqueue.model.access import ROLES, Rule
 from goqueue.model.codes import Code
+from goqueue.model.quotas import Quota
 from goqueue.model.refusal import Refused
 
 USER, KEY = "User", "Key"
@@ -81,6 +82,8 @@ class AccessImage:
     keys: Mapping[str, ApiKey] = field(default_factory=lambda: MappingProxyType({}))
     """By id."""
     rules: Mapping[str, Rule] = field(default_factory=lambda: MappingProxyType({}))
+    """By id."""
+    quotas: Mapping[str, Quota] = field(default_factory=lambda: MappingProxyType({}))
     """By id."""
 
     @property

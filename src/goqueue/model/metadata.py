@@ -10,6 +10,7 @@ from typing import NamedTuple
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
 from goqueue.model.placements import NodeInfo, Placement
+from goqueue.model.quotas import Quota
 
 ABSENT = 0
 """The revision of a key that there is not."""
@@ -94,6 +95,11 @@ class RuleKey:
     rule_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaOf:
+    quota_id: str
+
+
 class ClusterValue(NamedTuple):
     cluster_id: str
     secret: bytes
@@ -165,6 +171,7 @@ Key = (
     | UserKey
     | ApiKeyKey
     | RuleKey
+    | QuotaOf
 )
 Value = (
     ClusterValue
@@ -180,6 +187,7 @@ Value = (
     | User
     | ApiKey
     | Rule
+    | Quota
 )
 
 

@@ -56,6 +56,9 @@ class Meters:
         """Addresses that others can reach without TLS, or without authentication."""
         self.certificates: Callable[[], Mapping[str, float]] = dict
         """For how many seconds they are good, by listener."""
+        self.throttles: dict[str, int] = {}
+        self.throttled_ms: dict[str, int] = {}
+        """How often clients were made to wait, and for how long in all, by quota."""
         self.handshakes: dict[str, int] = {}
         """Of TLS, by what came of them."""
 
@@ -113,6 +116,10 @@ class Meters:
 
     def answered(self, status: int) -> None:
         _add(self.http_requests, status)
+
+    def throttled(self, quota: str, delay_ms: int) -> None:
+        _add(self.throttles, quota)
+        _add(self.throttled_ms, quota, delay_ms)
 
     def called(self, method: str, status: str) -> None:
         self.grpc_calls[method, status] = self.grpc_calls.get((method, status), 0) + 1

@@ -126,6 +126,7 @@ def listeners(meters: Meters) -> None:
     """Of a node with a listener for TLS, and one that others can reach without."""
     meters.certificates, meters.handshakes = lambda: {"kafka/safe": 86_400.0}, {"done": 1}
     meters.insecure_listeners = 1
+    meters.throttled("request_rate", 1500)
 
 
 WAITING = {

@@ -36,6 +36,7 @@ from goqueue.model.metadata import (
     ProducerIdsKey,
     ProducerIdsValue,
     Put,
+    QuotaOf,
     RemovedKey,
     RemovedValue,
     RuleKey,
@@ -47,6 +48,7 @@ from goqueue.model.metadata import (
     Value,
 )
 from goqueue.model.placements import Lost, NodeInfo, Placement
+from goqueue.model.quotas import Quota
 
 ID = bytes(range(16))
 HEX = "000102030405060708090a0b0c0d0e0f"
@@ -160,6 +162,12 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
         ),
         RuleKey("r1"),
         Rule("r1", "User:*", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1"),
+    ),
+    (
+        "quotas/=bob/=app%2F1",
+        '{"v":1,"quota":{"user":"bob","client_id":"app/1","limits":{"request_rate":2.5}}}',
+        QuotaOf("=bob/=app%2F1"),
+        Quota("bob", "app/1", {"request_rate": 2.5}),
     ),
     ("schedules/night/ly", f'{{"v":1,"topic":"{HEX}","partition":4}}', ScheduleKey("night/ly"), ScheduleValue(ID, 4)),
 ]

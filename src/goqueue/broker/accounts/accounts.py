@@ -1,4 +1,4 @@
-"""Users, API keys and rules as an admin manages them."""
+"""Users, API keys, rules and quotas as an admin manages them."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +17,7 @@ from goqueue.machines.accounts import (
     DeleteUser,
     RotateKey,
 )
+from goqueue.machines.quotas import DeleteQuota, QuotaResult, SetQuota
 from goqueue.model.access import Rule
 from goqueue.model.accounts import (
     METADATA_MAX,
@@ -29,6 +30,7 @@ from goqueue.model.accounts import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.quotas import check_entity, check_limit
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, Mechanism, Salted, Verifier
 from goqueue.ports.dice import Dice
@@ -199,6 +201,21 @@ class Accounts:
     def delete_rules(self, rule_ids: Sequence[str], on_reply: OnReply) -> None:
         self._steps([DeleteRules(tuple(some)) for some in _some(rule_ids)], on_reply)
 
+    # -- quotas
+
+    def set_quota(
+        self, user: str | None, client_id: str | None, limits: Mapping[str, float | None], on_reply: OnReply
+    ) -> None:
+        """None as a limit: it is taken away."""
+        check_entity(user, client_id)
+        for key, value in limits.items():
+            check_limit(key, value)
+        self._submit(SetQuota(user, client_id, dict(limits)), None, on_reply)
+
+    def delete_quota(self, user: str | None, client_id: str | None, on_reply: OnReply) -> None:
+        check_entity(user, client_id)
+        self._submit(DeleteQuota(user, client_id), None, on_reply)
+
     def _steps(self, commands: list[Any], on_reply: OnReply) -> None:
         if not commands:
             on_reply(None)
@@ -214,7 +231,7 @@ class Accounts:
         self._submit(first, None, done)
 
     def _submit(self, command: Any, reply: Any, on_reply: OnReply) -> None:
-        def done(result: AccountResult | GoQueueError) -> None:
+        def done(result: AccountResult | QuotaResult | GoQueueError) -> None:
             if isinstance(result, GoQueueError):
                 on_reply(result)
             elif result.code:

@@ -252,6 +252,18 @@ METRICS = (
         "Until the certificate of a listener expires; negative: it has.",
     ),
     Metric(
+        "goqueue_broker_quota_throttles_total",
+        COUNTER,
+        ("quota",),
+        "Requests whose client was made to wait, or was refused, because a quota was used up.",
+    ),
+    Metric(
+        "goqueue_broker_quota_throttle_seconds_total",
+        COUNTER,
+        ("quota",),
+        "Seconds that clients were told to wait because a quota was used up.",
+    ),
+    Metric(
         "goqueue_broker_tls_handshakes_total",
         COUNTER,
         ("outcome",),

@@ -54,6 +54,9 @@ def _read_listeners(page: Page, meters: Meters) -> None:
     page.add("goqueue_broker_insecure_listener", (), int(meters.insecure_listeners > 0))
     for listener, left_s in sorted(meters.certificates().items()):
         page.add("goqueue_broker_tls_certificate_remaining_seconds", (listener,), left_s)
+    for quota, throttles in sorted(meters.throttles.items()):
+        page.add("goqueue_broker_quota_throttles_total", (quota,), throttles)
+        page.add("goqueue_broker_quota_throttle_seconds_total", (quota,), meters.throttled_ms[quota] / 1000)
     for outcome, handshakes in sorted(meters.handshakes.items()):
         page.add("goqueue_broker_tls_handshakes_total", (outcome,), handshakes)
 

@@ -9,6 +9,7 @@ from goqueue.cli.commands.local import CONFIG, FIRST, LAST
 from goqueue.cli.commands.messages import MESSAGES
 from goqueue.cli.commands.pipeline import PIPELINE
 from goqueue.cli.commands.queues import QUEUES
+from goqueue.cli.commands.quotas import QUOTAS
 from goqueue.cli.commands.schemas import SCHEMAS
 from goqueue.cli.commands.topics import TOPICS
 from goqueue.cli.commands.traces import CLUSTER, TRACES
@@ -26,6 +27,7 @@ COMMANDS: tuple[Command, ...] = (
     *CLUSTER_STATE,
     *CLUSTER_DEV,
     *ACCOUNTS,
+    *QUOTAS,
     *PIPELINE,
     *CONFIG,
     *BENCH,

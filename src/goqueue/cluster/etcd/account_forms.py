@@ -1,4 +1,4 @@
-"""Users, keys and rules as they stand in etcd. Nothing in them is a secret: see `goqueue.model.accounts`."""
+"""Users, keys, rules and quotas as they stand in etcd. Nothing in them is a secret: see `goqueue.model.accounts`."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,8 @@ import msgspec
 from goqueue.cluster.accounts import AccountKey, AccountValue
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, RuleKey, UserKey
+from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, UserKey
+from goqueue.model.quotas import Quota
 
 
 class _User(msgspec.Struct):
@@ -34,12 +35,27 @@ class _Rule(msgspec.Struct):
         return self.rule
 
 
-ACCOUNT_FORMS: Mapping[type[AccountKey], type[_User | _ApiKey | _Rule]] = {
+class _Quota(msgspec.Struct):
+    v: int
+    quota: Quota
+
+    def value(self) -> AccountValue:
+        return self.quota
+
+
+_Form = _User | _ApiKey | _Rule | _Quota
+ACCOUNT_FORMS: Mapping[type[AccountKey], type[_Form]] = {
     UserKey: _User,
     ApiKeyKey: _ApiKey,
     RuleKey: _Rule,
+    QuotaOf: _Quota,
 }
-ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {"users": UserKey, "keys": ApiKeyKey, "rules": RuleKey}
+ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {
+    "users": UserKey,
+    "keys": ApiKeyKey,
+    "rules": RuleKey,
+    "quotas": QuotaOf,
+}
 
 
 def account_path(key: AccountKey) -> str:
@@ -50,9 +66,11 @@ def account_path(key: AccountKey) -> str:
             return f"keys/{key.key_id}"
         case RuleKey():
             return f"rules/{key.rule_id}"
+        case QuotaOf():
+            return f"quotas/{key.quota_id}"
 
 
-def account_in_json(version: int, value: AccountValue) -> _User | _ApiKey | _Rule:
+def account_in_json(version: int, value: AccountValue) -> _Form:
     match value:
         case User():
             return _User(version, value)
@@ -60,3 +78,5 @@ def account_in_json(version: int, value: AccountValue) -> _User | _ApiKey | _Rul
             return _ApiKey(version, value)
         case Rule():
             return _Rule(version, value)
+        case Quota():
+            return _Quota(version, value)

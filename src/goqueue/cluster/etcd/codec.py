@@ -7,13 +7,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from goqueue.cluster.accounts import AccountKey, AccountValue
 from goqueue.cluster.etcd.account_forms import ACCOUNT_FORMS, ACCOUNT_KEYS, account_in_json, account_path
 from goqueue.cluster.etcd.port import KeyCompare, KeyPut, KeyValue
-from goqueue.model.access import Rule
-from goqueue.model.accounts import ApiKey, User
 from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import (
-    ApiKeyKey,
     ClusterKey,
     ClusterValue,
     Compare,
@@ -33,12 +31,10 @@ from goqueue.model.metadata import (
     Put,
     RemovedKey,
     RemovedValue,
-    RuleKey,
     ScheduleKey,
     ScheduleValue,
     TopicKey,
     TopicValue,
-    UserKey,
     Value,
 )
 from goqueue.model.placements import HostPort, Lost, NodeInfo, Placement
@@ -155,6 +151,8 @@ def prefix_of(cluster_name: str) -> str:
 
 def key_path(key: Key) -> str:  # noqa: PLR0911  one for each kind
     """Behind the prefix of the cluster."""
+    if isinstance(key, AccountKey):
+        return account_path(key)
     match key:
         case ClusterKey():
             return "cluster"
@@ -176,8 +174,6 @@ def key_path(key: Key) -> str:  # noqa: PLR0911  one for each kind
             return "producer-ids"
         case ScheduleKey():
             return f"schedules/{key.name}"
-        case UserKey() | ApiKeyKey() | RuleKey():
-            return account_path(key)
 
 
 _KEYS: dict[str, Callable[[str], Key]] = {
@@ -225,6 +221,8 @@ def encode_value(value: Value) -> bytes:
 
 
 def _in_json(value: Value) -> Any:  # noqa: PLR0911  one for each kind
+    if isinstance(value, AccountValue):
+        return account_in_json(VERSION, value)
     match value:
         case ClusterValue():
             secret, counts = value.secret.hex(), (value.groups, value.transactions)
@@ -251,8 +249,6 @@ def _in_json(value: Value) -> Any:  # noqa: PLR0911  one for each kind
             return _ProducerIds(VERSION, *value)
         case ScheduleValue():
             return _Schedule(VERSION, value.topic_id.hex(), value.partition)
-        case User() | ApiKey() | Rule():
-            return account_in_json(VERSION, value)
 
 
 def _live_in_json(node: NodeInfo) -> _Live:
@@ -309,6 +305,8 @@ def _version_of(value: bytes) -> int:
 def decode_value(key: Key, entry: KeyValue) -> Value:  # noqa: PLR0911  one for each kind
     value = entry.value
     assert value is not None
+    if isinstance(key, AccountKey):
+        return _decode(ACCOUNT_FORMS[type(key)], key, value).value()
     match key:
         case ClusterKey():
             it = _decode(_Cluster, key, value)
@@ -335,8 +333,6 @@ def decode_value(key: Key, entry: KeyValue) -> Value:  # noqa: PLR0911  one for 
         case ScheduleKey():
             schedule = _decode(_Schedule, key, value)
             return ScheduleValue(bytes.fromhex(schedule.topic), schedule.partition)
-        case UserKey() | ApiKeyKey() | RuleKey():
-            return _decode(ACCOUNT_FORMS[type(key)], key, value).value()
 
 
 def _live(node_id: int, it: _Live, entry: KeyValue) -> NodeInfo:

@@ -4,6 +4,7 @@ UNKNOWN or INTERNAL.
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
@@ -22,6 +23,7 @@ from goqueue.model.errors import (
     NotReached,
 )
 from goqueue.model.members import NotAssigned
+from goqueue.model.quotas import QuotaExceeded
 from goqueue.model.refusal import Refused
 from goqueue.wire.grpc import common_pb2 as pb
 
@@ -61,6 +63,7 @@ TABLE: dict[Code, Known] = {
     Code.INCONSISTENT_GROUP_PROTOCOL: (PRECONDITION, pb.ERROR_CODE_NOT_GROUP_MEMBER),
     Code.NON_EMPTY_GROUP: (PRECONDITION, pb.ERROR_CODE_GROUP_NOT_EMPTY),
     Code.GROUP_SUBSCRIBED_TO_TOPIC: (PRECONDITION, pb.ERROR_CODE_GROUP_NOT_EMPTY),
+    Code.THROTTLING_QUOTA_EXCEEDED: (TOO_MUCH, pb.ERROR_CODE_UNSPECIFIED),
     Code.GROUP_MAX_SIZE_REACHED: (TOO_MUCH, pb.ERROR_CODE_NOT_GROUP_MEMBER),
     Code.MESSAGE_TOO_LARGE: (TOO_MUCH, pb.ERROR_CODE_MESSAGE_TOO_LARGE),
     Code.RECORD_LIST_TOO_LARGE: (TOO_MUCH, pb.ERROR_CODE_MESSAGE_TOO_LARGE),
@@ -137,7 +140,13 @@ def error_of(error: GoQueueError) -> pb.Error:
     told = pb.Error(code=code, message=str(error)[:MESSAGE_CHARS_MAX], details={"reason": reason})
     if status in (UNAVAILABLE, ABORTED):
         told.retry_after.CopyFrom(Duration(seconds=RETRY_AFTER_MS // 1000))
+    elif isinstance(error, QuotaExceeded):
+        told.retry_after.CopyFrom(_lasting(error.retry_ms))
     return told
+
+
+def _lasting(ms: int) -> Duration:
+    return Duration(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 
 def status_of(error: GoQueueError) -> tuple[StatusCode, str, bytes]:
@@ -146,5 +155,9 @@ def status_of(error: GoQueueError) -> tuple[StatusCode, str, bytes]:
     told = error_of(error)
     detail = AnyMessage()
     detail.Pack(told)
+    details = [detail]
+    if isinstance(error, QuotaExceeded):
+        details.append(AnyMessage())
+        details[-1].Pack(RetryInfo(retry_delay=_lasting(error.retry_ms)))
     number: int = status.value[0]
-    return status, told.message, Status(code=number, message=told.message, details=[detail]).SerializeToString()
+    return status, told.message, Status(code=number, message=told.message, details=details).SerializeToString()

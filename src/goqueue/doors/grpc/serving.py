@@ -18,6 +18,7 @@ from grpc import aio
 from goqueue.broker.gate import Access, Credentials, Gate
 from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.call import Call, Stopping
+from goqueue.doors.grpc.charging import Charging
 from goqueue.doors.grpc.counting import Counting
 from goqueue.doors.grpc.credentials import admitted
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
@@ -65,13 +66,13 @@ class Writing(Protocol):
 class Requests(Generic[T]):
     """What a client streams, decoded."""
 
-    def __init__(self, context: Context, decode: Callable[[bytes], Message]) -> None:
-        self._context = context
+    def __init__(self, read: Callable[[], Awaitable[Any]], decode: Callable[[bytes], Message]) -> None:
+        self._read = read
         self._decode = decode
 
     async def __aiter__(self) -> AsyncIterator[T]:
         while True:
-            data = await self._context.read()
+            data = await self._read()
             if data is aio.EOF:
                 return
             yield self._decode(data)  # type: ignore[misc]
@@ -93,6 +94,7 @@ class Behaviour:
         self._arrivals = arrivals
         self._name = snake(method.name)
         self.path = _path(method)
+        self._full_name = method.full_name
         self._permission = PERMISSIONS[method.full_name]
         self._make = make
         self._call: Call | None = None
@@ -103,6 +105,9 @@ class Behaviour:
             return self._serving.gate.nobody()
         connected = self._arrivals.connected(context)
         return await admitted(self._serving.gate, context, self.path, data, connected)
+
+    def charging(self, access: Access, context: Context) -> Charging:
+        return Charging(self._serving.gate, access, context, self._full_name)
 
     def admitted(self, access: Access) -> tuple[Call, Callable[..., Awaitable[Any]]]:
         call = self._serving.call(access, self._permission)
@@ -161,6 +166,8 @@ class Serving:
             async def answer() -> bytes:
                 self._take(context)
                 access = await behaviour.access(context)
+                if self.gate.quotas.are_set:
+                    behaviour.charging(access, context).admit(len(data))
                 if spread is None:
                     return await here(data, access)
                 return await spread.unary(method, self._decode(kind, data), data, access)
@@ -192,12 +199,14 @@ class Serving:
                 self._take(context)
                 access = await behaviour.access(context, data)
                 _, serve_one = behaviour.admitted(access)
+                charging = behaviour.charging(access, context)
+                charging.admit()
                 request = self._decode(kind, data)
                 if spread is None:
-                    await self._until_stop(serve_one(request, _Out(context.write)))
+                    await self._until_stop(serve_one(request, _Out(charging.write)))
                     return
                 streams = partial(_stream, serve_one)
-                await self._until_stop(spread.stream(method, request, data, context, streams, access.principal))
+                await self._until_stop(spread.stream(method, request, data, charging, streams, access.principal))
 
             await self._guarded(name, context, answer)
 
@@ -209,8 +218,11 @@ class Serving:
         async def serve(_requests: object, context: Context) -> None:
             async def answer() -> None:
                 self._take(context)
-                _, serve_one = behaviour.admitted(await behaviour.access(context))
-                await serve_one(Requests(context, partial(self._decode, kind)), _Out(context.write))
+                access = await behaviour.access(context)
+                _, serve_one = behaviour.admitted(access)
+                charging = behaviour.charging(access, context)
+                charging.admit()
+                await serve_one(Requests(charging.read, partial(self._decode, kind)), _Out(charging.write))
 
             await self._guarded(name, context, answer)
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from goqueue.broker.gate import Gate, NotAuthenticated
+from goqueue.broker.gate import Allowance, Gate, NotAuthenticated
 from goqueue.doors.http.asgi import (
     JSON,
     PARKED,
@@ -24,6 +24,7 @@ from goqueue.doors.http.asgi import (
 )
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.charging import allowance_of, charged, counting, retry_headers
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
@@ -40,6 +41,7 @@ from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithSta
 from goqueue.model.access import OPEN
 from goqueue.model.accounts import ANONYMOUS
 from goqueue.model.errors import GoQueueError
+from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
 from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL
@@ -59,6 +61,7 @@ class Endpoint:
         self._operation, self._handler, self._permission, self._rests_on = operation, _, _, _ = route
         self._gate = gate
         self._call = call
+        self._charged = charged(operation)
         query_type = operation.query_type
         self._parameters = tuple(each.encode_name for each in msgspec.structs.fields(query_type)) if query_type else ()
         self._spread = None if gate.forwarding is None else Spreading(operation, gate.forwarding)
@@ -67,8 +70,12 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Any
         try:
-            call = await self._admit(scope)
-            arguments = {"call": call, **await self._arguments(scope, receive)}
+            call, allowance = await self._admit(scope)
+            if allowance is not None:
+                allowance.admit(*(() if self._charged is None else (self._charged,)))
+                if self._charged is CONSUMED:
+                    send = counting(self._gate, allowance, send)
+            arguments = {"call": call, **await self._arguments(scope, receive, allowance)}
             handling = self._handle(call, arguments) if self._spread is None else self._spread_out(scope, arguments)
             if self._operation.waits:
                 reply = await self._while_there(scope, receive, _wait(send, handling))
@@ -79,6 +86,8 @@ class Endpoint:
             return
         except NotAuthenticated as error:
             await self._refuse(send, error, CHALLENGES if self._is_plain else REGISTRY_CHALLENGES)
+        except QuotaExceeded as error:
+            await self._refuse(send, error, retry_headers(error))
         except GoQueueError as error:
             await self._refuse(send, error)
         except TimeoutError:
@@ -91,17 +100,19 @@ class Endpoint:
         else:
             await self._answer(send, reply)
 
-    async def _admit(self, scope: Scope) -> Call:
-        """With the broker as this operation of this client may use it."""
+    async def _admit(self, scope: Scope) -> tuple[Call, Allowance | None]:
+        """With the broker as this operation of this client may use it, and how much of that."""
+        allowance = None
         if self._permission is OPEN:
             scope.setdefault(PRINCIPAL, ANONYMOUS)
             access = self._gate.nobody()
         else:
             access = await admitted(self._gate, scope, "http")
+            allowance = allowance_of(access, scope) if self._gate.quotas.are_set else None
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.principal)
-        return self._call
+        return self._call, allowance
 
     @property
     def _is_plain(self) -> bool:
@@ -128,12 +139,14 @@ class Endpoint:
         await call.confirmed(call.broker.durable, kinds)
         return reply
 
-    async def _arguments(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _arguments(self, scope: Scope, receive: Receive, allowance: Allowance | None) -> dict[str, Any]:
         operation = self._operation
         arguments: dict[str, Any] = {}
         if operation.waits and LINKED in scope:
             raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
         body = await read_body(scope, receive, operation.body_bytes_max)
+        if allowance is not None and self._charged is PRODUCED:
+            allowance.use(PRODUCED, len(body))
         if self._spread is not None:
             scope[BODY] = body
         if self._decode is not None:

@@ -41,5 +41,7 @@ DESCRIBES_SCHEMAS = Permission({SUBJECT: DESCRIBE, TOPIC: DESCRIBE})
 DESCRIBES_CLUSTER = Permission({CLUSTER: DESCRIBE})
 ALTERS_CLUSTER = Permission({CLUSTER: Operation.ALTER, TOPIC: Operation.ALTER})
 DESCRIBES_COORDINATORS = Permission({CLUSTER: DESCRIBE, GROUP: DESCRIBE})
+ALTERS_QUOTAS = Permission({CLUSTER: Operation.ALTER_CONFIGS})
+DESCRIBES_QUOTAS = Permission({CLUSTER: Operation.DESCRIBE_CONFIGS})
 MANAGES_ACCESS = Permission({CLUSTER: Operation.ALTER})
 """Users, keys and rules: whoever has this may give everything."""

@@ -13,14 +13,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from goqueue.doors.kafka.frame_sizes import (
-    API_KEY_BYTES,
     FRAME_BYTES_FIRST,
     HEAD_BYTES_MAX,
     JOIN_BYTES_MAX,
     LENGTH_BYTES,
-    PRODUCE_KEY,
     REQUESTS_AHEAD,
     BadFrame,
+    may_be_large,
 )
 from goqueue.doors.kafka.reply import Buffer, Reply
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
@@ -50,6 +49,8 @@ class Connection(asyncio.BufferedProtocol):
         "_is_resting",
         "_is_stopping",
         "_limits",
+        "_mute_timer",
+        "_muted_until_s",
         "_owner",
         "_replies",
         "_shared",
@@ -101,6 +102,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_stopping = False
         self._frame_timer: Timer | None = None
         self._gather_timer: Timer | None = None
+        self._mute_timer: Timer | None = None
+        self._muted_until_s = 0.0
         self._write_timer: Timer | None = None
         self._written_bytes = 0
         self._why = "closed by the client"
@@ -122,8 +125,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
-        self._stop_frame_timer()
-        for timer in (self._gather_timer, self._write_timer):
+        for timer in (self._frame_timer, self._gather_timer, self._mute_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
         replies, self._replies = self._replies, deque()
@@ -184,11 +186,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def go_on(self) -> None:
         self._is_resting = False
-        if self._transport is None or self._is_closing:
+        if self._transport is None or self._is_closing or self._mute_timer is not None:
             return
         if self._head:  # copied, since others have read into the shared memory meanwhile
             self._read(memoryview(bytearray(self._head)), len(self._head))
         self._update_reading()
+
+    def mute(self, delay_ms: int) -> None:
+        """What else has come, or comes, is handled so much later: its client has used up a quota. Answers leave."""
+        until_s = self._clock.monotonic_s() + delay_ms / 1000
+        if self._transport is None or until_s <= self._muted_until_s:
+            return
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+        self._muted_until_s = until_s
+        self._mute_timer = self._clock.call_after(delay_ms, self._unmute)
+        self._update_reading()
+
+    def _unmute(self) -> None:
+        self._mute_timer = None
+        if not self._is_resting:
+            self.go_on()
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -211,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
         length_max = self._limits.frame_bytes_max
         while end - position >= LENGTH_BYTES:
             (length,) = _unpack_length(data, position)
-            if not 0 < length <= length_max and not self._may_be_large(length, data[position:]):
+            if not 0 < length <= length_max and not may_be_large(length, data[position:], self._limits):
                 break
             start = position + LENGTH_BYTES
             stop = start + length
@@ -226,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_closing or self._transport is None:
                 return
             position = stop
-            if self._is_resting:
+            if self._is_resting or self._mute_timer is not None:
                 self._head = bytes(data[position:])
                 return
         if position < end:
@@ -249,24 +267,6 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = len(data)
         self._frame[: self._filled] = data
         self._start_frame_timer()
-
-    def _may_be_large(self, length: int, data: memoryview) -> bool:
-        """False: not enough has come to tell. Nothing is kept of a frame that will not be taken."""
-        start = bytes(data[: LENGTH_BYTES + API_KEY_BYTES])
-        if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI"):
-            raise BadFrame("HTTP was spoken to the Kafka port")
-        if start[0] == 0x16 and start[1] == 0x03:
-            raise BadFrame("TLS was spoken to the plain Kafka port")
-        if not 0 < length <= self._limits.produce_bytes_max:
-            raise BadFrame(f"a frame of {length} bytes; 1 to {self._limits.produce_bytes_max} are taken")
-        if len(start) < LENGTH_BYTES + API_KEY_BYTES:
-            return False
-        if start[LENGTH_BYTES:] != PRODUCE_KEY:
-            api_key = int.from_bytes(start[LENGTH_BYTES:], "big", signed=True)
-            raise BadFrame(
-                f"{length} bytes for API {api_key}; only Produce may have over {self._limits.frame_bytes_max}"
-            )
-        return True
 
     def _fill_frame(self, nbytes: int) -> None:
         assert self._frame is not None
@@ -370,7 +370,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         has_room = not self._is_full and self._has_room
-        wants_more = has_room and not self._is_stopping and not self._is_resting and self._gather_timer is None
+        is_held = self._is_resting or self._gather_timer is not None or self._mute_timer is not None
+        wants_more = has_room and not self._is_stopping and not is_held
         if wants_more != self._is_reading:
             self._is_reading = wants_more
             if wants_more:

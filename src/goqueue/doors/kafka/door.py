@@ -175,7 +175,7 @@ class KafkaDoor:
         """A route is learned through a view: that there is one is the permission, and nobody else may have it."""
         found: Routes | None = access.kept.get(ROUTES)
         if found is None:
-            found = access.kept[ROUTES] = Routes(access.view(PRODUCE.permission))
+            found = access.kept[ROUTES] = Routes(access.view(PRODUCE.permission), access.allowance)
         return found
 
     def _forget_routes(self) -> None:
@@ -221,6 +221,8 @@ class KafkaDoor:
             request = self._admit(offered, connection, header, message, size)
             if request is None:
                 return
+            if self._gate.quotas.are_set and header.api_key not in EARLY_APIS:
+                self._charge(connection, request, len(frame))
             offered.handle(request)
             if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
                 self.complain(connection, "as many requests wait for their replies as may: come back later")
@@ -246,6 +248,11 @@ class KafkaDoor:
             Request(view, connection.endpoint, self._sessions, connection, header, message, size).fail(error)
             return None
         return Request(view, connection.endpoint, self._sessions, connection, header, message, size)
+
+    def _charge(self, connection: Connection, request: Request, size: int) -> None:
+        allowance = None if connection.access is None else connection.access.allowance(request.header.client_id or "")
+        if allowance is not None:
+            request.charge(allowance, size)
 
     def read_began(self, data: memoryview) -> None:
         self._run.begin(data)

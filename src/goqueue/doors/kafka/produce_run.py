@@ -2,12 +2,14 @@
 
 from functools import partial
 
+from goqueue.broker.gate import Allowance
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
 from goqueue.doors.kafka.routes import Route
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.quotas import PRODUCED, REQUESTS
 from goqueue.records.batch import Batch
 from goqueue.replica.replica import Appended
 
@@ -18,7 +20,7 @@ RUN_MAX = 1000
 class Share:
     """What one run has for one partition."""
 
-    __slots__ = ("batches", "code", "correlation_ids", "results", "route", "start_offset")
+    __slots__ = ("batches", "code", "correlation_ids", "results", "route", "start_offset", "throttle_ms")
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -28,6 +30,13 @@ class Share:
         self.start_offset = 0
         self.code = Code.NONE
         """Why what was appended cannot be acknowledged, if it cannot."""
+        self.throttle_ms = 0
+
+    def charge(self, allowance: Allowance) -> int:
+        """For how many milliseconds the client has to wait."""
+        requests_ms = allowance.take(REQUESTS, len(self.batches))
+        self.throttle_ms = max(requests_ms, allowance.take(PRODUCED, sum(batch.size for batch in self.batches)))
+        return self.throttle_ms
 
     def measure(self, publisher: Publisher, started_s: float) -> None:
         """How long they took that are acknowledged."""
@@ -38,9 +47,9 @@ class Share:
 
     def answers(self) -> list[bytes]:
         if self.code is Code.NONE:
-            return self.route.acknowledge(self.correlation_ids, self.results, self.start_offset)
+            return self.route.acknowledge(self.correlation_ids, self.results, self.start_offset, self.throttle_ms)
         return [
-            self.route.refuse(correlation_id, result, self.start_offset, self.code)
+            self.route.refuse(correlation_id, result, self.start_offset, self.code, self.throttle_ms)
             for correlation_id, result in zip(self.correlation_ids, self.results)
         ]
 
@@ -152,7 +161,9 @@ class ProduceRun:
         shares, self._shares = list(self._shares.values()), {}
         waiting = []
         for share in shares:
-            replica = share.route.replica
+            replica, allowance = share.route.replica, share.route.allowance
+            if allowance is not None and (throttle_ms := share.charge(allowance)):
+                connection.mute(throttle_ms)
             share.results = publisher.append(replica, share.batches)
             share.batches = []  # they lie in memory that will be filled anew
             share.start_offset = replica.start_offset

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
+from goqueue.broker.gate import Allowance
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
@@ -16,13 +17,14 @@ from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.model.listener import Listener
+from goqueue.model.quotas import CONSUMED, PRODUCED, REQUESTS
 from goqueue.model.refusal import Refused
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import RequestHeader, response_frame
 from goqueue.wire.kafka.notation import Message
 
-NO_THROTTLE_MS = 0
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
 PER_TURN = 50
 """Names of a request that are answered before others get their turn: each takes some 10 to 200 us."""
 T = TypeVar("T")
@@ -55,7 +57,18 @@ class Endpoint:
 
 
 class Request:
-    __slots__ = ("broker", "connection", "endpoint", "header", "message", "reply", "sessions")
+    __slots__ = (
+        "allowance",
+        "broker",
+        "connection",
+        "endpoint",
+        "header",
+        "is_in_debt",
+        "message",
+        "reply",
+        "sessions",
+        "throttle_ms",
+    )
 
     def __init__(
         self,
@@ -74,6 +87,27 @@ class Request:
         self.header = header
         self.message = message
         self.reply: Reply = connection.expect_reply(1, size)
+        self.allowance: Allowance | None = None
+        self.throttle_ms = 0
+        self.is_in_debt = False
+        """Its client has read more than it may in a second: for now it is shown nothing."""
+
+    def charge(self, allowance: Allowance, size: int) -> None:
+        """What came, by the quotas of whoever sent it."""
+        self.allowance = allowance
+        self._throttle(allowance.take(REQUESTS, 1))
+        if self.header.api_key == PRODUCE:
+            self._throttle(allowance.take(PRODUCED, size))
+        elif self.header.api_key in (FETCH, SHARE_FETCH):
+            owed_ms = allowance.owed_ms(CONSUMED)
+            self.is_in_debt = owed_ms > 0
+            self._throttle(owed_ms)
+
+    def _throttle(self, delay_ms: int) -> None:
+        """As Kafka does: the answer tells it and leaves at once, and what comes next is read that much later."""
+        if delay_ms:
+            self.throttle_ms = max(self.throttle_ms, delay_ms)
+            self.connection.mute(delay_ms)
 
     @property
     def version(self) -> int:
@@ -131,11 +165,22 @@ class Request:
     def _send(self, response: Message) -> None:
         try:
             frame = response_frame(response, self.header.api_version, self.header.correlation_id)
+            if self.allowance is not None:
+                frame = self._charged(self.allowance, response, frame)
         except Exception as error:  # noqa: BLE001  a bug of ours; whoever called may have others to answer
             events.error("response failed", response=type(response).__name__, version=self.version, exc_info=error)
             self.connection.close("a fault of the broker")
             return
         self.reply.send(frame)  # type: ignore[arg-type]
+
+    def _charged(self, allowance: Allowance, response: Message, frame: list[Any]) -> list[Any]:
+        """What leaves, if it was read from topics."""
+        if self.header.api_key in (FETCH, SHARE_FETCH):
+            self._throttle(allowance.take(CONSUMED, sum(map(len, frame))))
+        if not self.throttle_ms or "throttle_time_ms" not in response.__struct_fields__:
+            return frame
+        response.throttle_time_ms = self.throttle_ms  # type: ignore[attr-defined]
+        return response_frame(response, self.header.api_version, self.header.correlation_id)
 
     def fail(self, error: Exception) -> None:
         """A bug of ours must not leave its client waiting, nor a coordinator that is not active, nor a refusal."""

@@ -5,10 +5,11 @@ A frame that begins with the same bytes means the same, since the decoder has no
 be one stretch of records without tagged fields, to the last byte; everything else is left to the general decoder.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as StructError
 
+from goqueue.broker.gate import Allowance
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
@@ -58,11 +59,13 @@ class Route:
 
     __slots__ = (
         "_asked",
+        "_durability",
         "_frame_bytes",
         "_pack",
         "_prefix",
         "_suffix",
         "_version",
+        "allowance",
         "begins_at_zero",
         "index",
         "replica",
@@ -70,37 +73,57 @@ class Route:
         "topic",
     )
 
-    def __init__(self, replica: Replica, topic: str, version: int, message: ProduceRequest) -> None:
+    def __init__(
+        self, replica: Replica, topic: str, version: int, message: ProduceRequest, allowance: Allowance | None
+    ) -> None:
         (asked,) = message.topic_data
         (data,) = asked.partition_data
         self.replica = replica
         self.topic = topic
         self.index = data.index
         self.timeout_ms = message.timeout_ms
+        self.allowance = allowance
+        """What its client may send in a second, if that is limited."""
         self._version = version
         self.begins_at_zero = version >= BEGINS_AT_ZERO_FROM
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)
-        durability = DURABILITIES[replica.options.durability]
-        frame = self._frame(0, PartitionProduceResponse(data.index, -2, -2, -2, -2, gq_durability=durability))
-        self._prefix, mark, self._suffix = frame[KEY_AT:].rpartition(_MARK)
-        assert mark, "these four fields stand in a row in every version"
-        self._frame_bytes = len(frame) - 4
+        self._durability = DURABILITIES[replica.options.durability]
+        self._prefix, self._suffix = self._ends(0)
+        self._frame_bytes = KEY_AT - 4 + len(self._prefix) + len(_MARK) + len(self._suffix)
         self._pack = Struct(f">ii{len(self._prefix)}s{_OUTCOME.format[1:]}{len(self._suffix)}s").pack
 
+    def _ends(self, throttle_ms: int) -> tuple[bytes, bytes]:
+        """What an answer has before and behind what differs."""
+        marked = PartitionProduceResponse(self.index, -2, -2, -2, -2, gq_durability=self._durability)
+        prefix, mark, suffix = self._frame(0, marked, throttle_ms)[KEY_AT:].rpartition(_MARK)
+        assert mark, "these four fields stand in a row in every version"
+        return prefix, suffix
+
     def acknowledge(
-        self, correlation_ids: Iterable[int], results: Iterable[Appended | GoQueueError], start_offset: int
+        self,
+        correlation_ids: Iterable[int],
+        results: Iterable[Appended | GoQueueError],
+        start_offset: int,
+        throttle_ms: int,
     ) -> list[bytes]:
         """The frames that the general encoder would make."""
         pack, size, prefix, suffix = self._pack, self._frame_bytes, self._prefix, self._suffix
+        if throttle_ms:
+            suffix = self._ends(throttle_ms)[1]
         return [
             pack(size, correlation_id, prefix, 0, result[0], result[2], start_offset, suffix)
             if type(result) is Appended
-            else self.refuse(correlation_id, result, start_offset, Code.NONE)
+            else self.refuse(correlation_id, result, start_offset, Code.NONE, throttle_ms)
             for correlation_id, result in zip(correlation_ids, results)
         ]
 
     def refuse(
-        self, correlation_id: int, result: Appended | GoQueueError, start_offset: int, unacknowledged: Code
+        self,
+        correlation_id: int,
+        result: Appended | GoQueueError,
+        start_offset: int,
+        unacknowledged: Code,
+        throttle_ms: int,
     ) -> bytes:
         """Either it was turned away, or it was taken and cannot be acknowledged."""
         answer = PartitionProduceResponse(self.index, unacknowledged, -1)
@@ -108,11 +131,11 @@ class Route:
             answer.error_code, answer.error_message = code_of(result), str(result)
         else:
             answer.log_append_time_ms, answer.log_start_offset = result.append_time, start_offset
-        return self._frame(correlation_id, answer)
+        return self._frame(correlation_id, answer, throttle_ms)
 
-    def _frame(self, correlation_id: int, answer: PartitionProduceResponse) -> bytes:
+    def _frame(self, correlation_id: int, answer: PartitionProduceResponse, throttle_ms: int) -> bytes:
         topic = TopicProduceResponse(self._asked.name, self._asked.topic_id, [answer])
-        (frame,) = response_frame(ProduceResponse([topic]), self._version, correlation_id)
+        (frame,) = response_frame(ProduceResponse([topic], throttle_ms), self._version, correlation_id)
         assert isinstance(frame, bytes)
         return frame
 
@@ -121,8 +144,10 @@ class Routes:
     """Of one access. The door forgets them whenever the topics change, so that a route never leads to what is no longer
     there."""
 
-    def __init__(self, broker: View) -> None:
+    def __init__(self, broker: View, allowance: Callable[[str], Allowance | None]) -> None:
+        """`allowance`: of a client id. When quotas change all routes are learned anew."""
         self.publisher = broker.publisher
+        self._allowance = allowance
         self._topics = broker.topics
         self._by_version: dict[int, dict[bytes, Route]] = {}
         self._count = 0
@@ -192,7 +217,7 @@ class Routes:
                 return
             if message.acks == 1 and replica.has_followers:
                 return  # a run waits for all in-sync copies
-            route = Route(replica, name, version, message)
+            route = Route(replica, name, version, message, self._allowance(header.client_id or ""))
             if self._count >= ROUTES_MAX:
                 self.forget()
             self._count += 1

@@ -9,15 +9,17 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.gate import Access, Credentials, Gate, NotAuthenticated
+from goqueue.broker.gate import Access, Allowance, Credentials, Gate, NotAuthenticated
 from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.errors import GoQueueError
+from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, Receive, Scope, Send
+from goqueue.wire.forwarded import VIA
 from goqueue.wire.sqs.errors import SqsError
 
 ACCOUNT_ID = "000000000000"
@@ -27,6 +29,10 @@ TARGET = b"x-amz-target"
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """A mebibyte of message may be six of JSON."""
 REQUEST_ID = b"x-amzn-requestid"
+CLIENT_ID = b"x-client-id"
+"""What a client calls itself, for its quotas."""
+CHARGED: dict[str, QuotaKey] = {"SendMessage": PRODUCED, "SendMessageBatch": PRODUCED, "ReceiveMessage": CONSUMED}
+"""Actions whose bodies, or whose answers, have messages."""
 CONTENT_TYPE = b"application/x-amz-json-1.0"
 
 events = get_logger("sqs")
@@ -65,8 +71,11 @@ class SqsApp:
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         try:
-            answer = await self._handle(scope, receive)
-            return 200, [(b"content-type", CONTENT_TYPE)], _encode(answer)
+            answer, allowance = await self._handle(scope, receive)
+            body = _encode(answer)
+            if allowance is not None:
+                allowance.use(CONSUMED, len(body))
+            return 200, [(b"content-type", CONTENT_TYPE)], body
         except ClientGone:
             raise
         except Passed as passed:
@@ -80,7 +89,8 @@ class SqsApp:
                 SqsError("InternalFailure", "The request processing has failed because of an unknown error.")
             )
 
-    async def _handle(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _handle(self, scope: Scope, receive: Receive) -> tuple[dict[str, Any], Allowance | None]:
+        """With what its answer counts for."""
         headers = dict(scope["headers"])
         target = headers.get(TARGET, b"").decode("latin-1")
         action = ACTIONS.get(target.removeprefix(SERVICE)) if target.startswith(SERVICE) else None
@@ -92,12 +102,26 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        view = self._access(scope).view(action.permission)
+        access = self._access(scope)
+        view = access.view(action.permission)
+        allowance = self._charge(access, target.removeprefix(SERVICE), scope, body)
         call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         if self._gate.forwarding is None:
-            return await action.handle(call, request)
+            return await action.handle(call, request), allowance
         handle = partial(action.handle, call, request)
-        return await spread(self._gate.forwarding, scope, body, action, call, request, handle)
+        return await spread(self._gate.forwarding, scope, body, action, call, request, handle), allowance
+
+    def _charge(self, access: Access, action: str, scope: Scope, body: bytes) -> Allowance | None:
+        """What the answer counts for, if it does. QuotaExceeded: not now."""
+        if not self._gate.quotas.are_set or scope.get(VIA):
+            return None
+        allowance = access.allowance(dict(scope["headers"]).get(CLIENT_ID, b"").decode("latin-1"))
+        key = CHARGED.get(action)
+        if allowance is not None:
+            allowance.admit(*(() if key is None else (key,)))
+            if key is PRODUCED:
+                allowance.use(PRODUCED, len(body))
+        return allowance if key is CONSUMED else None
 
     def _access(self, scope: Scope) -> Access:
         """The listener has looked at the credentials."""

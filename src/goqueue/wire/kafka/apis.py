@@ -122,6 +122,7 @@ APIS = {
         _api(46, (0, 0), 0, placement.ListPartitionReassignmentsRequest, placement.ListPartitionReassignmentsResponse),
         _api(47, (0, 0), NOT_FLEXIBLE, offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
         _api(48, (0, 1), 1, quotas.DescribeClientQuotasRequest, quotas.DescribeClientQuotasResponse),
+        _api(49, (0, 1), 1, quotas.AlterClientQuotasRequest, quotas.AlterClientQuotasResponse),
         _api(50, (0, 0), 0, quotas.DescribeUserScramCredentialsRequest, quotas.DescribeUserScramCredentialsResponse),
         _api(51, (0, 0), 0, quotas.AlterUserScramCredentialsRequest, quotas.AlterUserScramCredentialsResponse),
         _api(55, (0, 2), 0, cluster.DescribeQuorumRequest, cluster.DescribeQuorumResponse),

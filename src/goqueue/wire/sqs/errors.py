@@ -44,6 +44,7 @@ ERRORS: dict[str, Kind] = {
     "AccessDeniedException": Kind("AccessDenied", FORBIDDEN, FRONT),
     "MissingAuthenticationToken": Kind("MissingAuthenticationToken", FORBIDDEN, FRONT),
     "InvalidClientTokenId": Kind("InvalidClientTokenId", FORBIDDEN, FRONT),
+    "RequestThrottled": Kind("RequestThrottled", FORBIDDEN),
     "InternalFailure": Kind("InternalFailure", FAILED, FRONT),
     "ServiceUnavailable": Kind("ServiceUnavailable", UNAVAILABLE, FRONT),
 }

@@ -37,7 +37,7 @@ STAYS = {
     # Of the controller: every node writes to the store itself.
     "NameCluster", "CreateTopic", "DeleteTopic", "SetOptions", "TakeProducerIds", "PlaceSchedule", "ForgetSchedule",
     "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "CreateRules",
-    "DeleteRules",
+    "DeleteRules", "SetQuota", "DeleteQuota",
 }  # fmt: skip
 """Commands that never leave their node."""
 CONTROLLER = "goqueue.machines.controller"

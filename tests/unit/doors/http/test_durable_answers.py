@@ -19,6 +19,8 @@ TOPICS_AND_NODE = {
     "/",
     "/admin/acls",
     "/admin/keys",
+    "/admin/quotas",
+    "/admin/quotas/effective",
     "/admin/users",
     "/cluster",
     "/cluster/events",
@@ -42,8 +44,8 @@ TOPICS_AND_NODE = {
     "/traces/steps",
     "/version",
 }
-"""What is read from topics, users, keys and rules, whose changes are seen when they are durable, from logs below the
-high watermark, or from the process itself."""
+"""What is read from topics, users, keys, rules and quotas, whose changes are seen when they are durable, from logs
+below the high watermark, or from the process itself."""
 
 
 def asked(client: Client, method: str, path: str, json: Any = None) -> "asyncio.Task[httpx.Response]":

@@ -19,6 +19,7 @@ from goqueue.doors.http.routes.leases import leases
 from goqueue.doors.http.routes.members import members
 from goqueue.doors.http.routes.messages import messages
 from goqueue.doors.http.routes.offsets import offsets
+from goqueue.doors.http.routes.quotas import quotas
 from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.schema_config import schema_config
@@ -42,6 +43,7 @@ RESOURCES = (
     admin,
     accounts,
     acls,
+    quotas,
     groups,
     members,
     cooperative,

@@ -23,6 +23,9 @@ def handle_fetch(request: Request) -> None:
     if is_replica(message):
         request.answer(_denial(message))
         return
+    if request.is_in_debt:  # as Kafka answers it: no partition has anything new
+        request.answer(FetchResponse())
+        return
     image = request.broker.topics.image
     uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
     wants, unknown = [], set()

@@ -123,6 +123,7 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
     has_news = not session.told_errors.issuperset(errors)
     session.told_errors = frozenset(errors)
     wants_records = message.max_records > 0 and message.max_bytes > 0 and not message.is_renew_ack
+    wants_records = wants_records and not request.is_in_debt
     # What is known to be amiss is not told again and again without a pause.
     wait_ms = 0 if has_news or not wants_records else max(0, min(message.max_wait_ms, MAX_WAIT_MS))
 

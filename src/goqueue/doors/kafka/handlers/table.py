@@ -96,6 +96,7 @@ HANDLERS: dict[int, Api] = {
     46: Api(placement.handle_list_reassignments, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
     47: Api(offsets.handle_offset_delete, Permission({GROUP: DELETE, TOPIC: READ})),
     48: Api(quotas.handle_describe_client_quotas, Permission({CLUSTER: DESCRIBE_CONFIGS})),
+    49: Api(quotas.handle_alter_client_quotas, Permission({CLUSTER: ALTER_CONFIGS})),
     50: Api(scram.handle_describe_scram_credentials, Permission({CLUSTER: DESCRIBE})),
     51: Api(scram.handle_alter_scram_credentials, Permission({CLUSTER: ALTER})),
     55: Api(cluster.handle_describe_quorum, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas, and passwords of users: what kafka-configs asks and sets for users, clients and addresses."""
+"""Quotas of clients, and passwords of users: what kafka-configs asks and sets for users, clients and addresses."""
 
 # ruff: noqa: RUF012  msgspec makes a new list for each message
 
@@ -36,6 +36,33 @@ class DescribeClientQuotasResponse(Message):
     error_code: Int16 = 0
     error_message: String | None = ""
     entries: list[QuotaEntry] | None = []
+
+
+class AlterQuotaOp(Message):
+    key: String = ""
+    value: Float64 = 0.0
+    remove: Bool = False
+
+
+class AlterQuotaEntry(Message):
+    entity: list[QuotaEntity] = []
+    ops: list[AlterQuotaOp] = []
+
+
+class AlterClientQuotasRequest(Message):
+    entries: list[AlterQuotaEntry] = []
+    validate_only: Bool = False
+
+
+class AlteredQuota(Message):
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    entity: list[QuotaEntity] = []
+
+
+class AlterClientQuotasResponse(Message):
+    throttle_time_ms: Int32 = 0
+    entries: list[AlteredQuota] = []
 
 
 class ScramUserName(Message):

@@ -1,0 +1,65 @@
+"""Commands about quotas."""
+
+from goqueue.cli.table import ASKS, Asks, Command, Shown, flag
+
+_ENTITY = (
+    flag(
+        "--user",
+        metavar="NAME",
+        help="a user, or an API key by its id; '<default>': each that has none of its own (default: anybody)",
+    ),
+    flag(
+        "--client-id",
+        metavar="ID",
+        help="what a client calls itself; '<default>': each that has none of its own (default: any client)",
+    ),
+)
+_LIMITS = (
+    Shown("PRODUCER_BYTE_RATE", "producer_byte_rate"),
+    Shown("CONSUMER_BYTE_RATE", "consumer_byte_rate"),
+    Shown("REQUEST_RATE", "request_rate"),
+)
+
+QUOTAS = (
+    Command(
+        "quota set",
+        "limit what a user or a client may publish, read and ask for in a second",
+        "quotas.set_quota",
+        (
+            *_ENTITY,
+            flag("--producer-byte-rate", metavar="BYTES", help="bytes a second that may be published; none: no limit"),
+            flag("--consumer-byte-rate", metavar="BYTES", help="bytes a second that may be read; none: no limit"),
+            flag("--request-rate", metavar="COUNT", help="requests a second; none: no limit"),
+        ),
+        examples=(
+            "goqueue quota set --user alice --producer-byte-rate 1048576",
+            "goqueue quota set --client-id '<default>' --request-rate 100",
+        ),
+    ),
+    Command(
+        "quota list",
+        "list the quotas",
+        ASKS,
+        examples=("goqueue quota list",),
+        asks=Asks(
+            "quotas.LIST_QUOTAS",
+            rows="quotas",
+            columns=(Shown("USER", "user"), Shown("CLIENT_ID", "client_id"), *_LIMITS),
+            nothing="no quotas yet",
+        ),
+    ),
+    Command(
+        "quota describe",
+        "what holds for a client of a user, of all quotas that it is part of",
+        "quotas.describe_quota",
+        _ENTITY,
+        examples=("goqueue quota describe --user alice --client-id billing",),
+    ),
+    Command(
+        "quota delete",
+        "take all limits of a quota away",
+        "quotas.delete_quota",
+        _ENTITY,
+        examples=("goqueue quota delete --user alice",),
+    ),
+)

@@ -1,0 +1,40 @@
+"""`goqueue quota`."""
+
+from goqueue.cli.call import Call
+from goqueue.cli.exits import EXIT_USAGE, CommandFailed
+from goqueue.model.quotas import QuotaKey
+from goqueue.wire.rest.operations import quotas as operations
+
+NO_LIMIT = "none"
+
+
+async def set_quota(call: Call) -> None:
+    given = {str(key): getattr(call.given, key) for key in QuotaKey}
+    limits = {key: _limit(key, value) for key, value in given.items() if value is not None}
+    if not limits:
+        raise CommandFailed("say --producer-byte-rate, --consumer-byte-rate or --request-rate", EXIT_USAGE)
+    call.out.facts(await call.admin.call(operations.SET_QUOTA, **_entity(call), **limits))
+
+
+async def describe_quota(call: Call) -> None:
+    named = {"user": call.given.user, "client_id": call.given.client_id}
+    call.out.facts(await call.admin.call(operations.DESCRIBE_QUOTA, **named))
+
+
+async def delete_quota(call: Call) -> None:
+    call.out.facts(await call.admin.call(operations.DELETE_QUOTA, **_entity(call)))
+
+
+def _entity(call: Call) -> dict[str, str | None]:
+    if call.given.user is None and call.given.client_id is None:
+        raise CommandFailed("say --user, --client-id or both: whose quota it is", EXIT_USAGE)
+    return {"user": call.given.user, "client_id": call.given.client_id}
+
+
+def _limit(key: str, text: str) -> float | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandFailed(f"{key} is a number or {NO_LIMIT}, not {text!r}", EXIT_USAGE) from None

@@ -1,0 +1,69 @@
+"""Calls and the quotas of whoever makes them. A call that comes while a quota is used up is refused; a stream goes on
+when there is something left.
+"""
+
+from typing import Any
+
+from goqueue.broker.gate import Access, Allowance, Gate
+from goqueue.doors.grpc.credentials import AS
+from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
+
+CLIENT_ID = "client-id"
+"""Metadata: what a client calls itself."""
+CHARGED: dict[str, QuotaKey] = {
+    "goqueue.v1.PublishService.Publish": PRODUCED,
+    "goqueue.v1.PublishService.PublishStream": PRODUCED,
+    "goqueue.v1.ConsumeService.Consume": CONSUMED,
+    "goqueue.v1.ConsumeService.Subscribe": CONSUMED,
+}
+"""Methods whose requests, or whose answers, are messages of topics."""
+
+
+class Charging:
+    """Of one call."""
+
+    def __init__(self, gate: Gate, access: Access, context: Any, method: str) -> None:
+        said = dict(context.invocation_metadata() or ())
+        self._gate = gate
+        self._access = access
+        self._context = context
+        self._key = CHARGED.get(method)
+        self._client_id = str(said.get(CLIENT_ID, ""))
+        self._is_carried = AS in said
+        """By a node that has counted it."""
+
+    @property
+    def _allowance(self) -> Allowance | None:
+        """Asked each time: quotas may change while a stream goes on."""
+        return None if self._is_carried else self._access.allowance(self._client_id)
+
+    def admit(self, size: int = 0) -> None:
+        """`size`: of the request, if it is one. QuotaExceeded: not now."""
+        allowance = self._allowance
+        if allowance is None:
+            return
+        allowance.admit(*(() if self._key is None else (self._key,)))
+        if self._key is PRODUCED:
+            allowance.use(PRODUCED, size)
+
+    async def read(self) -> Any:
+        """The next request of a stream, when there is room for one."""
+        data = await self._context.read()
+        if self._key is PRODUCED and isinstance(data, bytes):
+            await self._count(data)
+        return data
+
+    async def write(self, piece: bytes) -> None:
+        await self._context.write(piece)
+        if self._key is CONSUMED:
+            await self._count(piece)
+
+    async def _count(self, data: bytes) -> None:
+        allowance = self._allowance
+        if allowance is not None and self._key is not None:
+            delay_ms = allowance.take(self._key, len(data))
+            if delay_ms:
+                await self._gate.pause(delay_ms)
+
+    def invocation_metadata(self) -> Any:
+        return self._context.invocation_metadata()

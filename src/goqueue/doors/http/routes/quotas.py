@@ -1,0 +1,59 @@
+"""Quotas of users and clients."""
+
+from msgspec import UNSET
+
+from goqueue.doors.http.call import Call
+from goqueue.doors.http.operation import Handlers
+from goqueue.doors.http.permissions import ALTERS_QUOTAS, DESCRIBES_QUOTAS
+from goqueue.model.quotas import DEFAULT, Quota, QuotaKey, limit_of, quota_id
+from goqueue.wire.rest.operations import quotas as operations
+from goqueue.wire.rest.quotas import QuotaChange, QuotaDeleted, QuotaFacts, QuotaQuery, Quotas
+
+quotas = Handlers()
+
+SHOWN_DEFAULT = "<default>"
+"""As Kafka's tools write it."""
+
+
+@quotas.handles(operations.SET_QUOTA, ALTERS_QUOTAS)
+async def set_quota(call: Call, body: QuotaChange) -> QuotaFacts:
+    user, client_id = _named(body.user), _named(body.client_id)
+    given = {str(key): getattr(body, key) for key in QuotaKey}
+    changes = {key: value for key, value in given.items() if value is not UNSET}
+    accounts = call.broker.accounts
+    await call.ask(lambda done: accounts.set_quota(user, client_id, changes, done))
+    return _facts(accounts.image.quotas.get(quota_id(user, client_id)) or Quota(user, client_id, {}))
+
+
+@quotas.handles(operations.LIST_QUOTAS, DESCRIBES_QUOTAS)
+async def list_quotas(call: Call) -> Quotas:
+    known = call.broker.accounts.image.quotas
+    return Quotas(quotas=[_facts(known[name]) for name in sorted(known)], count=len(known))
+
+
+@quotas.handles(operations.DESCRIBE_QUOTA, DESCRIBES_QUOTAS)
+async def describe_quota(call: Call, query: QuotaQuery) -> QuotaFacts:
+    known = call.broker.accounts.image.quotas
+    user, client_id = _named(query.user) or DEFAULT, _named(query.client_id) or DEFAULT
+    found = {key: limit_of(known, key, user, client_id) for key in QuotaKey}
+    limits = {str(key): limit[0] for key, limit in found.items() if limit is not None}
+    return _facts(Quota(_named(query.user), _named(query.client_id), limits))
+
+
+@quotas.handles(operations.DELETE_QUOTA, ALTERS_QUOTAS)
+async def delete_quota(call: Call, query: QuotaQuery) -> QuotaDeleted:
+    user, client_id = _named(query.user), _named(query.client_id)
+    await call.ask(lambda done: call.broker.accounts.delete_quota(user, client_id, done))
+    return QuotaDeleted(success=True, user=query.user, client_id=query.client_id)
+
+
+def _named(given: str | None) -> str | None:
+    return DEFAULT if given == SHOWN_DEFAULT else given
+
+
+def _facts(quota: Quota) -> QuotaFacts:
+    return QuotaFacts(
+        user=SHOWN_DEFAULT if quota.user == DEFAULT else quota.user,
+        client_id=SHOWN_DEFAULT if quota.client_id == DEFAULT else quota.client_id,
+        **{str(key): quota.limits.get(key) for key in QuotaKey},
+    )
