@@ -23,7 +23,7 @@ from tools.nemesis.enclosure import WITH_PARENT, cannot_enclose, furnish, run_en
 from tools.nemesis.ending import end_all, keep_states
 from tools.nemesis.faults import decks, lets_pass
 from tools.nemesis.history import Book, Fault, Window, read_histories
-from tools.nemesis.judge import judge
+from tools.nemesis.judge import judge, told
 from tools.nemesis.possible import possible
 from tools.nemesis.processes import NotStarted
 from tools.nemesis.starved import Watch
@@ -51,8 +51,6 @@ END_S_MAX = 120.0
 """From the end of the time to the verdict, or the run has failed."""
 DUMP_S = 20.0
 """Before that, all stacks are written down."""
-SWITCH_S = 0.0005
-"""So long a workload may keep the interpreter while the forwarder has bytes; Python's own 5 ms is felt at each hop."""
 REPORT, CLIENTS_LOG = "report.txt", "clients.log"
 WORKLOADS: dict[str, type[Workload]] = {
     each.name: each
@@ -122,9 +120,7 @@ def _run_here(given: argparse.Namespace) -> int:
     faulthandler.dump_traceback_later(given.minutes * 60 + END_S_MAX - DUMP_S, exit=True)
     ends_s = time.monotonic() + given.minutes * 60
     folder = Path(given.folder)
-    if given.no_root:
-        sys.setswitchinterval(SWITCH_S)
-    else:
+    if not given.no_root:
         furnish()
     prefix = WITH_PARENT if given.no_root else ()
     network = FORWARDER if given.no_root else NAMESPACES
@@ -169,7 +165,7 @@ def _run(town: Town, folder: Path, ends_s: float, given: argparse.Namespace) -> 
     watch.stop()
     changes = [*read_changes([node.log for node in town.nodes], wall_ahead), *watch.windows]
     verdict = judge(read_histories(folder), troubles, healed, ended, wall_ahead, changes, stuck)
-    lines = [verdict.report, *(f"not proved: {problem}" for problem in run.problems)]
+    lines = [verdict.report, *told(run.notes), *(f"not proved: {problem}" for problem in run.problems)]
     lines.append(f"seed {given.seed}: {'FAILED' if verdict.faults or run.problems else 'passed'}")
     (folder / REPORT).write_text("\n".join(lines) + "\n", "utf-8")
     print("\n".join(lines), flush=True)

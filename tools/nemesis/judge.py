@@ -77,3 +77,8 @@ def _samples(faults: Iterable[Fault], each_max: int = 5) -> list[str]:
 def _name(operation: Operation) -> str:
     door = operation.asked.get("door")
     return f"{operation.what} ({door})" if door else operation.what
+
+
+def told(notes: Iterable[str]) -> list[str]:
+    """What clients were told, each once."""
+    return [f"note: {note}{f' ({times} times)' if times > 1 else ''}" for note, times in Counter(notes).items()]

@@ -121,6 +121,8 @@ class ClusterWatch:
         """Why nobody leads anything: etcd was restored from a backup, and an operator has to decide."""
         self.recover: Recover = lambda wish, on_done: on_done("this node is its own cluster: it has no etcd")
         self.copying: Callable[[], Copying] = Copying
+        self.is_suspected: Callable[[NodeInfo], bool] = lambda node: False
+        """Whether a node is most likely dead, though its session has not ended yet."""
 
     # -- how it is
 

@@ -47,6 +47,9 @@ WAITING_MAX = 1000
 """Requests that wait for a connection."""
 REFUSALS = 2
 """Of dials, after a connection broke, by which a node is taken for dead."""
+SUSPECTED_S = 1.0
+"""How long clients are not sent to a node whose connection broke and that refused a dial. By then it is reached again,
+or its session was ended."""
 GENERAL = "general"
 
 events = get_logger("peers")
@@ -81,6 +84,8 @@ class Peers:
         self.dice = dice
         self.on_refused: Callable[[NodeInfo], None] = lambda node: None
         """Called with the life of a node whose connection broke and that refused two dials since."""
+        self._suspected: dict[int, tuple[int, float]] = {}
+        """By node: in which life, and until when."""
         self._ways: dict[tuple[int, str], PeerWay] = {}
         self._dials: dict[asyncio.Task[None], None] = {}
 
@@ -96,6 +101,17 @@ class Peers:
         if found is None:
             found = self._ways[node_id, purpose] = PeerWay(self, node_id, purpose)
         return found
+
+    def is_suspected(self, node: NodeInfo) -> bool:
+        """It is most likely dead, and the metadata does not know it yet."""
+        incarnation, until_s = self._suspected.get(node.node_id, (0, 0.0))
+        return incarnation == node.incarnation and self.clock.monotonic_s() < until_s
+
+    def suspect(self, node: NodeInfo) -> None:
+        self._suspected[node.node_id] = node.incarnation, self.clock.monotonic_s() + SUSPECTED_S
+
+    def reached(self, node_id: int) -> None:
+        self._suspected.pop(node_id, None)
 
     def dial(self, way: "PeerWay") -> None:
         task = asyncio.get_running_loop().create_task(way.dial())
@@ -230,6 +246,7 @@ class PeerWay:
             connection.give_up()
             self._failed("the connection was lost")
             return
+        self._peers.reached(self.node_id)
         self._connection, self._life, self._broken_life = connection, life, None
         self._failures, self._refusals, self._not_before_s = 0, 0, 0.0
         waiting, self._waiting = self._waiting, deque()
@@ -247,6 +264,7 @@ class PeerWay:
         self._failed(why)
         if life is None or self._is_closed:
             return
+        self._peers.suspect(life)
         if self._refusals < REFUSALS:
             self._timer = self._clock.call_after(DIAL_AGAIN_MS, self._dial)
         elif self._refusals == REFUSALS:

@@ -137,6 +137,7 @@ class Membership:
         self.unclean: UncleanElections | None = None
         self.recovery: Recovery | None = None
         self.unclean_steward: UncleanSteward | None = None
+        self._is_suspected: Callable[[NodeInfo], bool] = lambda node: False
         self._joining: asyncio.Task[None] | None = None
         self._has_left = False
 
@@ -172,6 +173,7 @@ class Membership:
         self.recovery = Recovery(controller, replication.states, clock)
         self.deaths = Deaths(self._store.revoke, controller.mirror.nodes.get, session.is_valid, clock)
         peers.on_refused = self.deaths.suspect
+        self._is_suspected = peers.is_suspected
         return replication
 
     def serve(self, watch: ClusterWatch) -> None:
@@ -187,6 +189,7 @@ class Membership:
             self.unclean_steward.start()
         if self.replication is not None and self.elections is not None:
             watch.copying = self.replication.copying
+            watch.is_suspected = self._is_suspected
             self.controller.on_change.append(self.replication.image_changed)
             if self.handing_over is not None:
                 self.controller.on_change.append(self.handing_over.image_changed)

@@ -191,6 +191,30 @@ def test_a_node_that_was_killed_is_told_of_after_two_refusals_and_found_again_la
     run(scenario)
 
 
+def test_a_node_that_was_killed_is_suspected_at_the_first_refusal_for_a_while_or_until_it_is_reached() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        life = one.book[2]
+        assert await one.ask(2, ECHO, b"a") == b"echo a"
+        assert not one.peers.is_suspected(life)
+        other.process.kill()
+        while not one.peers.is_suspected(life):
+            await sim.let_pass("1 ms")
+        assert one.refused == [], "before it is declared dead"
+        assert not one.peers.is_suspected(life._replace(incarnation=life.incarnation + 1)), "another life"
+        await sim.let_pass("1500 ms")
+        assert not one.peers.is_suspected(life), "etcd may not be there to end its session"
+        again = await Host(sim, 2, one.book, start=2).start()
+        again.door.handlers[ECHO] = echo
+        assert await one.ask(2, ECHO, b"b") == b"echo b"
+        one.peers.suspect(life)
+        one.peers.way(2, "another").ask(ECHO, b"", lambda answer: None, 1000)
+        await sim.let_pass("100 ms")
+        assert not one.peers.is_suspected(life), "it was reached"
+
+    run(scenario)
+
+
 def test_a_node_that_cannot_be_reached_is_not_called_dead() -> None:
     async def scenario(sim: Simulation) -> None:
         one, _ = await two(sim)
@@ -200,6 +224,7 @@ def test_a_node_that_cannot_be_reached_is_not_called_dead() -> None:
         await sim.let_pass("10 s")
         assert isinstance(await one.ask(2, ECHO, b"c"), NotReached)
         assert one.refused == []
+        assert not one.peers.is_suspected(one.book[2])
         sim.network.heal()
         await sim.let_pass("3 s")
         assert await one.ask(2, ECHO, b"d") == b"echo d"

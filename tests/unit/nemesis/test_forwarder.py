@@ -8,7 +8,8 @@ from contextlib import closing, suppress
 
 import pytest
 
-from tools.nemesis.forwarder import CLIENTS, Forwarder, Owners, holders
+from tools.nemesis.carrier import CLIENTS, Owners, holders
+from tools.nemesis.forwarder import Forwarder
 
 ME, OTHER = 1, 2
 PORT = 9092

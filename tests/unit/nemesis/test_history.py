@@ -7,6 +7,7 @@ import pytest
 from tests.unit.nemesis.histories import done, kinds, unknown
 from tools.nemesis.availability import check_served, longest_gaps
 from tools.nemesis.history import FAIL, NEVER, OK, UNKNOWN, Book, read_histories, read_history
+from tools.nemesis.judge import told
 
 
 def test_what_was_written_down_is_read_again() -> None:
@@ -57,3 +58,10 @@ def test_whoever_gets_no_answer_when_all_is_healed_is_stuck() -> None:
     assert check_served(served[:60], healed=10, ended=61) == []
     asks_on = [unknown("a", "send", 50)]
     assert kinds(check_served([*served[:50], *asks_on], healed=10, ended=99)) == ["stuck"]
+
+
+def test_what_clients_were_told_is_shown_each_once() -> None:
+    assert told(["a was given up", "b could not begin", "a was given up"]) == [
+        "note: a was given up (2 times)",
+        "note: b could not begin",
+    ]

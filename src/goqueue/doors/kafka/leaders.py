@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from goqueue.doors.kafka.handlers.places import address_of, leader_of
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
@@ -24,11 +25,11 @@ def name_leaders(request: Request, answers: Iterable[tuple[str, int, Refusable]]
     for topic, number, answer in answers:
         if answer.error_code not in ELSEWHERE and getattr(answer, "acknowledge_error_code", 0) not in ELSEWHERE:
             continue
-        leader = image.leader_of(topic, number)
+        leader = leader_of(request, topic, number)
         if leader is None:
             continue
         answer.current_leader = LeaderIdAndEpoch(leader.node_id, image.placement(topic, number).epoch)
-        address = leader.kafka_of(request.endpoint.listener.name)
+        address = address_of(request, leader)
         if address is not None:
             found[leader.node_id] = NodeEndpoint(leader.node_id, *address, leader.rack)
     return list(found.values())

@@ -8,9 +8,11 @@ import pytest
 
 from goqueue.model.codes import Code
 from goqueue.model.placements import NodeInfo, Placement
+from goqueue.model.topics import Topic
 from goqueue.replica.roles import Reign
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest
 from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from goqueue.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -22,7 +24,7 @@ from tests.unit.doors.kafka.share_members import House as ShareHouse
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
 
 LATEST, EARLIEST = -1, -2
-LIST_OFFSETS, PRODUCE, METADATA, FETCH = 2, 0, 3, 1
+LIST_OFFSETS, PRODUCE, METADATA, FETCH, FIND_COORDINATOR = 2, 0, 3, 1, 10
 
 
 def ask(house: House, message: Message, key: int, version: int) -> Any:
@@ -174,7 +176,65 @@ def test_metadata_tells_nodes_leaders_and_copies_as_the_image_has_them() -> None
     }
     assert told[0] == (Code.NONE, me, topics.leader_epoch("orders", 0), [me], [me])
     assert told[1] == (Code.NONE, 2, 7, [1, 2, 3], [2, 1])
-    assert told[2] == (Code.LEADER_NOT_AVAILABLE, 3, 4, [3, 1], [3])
+    assert told[2] == (Code.LEADER_NOT_AVAILABLE, -1, 4, [3, 1], [3])
+
+
+def brokers_and_leader(house: House) -> tuple[set[int], tuple[int, int], tuple[int, int]]:
+    """What a client is told: nodes, error and leader of the first partition, and the same of a group's coordinator."""
+    answer = ask(house, MetadataRequest([MetadataRequestTopic(name="orders")]), METADATA, 12)
+    first = next(one for one in answer.topics[0].partitions if one.partition_index == 0)
+    (found,) = ask(house, FindCoordinatorRequest(coordinator_keys=["g"]), FIND_COORDINATOR, 4).coordinators
+    nodes = {one.node_id for one in answer.brokers}
+    return nodes, (first.error_code, first.leader_id), (found.error_code, found.node_id)
+
+
+def let_another_coordinate(house: House) -> None:
+    """Node 2 leads all partitions of the ledger that groups are in."""
+    topics = house.broker.broker.topics
+    placements = (Placement(2, 20, 7, (2, 1), (1, 2)),) * 16
+    groups = Topic("@groups", b"g" * 16, 16, placements=placements)
+    topics._seen = topics.image.replaced(topics.image.revision + 1, {"@groups": groups}, topics.image.nodes)
+
+
+def test_nobody_is_sent_to_a_node_that_is_most_likely_dead() -> None:
+    house = House()
+    let_another_lead(house)
+    let_another_coordinate(house)
+    me = house.broker.broker.identity.node_id
+    assert brokers_and_leader(house) == ({me, 2}, (Code.NONE, 2), (Code.NONE, 2))
+    house.broker.broker.cluster.is_suspected = lambda node: node.node_id == 2
+    assert brokers_and_leader(house) == (
+        {me},
+        (Code.LEADER_NOT_AVAILABLE, -1),
+        (Code.COORDINATOR_NOT_AVAILABLE, -1),
+    )
+    refusal = ask(house, produce(), PRODUCE, 10)
+    assert named(refusal, refusal.responses[0].partition_responses[0]) == (REFUSED, None, [])
+
+
+def test_a_node_that_has_lost_its_session_still_names_itself() -> None:
+    house = House()
+    topics = house.broker.broker.topics
+    me = house.broker.broker.identity.node_id
+    topics._seen = topics.image.replaced(topics.image.revision + 1, {}, {})
+    answer = ask(house, MetadataRequest([MetadataRequestTopic(name="orders")]), METADATA, 12)
+    assert [one.node_id for one in answer.brokers] == [me]
+    assert answer.controller_id == me
+
+
+def test_a_coordinator_is_where_metadata_says_that_its_node_is() -> None:
+    """A node may have several listeners: its first one may be for others."""
+    house = House()
+    let_another_lead(house)
+    let_another_coordinate(house)
+    topics = house.broker.broker.topics
+    listeners = (("inside", ("inside.example", 1)), ("PLAINTEXT", ("outside.example", 2)))
+    nodes = {**topics.image.nodes, 2: NodeInfo(2, 20, ("inside.example", 1), listeners=listeners)}
+    topics._seen = topics.image.replaced(topics.image.revision + 1, {}, nodes)
+    answer = ask(house, MetadataRequest([]), METADATA, 12)
+    (found,) = ask(house, FindCoordinatorRequest(coordinator_keys=["g"]), FIND_COORDINATOR, 4).coordinators
+    assert (found.host, found.port) == ("outside.example", 2)
+    assert (2, "outside.example", 2) in {(one.node_id, one.host, one.port) for one in answer.brokers}
 
 
 # -- share groups

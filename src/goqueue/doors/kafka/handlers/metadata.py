@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
-from goqueue.doors.kafka.handlers.places import brokers, controller_id, copies, place
+from goqueue.doors.kafka.handlers.places import address_of, brokers, controller_id, copies, leader_of, place
 from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from goqueue.doors.kafka.request import Request
 from goqueue.machines.controller_commands import CreateTopic, Result
@@ -98,11 +98,11 @@ def _coordinator(request: Request, key_type: int, key: str) -> Coordinator:
     if ledger not in image.ledgers:
         return Coordinator(key, node.node_id, at.host, at.port, Code.NONE)
     number = broker.groups.partition_of(key) if key_type == GROUP else broker.transactions.partition_of(key)
-    leader = image.leader_of(ledger, number)
-    if leader is None:
+    leader = leader_of(request, ledger, number)
+    address = None if leader is None else address_of(request, leader)
+    if leader is None or address is None:
         return Coordinator(key, -1, "", -1, Code.COORDINATOR_NOT_AVAILABLE)
-    host, port = leader.kafka or (at.host, at.port)
-    return Coordinator(key, leader.node_id, host, port, Code.NONE)
+    return Coordinator(key, leader.node_id, *address, Code.NONE)
 
 
 def handle_metadata(request: Request) -> None:
