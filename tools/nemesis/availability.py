@@ -41,7 +41,13 @@ def check_served(history: Iterable[Operation], healed: float, ended: float) -> l
     found = []
     for what, operations in sorted(asked.items()):
         times = sorted([healed, *(each.ended for each in operations if each.is_ok and each.ended <= ended), ended])
-        worst = max(after - before for before, after in pairwise(times))
+        worst = max(_waited(operations, before, after) for before, after in pairwise(times))
         if worst > STUCK_S:
             found.append(Fault("stuck", f"nobody got an answer to {what} for {worst:.0f} s after all was healed"))
     return found
+
+
+def _waited(operations: Iterable[Operation], before: float, after: float) -> float:
+    """Between two answers. While nobody asks, nobody waits: some operations are rare."""
+    asked = [max(each.began, before) for each in operations if each.began < after and each.ended > before]
+    return after - min(asked, default=after)

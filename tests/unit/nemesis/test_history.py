@@ -58,6 +58,7 @@ def test_whoever_gets_no_answer_when_all_is_healed_is_stuck() -> None:
     assert check_served(served[:60], healed=10, ended=61) == []
     asks_on = [unknown("a", "send", 50)]
     assert kinds(check_served([*served[:50], *asks_on], healed=10, ended=99)) == ["stuck"]
+    assert check_served(served[:20], healed=10, ended=99) == [], "nobody asked after the 20th"
 
 
 def test_what_clients_were_told_is_shown_each_once() -> None:
