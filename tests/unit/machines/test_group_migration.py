@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goqueue.machines.groups.commands import GroupProtocol, Heartbeat, LeavingMember, SyncGroup
+from goqueue.machines.groups.commands import GroupProtocol, Heartbeat, JoinReply, LeavingMember, SyncGroup
 from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
 from goqueue.model.codes import Code
 from tests.unit.machines.group_driver import SESSION_MS, Driver, at, join
@@ -108,6 +108,29 @@ def test_who_waits_in_a_classic_group_that_becomes_another_is_told_to_join_again
     second.member_id = "b"
     settle(driver, first, second, new)
     assert {len(each.owned) for each in (first, second, new)} == {2}
+
+
+OFFERS = tuple(GroupProtocol(name, subscription()) for name in ("range", "roundrobin"))
+
+
+def test_a_late_sync_names_another_protocol_than_the_changed_group_and_is_told_to_join_again(driver: Driver) -> None:
+    """Clients end at a protocol that does not fit. It fitted when they joined."""
+    driver.join_new("a", protocols=OFFERS)
+    tickets = [driver.join_new("b", protocols=OFFERS[::-1]), driver.send(join("a", protocols=OFFERS))]
+    joined = [driver.join_reply(each) for each in tickets]
+    assert {each.protocol for each in joined} == {"range"}
+    NewClient(driver, "n").step()
+    assert kind_of(driver) == "consumer"
+    assert {_sync(driver, each) for each in joined} == {Code.REBALANCE_IN_PROGRESS}
+    joined = [driver.ask(join("a", protocols=OFFERS)), driver.ask(join("b", protocols=OFFERS[::-1]))]
+    assert [each.protocol for each in joined] == ["range", "roundrobin"], "each its own"
+    driver.ask(ConsumerHeartbeat("g", "n", -1))
+    assert kind_of(driver) == "classic"
+    assert {_sync(driver, each) for each in joined} <= {Code.REBALANCE_IN_PROGRESS, Code.ILLEGAL_GENERATION}
+
+
+def _sync(driver: Driver, joined: JoinReply) -> Code:
+    return Code(driver.ask(SyncGroup("g", joined.generation, joined.member_id, protocol=joined.protocol)).code)
 
 
 def test_a_new_member_that_falls_silent_leaves_a_classic_group_behind(driver: Driver) -> None:

@@ -12,6 +12,7 @@ from goqueue.telemetry.calls import call_each
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
 from goqueue.wire.kafka.messages import describe_transactions as transactions
+from goqueue.wire.kafka.messages.classic_groups import HeartbeatRequest, SyncGroupRequest
 from goqueue.wire.kafka.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from goqueue.wire.kafka.notation import Message
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
@@ -67,6 +68,22 @@ def test_commits_wait_for_a_group_that_is_being_read_and_are_refused_after_a_whi
     house.broker.clock.advance(5000)
     house.broker.commit()
     assert ask(house, message, 9)() == before
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "code"),
+    [(12, HeartbeatRequest("g", 1, "me"), Code.NONE), (14, SyncGroupRequest("g", 1, "me"), Code.REBALANCE_IN_PROGRESS)],
+    ids=["heartbeat", "sync"],
+)
+def test_members_of_a_group_that_is_being_read_hear_what_kafka_says(key: int, message: Message, code: Code) -> None:
+    """That it is being loaded is a code that aiokafka ends at, here."""
+    house, _ = begun()
+    ask(house, OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", None, -1, None)]), 9)
+    reload(house, list(house.broker.broker.health._coordinators.of_kind("groups")))
+    patient = ask(house, message, key)
+    house.broker.clock.advance(WAIT_MS_MAX)
+    assert patient() is not None
+    assert codes(patient()) - {Code.NONE} == {code} - {Code.NONE}
 
 
 @pytest.mark.parametrize("version", [1, 3, 7])

@@ -73,6 +73,8 @@ def handle_sync_group(request: Request) -> None:
 
     def answer(reply: Any) -> None:
         code = failure_code(reply)
+        if code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+            code = Code.REBALANCE_IN_PROGRESS  # as in Kafka: some clients do not expect the other here, and end
         if code is not None:
             request.answer(wire.SyncGroupResponse(error_code=code))
         else:
@@ -94,6 +96,8 @@ def handle_heartbeat(request: Request) -> None:
 
     def answer(reply: commands.CodeReply | GoQueueError) -> None:
         code = failure_code(reply) if isinstance(reply, GoQueueError) else reply.code
+        if code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+            code = Code.NONE  # as in Kafka: it lives, and its session begins anew once the group is loaded
         request.answer(wire.HeartbeatResponse(error_code=code))
 
     request.broker.groups.submit(command, answer)

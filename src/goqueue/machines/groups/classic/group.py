@@ -203,9 +203,11 @@ class ClassicGroup:
         refusal = self._speaker_refusal(command.member_id, command.instance_id, command.generation)
         if refusal is not Code.NONE:
             return refusal
+        if state.phase is Phase.PREPARING:  # before all else: it may name what a consumer group has told it
+            return Code.REBALANCE_IN_PROGRESS
         if command.protocol_type not in (None, state.protocol_type) or command.protocol not in (None, state.protocol):
             return Code.INCONSISTENT_GROUP_PROTOCOL
-        return Code.REBALANCE_IN_PROGRESS if state.phase is Phase.PREPARING else Code.NONE
+        return Code.NONE
 
     def _speaker_refusal(self, member_id: str, instance_id: str | None, generation: int) -> Code:
         refusal = self._state.member_refusal(member_id, instance_id)

@@ -119,13 +119,14 @@ def spoken(state: ConsumerGroupState, command: SyncGroup | Heartbeat) -> Consume
 
 
 def sync_reply(state: ConsumerGroupState, member: ConsumerMember, command: SyncGroup) -> SyncReply:
+    assert state.group is not None
+    # Who gives up partitions has joined for this epoch already, and joins once more when it has. Others may name what
+    # the classic group had chosen before it became this one, and shall only join again.
+    if state.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED:
+        return SyncReply(Code.REBALANCE_IN_PROGRESS)
     protocol = member.classic_protocols[0].name
     if command.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or command.protocol not in (None, protocol):
         return SyncReply(Code.INCONSISTENT_GROUP_PROTOCOL)
-    assert state.group is not None
-    # Who gives up partitions has joined for this epoch already, and joins once more when it has.
-    if state.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED:
-        return SyncReply(Code.REBALANCE_IN_PROGRESS)
     return SyncReply(Code.NONE, CONSUMER_PROTOCOL_TYPE, protocol, assignment_bytes(member, state.topics or {}))
 
 
