@@ -83,7 +83,7 @@ def metadata() -> list[Fact]:
             ApiKey(
                 "k0123456789abcdef",
                 "billing",
-                (KeySecret(bytes(32), NOW_MS + 1),),
+                (KeySecret(bytes(32), NOW_MS + 1, b"sealed"),),
                 ("admin", "metrics"),
                 NOW_MS,
                 NOW_MS + 2,

@@ -8,13 +8,13 @@ from typing import Any
 from weakref import WeakSet
 
 from goqueue.broker.accounts.credentials import Credentials
-from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal
+from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal, WrongSignature
 from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
 from goqueue.model.access import ANY_HOST, OPEN, AllRights, NoRights, Permission, Rights
-from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User
+from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User, is_key_id
 from goqueue.model.grants import Grants
 from goqueue.model.listener import Connected
 from goqueue.model.placements import HostPort
@@ -25,7 +25,7 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-__all__ = ["Access", "Allowance", "Credentials", "Gate", "NotAuthenticated", "Principal"]
+__all__ = ["Access", "Allowance", "Credentials", "Gate", "NotAuthenticated", "Principal", "WrongSignature"]
 
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
@@ -168,6 +168,18 @@ class Gate:
             return self.admit(credentials)
         except NotAuthenticated:
             assert self.logins is not None
+            await self.pause(self.logins.delay_ms)
+            raise
+
+    async def admit_signed(self, credentials: Credentials, key_id: str, is_signed: Callable[[str], bool]) -> Access:
+        """Of whoever has signed a request with the secret of a key. Where nobody has to show anything, other names than
+        those of keys say nothing."""
+        connected = credentials.connected
+        if self.logins is None or not (is_key_id(key_id) or self.needs_credentials(connected)):
+            return self.admit(credentials)
+        try:
+            return self.access(self.logins.signed(key_id, host_of(connected.peer), is_signed), connected)
+        except NotAuthenticated:
             await self.pause(self.logins.delay_ms)
             raise
 

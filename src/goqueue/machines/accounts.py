@@ -53,6 +53,7 @@ class RotateKey(Command[AccountResult], frozen=True):
     digest: bytes
     now_ms: int
     overlap_ms: int
+    sealed: bytes = b""
 
 
 class DeleteKey(Command[AccountResult], frozen=True):
@@ -204,8 +205,8 @@ class Accounts:
         if newest.digest == command.digest:
             return [], AccountResult()
         ends_ms = command.now_ms + command.overlap_ms
-        older = () if not command.overlap_ms else (KeySecret(newest.digest, ends_ms),)
-        secrets = (KeySecret(command.digest), *older)[:SECRETS_MAX]
+        older = () if not command.overlap_ms else (KeySecret(newest.digest, ends_ms, newest.sealed),)
+        secrets = (KeySecret(command.digest, sealed=command.sealed), *older)[:SECRETS_MAX]
         return [KeyStored(msgspec.structs.replace(key, secrets=secrets))], AccountResult()
 
     def _create_rules(self, command: CreateRules) -> tuple[list[Fact], AccountResult]:

@@ -48,6 +48,8 @@ class KeySecret(msgspec.Struct, frozen=True):
     """SHA-256 of 32 random bytes: there is nothing to guess, so nothing slower is needed."""
     ends_ms: int = 0
     """0: it does not."""
+    sealed: bytes = b""
+    """The secret itself, under the master key: signatures of AWS are made with it. Empty: it is not for SQS."""
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -68,6 +70,10 @@ class ApiKey(msgspec.Struct, frozen=True):
     @property
     def principal(self) -> str:
         return f"{KEY}:{self.key_id}"
+
+    @property
+    def is_for_sqs(self) -> bool:
+        return bool(self.secrets[0].sealed)
 
     def is_over(self, now_ms: int) -> bool:
         return bool(self.expires_ms) and now_ms >= self.expires_ms

@@ -148,11 +148,11 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
     (
         "keys/k01",
         (
-            '{"v":1,"key":{"key_id":"k01","name":"app","secrets":[{"digest":"AA==","ends_ms":9}],"roles":["viewer"],'
-            '"created_ms":17,"expires_ms":18,"metadata":{"team":"shop"},"is_bootstrap":true}}'
+            '{"v":1,"key":{"key_id":"k01","name":"app","secrets":[{"digest":"AA==","ends_ms":9,"sealed":"AQ=="}],'
+            '"roles":["viewer"],"created_ms":17,"expires_ms":18,"metadata":{"team":"shop"},"is_bootstrap":true}}'
         ),
         ApiKeyKey("k01"),
-        ApiKey("k01", "app", (KeySecret(b"\0", 9),), ("viewer",), 17, 18, {"team": "shop"}, True),
+        ApiKey("k01", "app", (KeySecret(b"\0", 9, b"\1"),), ("viewer",), 17, 18, {"team": "shop"}, True),
     ),
     (
         "rules/r1",

@@ -45,6 +45,8 @@ PASSWORD_BYTES_MAX = 1024
 OVERLAP_MS = 24 * 60 * 60 * 1000
 """How long the secret before a new one is still taken."""
 
+NO_MASTER = "a key for SQS keeps its secret, sealed: this node needs master_key_file for that"
+
 OnReply: TypeAlias = Callable[[Any], None]
 
 
@@ -156,20 +158,37 @@ class Accounts:
         expires_ms: int,
         metadata: Mapping[str, str],
         on_reply: OnReply,
+        *,
+        is_for_sqs: bool = False,
     ) -> None:
         check_name("key", name)
+        if is_for_sqs and not self.sealing.has_master:
+            raise Refused(Code.INVALID_REQUEST, NO_MASTER)
         if len(metadata) > METADATA_MAX:
             raise Refused(Code.INVALID_REQUEST, f"a key has at most {METADATA_MAX} entries of metadata")
-        made = self.new_key(name, check_roles(tuple(roles)), expires_ms, metadata)
+        made = self.new_key(name, check_roles(tuple(roles)), expires_ms, metadata, is_for_sqs=is_for_sqs)
         self._submit(CreateKey(made.key), made, on_reply)
 
     def new_key(
-        self, name: str, roles: tuple[str, ...], expires_ms: int, metadata: Mapping[str, str] | None = None
+        self,
+        name: str,
+        roles: tuple[str, ...],
+        expires_ms: int,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        is_for_sqs: bool = False,
     ) -> NewKey:
         text = KeyText(f"k{self._dice.randbytes(KEY_ID_BYTES).hex()}", self._dice.randbytes(SECRET_BYTES).hex())
-        secrets = (KeySecret(digest_of(text.secret)),)
+        secrets = (KeySecret(digest_of(text.secret), sealed=self._sealed_secret(text) if is_for_sqs else b""),)
         key = ApiKey(text.key_id, name, secrets, roles, self._clock.now_ms(), expires_ms, dict(metadata or {}))
         return NewKey(key, text)
+
+    def _sealed_secret(self, text: KeyText) -> bytes:
+        return self.sealing.seal(_key_place(text.key_id), text.secret.encode())
+
+    def signing_secret(self, key: ApiKey, secret: KeySecret) -> str:
+        """What its owner signs with. CannotUnseal: this node lacks the master key."""
+        return self.sealing.open(_key_place(key.key_id), secret.sealed).decode()
 
     def store_key(self, key: ApiKey, on_reply: OnReply) -> None:
         """One whose secret was chosen elsewhere: the bootstrap key."""
@@ -177,7 +196,11 @@ class Accounts:
 
     def rotate_key(self, key_id: str, overlap_ms: int, on_reply: OnReply) -> None:
         text = KeyText(key_id, self._dice.randbytes(SECRET_BYTES).hex())
-        now_ms = self._clock.now_ms()
+        now_ms, before = self._clock.now_ms(), self.image.keys.get(key_id)
+        is_for_sqs = before is not None and before.is_for_sqs
+        if is_for_sqs and not self.sealing.has_master:
+            raise Refused(Code.INVALID_REQUEST, NO_MASTER)
+        sealed = self._sealed_secret(text) if is_for_sqs else b""
 
         def done(reply: Any) -> None:
             key = self.image.keys.get(key_id)
@@ -185,7 +208,7 @@ class Accounts:
                 reply = Refused(Code.RESOURCE_NOT_FOUND, f"there is no key {key_id!r}")
             on_reply(reply if key is None or isinstance(reply, GoQueueError) else NewKey(key, text))
 
-        self._submit(RotateKey(key_id, digest_of(text.secret), now_ms, overlap_ms), None, done)
+        self._submit(RotateKey(key_id, digest_of(text.secret), now_ms, overlap_ms, sealed), None, done)
 
     def delete_key(self, key_id: str, on_reply: OnReply) -> None:
         self._submit(DeleteKey(key_id), None, on_reply)
@@ -248,6 +271,10 @@ def digest_of(secret: str) -> bytes:
 
 def _place(name: str, mechanism: Mechanism) -> str:
     return f"user/{name}/{mechanism}"
+
+
+def _key_place(key_id: str) -> str:
+    return f"key/{key_id}"
 
 
 def _some(items: Sequence[Any]) -> list[Sequence[Any]]:

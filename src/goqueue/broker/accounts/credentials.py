@@ -7,6 +7,8 @@ from typing import NamedTuple, Self
 from goqueue.broker.accounts.logins import NotAuthenticated
 from goqueue.model.listener import IN_PROCESS, Connected
 
+SIGNED = "aws4-hmac-sha256"
+
 
 class Credentials(NamedTuple):
     api: str
@@ -20,15 +22,18 @@ class Credentials(NamedTuple):
     """Who asks, by the word of another node of this cluster: it has proved itself. None: none has said anything."""
     basic: str = ""
     """A name and a password as Basic has them. A key goes first."""
+    signature: str = ""
+    """As AWS has them: whoever knows the whole request checks it."""
 
     @classmethod
     def of_headers(cls, api: str, connected: Connected, authorization: str, api_key: str) -> Self:
-        """Of a request that shows them itself: `Authorization` (Bearer or Basic; other schemes say nothing here) and
-        `X-API-Key`."""
+        """Of a request that shows them itself: `Authorization` (Bearer, Basic or a signature of AWS; other schemes say
+        nothing here) and `X-API-Key`."""
         scheme, _, rest = authorization.strip().partition(" ")
         scheme, rest = scheme.lower(), rest.strip()
         key = (rest if scheme == "bearer" else "") or api_key.strip()
-        return cls(api, connected.peer, connected, key, basic=rest if scheme == "basic" else "")
+        signature = authorization if scheme == SIGNED and not key else ""
+        return cls(api, connected.peer, connected, key, None, rest if scheme == "basic" else "", signature)
 
     def name_and_password(self) -> tuple[str, str]:
         """What `basic` says."""

@@ -32,6 +32,10 @@ class NotAuthenticated(Refused):
         super().__init__(Code.SASL_AUTHENTICATION_FAILED, message)
 
 
+class WrongSignature(NotAuthenticated):
+    """There is such a key, and this was not signed with its secret."""
+
+
 class Principal(NamedTuple):
     """Somebody who has shown who they are."""
 
@@ -82,6 +86,23 @@ class Logins:
         if key is None or found is None or key.is_over(now_ms):
             raise self.fail(host, given.key_id)
         return Principal(key.principal, _first_end(key, found))
+
+    def signed(self, key_id: str, host: str, is_signed: Callable[[str], bool]) -> Principal:
+        """By the signature of a request: `is_signed` is asked of each secret that may be used."""
+        self.check_guesses(host, key_id)
+        key, now_ms = self._accounts.image.keys.get(key_id), self._clock.now_ms()
+        if key is None or key.is_over(now_ms):
+            raise self.fail(host, key_id)
+        if not key.is_for_sqs:
+            raise WrongSignature(
+                "this key was not made for SQS: its secret is not kept, so no signature can be checked"
+            )
+        for secret in key.secrets:
+            is_over = secret.ends_ms and now_ms >= secret.ends_ms
+            if secret.sealed and not is_over and is_signed(self._accounts.signing_secret(key, secret)):
+                return Principal(key.principal, _first_end(key, secret))
+        self.fail(host, key_id)
+        raise WrongSignature("the signature does not match the one that this node has made")
 
     def password(self, name: str, password: str, host: str, on_login: OnLogin) -> None:
         """Of a user; or the id and the secret of a key. Told now or later."""

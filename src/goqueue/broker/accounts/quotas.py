@@ -64,6 +64,11 @@ class Allowance:
         bucket = self._buckets.get(key)
         return 0 if bucket is None else bucket.take(amount, self._now_s())
 
+    def at_once(self, key: QuotaKey, amount: int) -> int:
+        """So much, or what is given in a second if that is less."""
+        bucket = self._buckets.get(key)
+        return amount if bucket is None else min(amount, max(1, int(bucket.rate * BURST_S)))
+
     def owed_ms(self, key: QuotaKey) -> int:
         """How long until what was used up is there again."""
         return self.use(key, 0)

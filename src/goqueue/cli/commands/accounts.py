@@ -60,6 +60,7 @@ ACCOUNTS = (
             place("name", "what it is for"),
             _ROLE,
             flag("--expires-in", metavar="TIME", help="after which it is not taken any more (default: never)"),
+            flag("--sqs", dest="for_sqs", help="for AWS SDKs, which sign with it; the server needs master_key_file"),
         ),
         examples=("goqueue key create billing --role consumer --expires-in 90d",),
     ),

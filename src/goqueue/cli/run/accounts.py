@@ -32,7 +32,11 @@ async def change_user(call: Call) -> None:
 async def create_key(call: Call) -> None:
     given = call.given
     made = await call.admin.call(
-        operations.CREATE_KEY, name=given.name, roles=given.roles or [], expires_in=given.expires_in
+        operations.CREATE_KEY,
+        name=given.name,
+        roles=given.roles or [],
+        expires_in=given.expires_in,
+        for_sqs=given.for_sqs,
     )
     call.out.facts(made)
 

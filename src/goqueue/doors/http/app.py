@@ -15,7 +15,7 @@ from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.credentials import admitted
+from goqueue.doors.http.credentials import admitted, shown
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
 from goqueue.doors.http.forwarded import ForwardedRequests
@@ -149,9 +149,13 @@ class HttpApp:
         app, scope["path_params"] = found
         await app(scope, receive, send)
 
-    async def _access(self, scope: Scope) -> Access | NotAuthenticated:
-        """For an application of another protocol, which refuses in its own words."""
+    async def _access(self, scope: Scope) -> Access | Credentials | NotAuthenticated:
+        """For an application of another protocol, which refuses in its own words. Credentials: a signature, which it
+        has to check itself, since the body is signed too."""
         try:
+            credentials = shown(scope, "sqs")
+            if credentials.signature:
+                return credentials
             return await admitted(self._gate, scope, "sqs")
         except NotAuthenticated as error:
             return error

@@ -19,12 +19,13 @@ async def admitted(gate: Gate, scope: Scope, api: str) -> Access:
     if gate.logins is None:
         access = gate.admit(Credentials(api))
     else:
-        access = await gate.admit_request(_shown(scope, api))
+        access = await gate.admit_request(shown(scope, api))
     scope[PRINCIPAL] = access.principal
     return access
 
 
-def _shown(scope: Scope, api: str) -> Credentials:
+def shown(scope: Scope, api: str) -> Credentials:
+    """What nobody has looked at yet."""
     if scope.get(VIA):
         return Credentials(api, principal=scope.get(PRINCIPAL, ""))
     if IN_URL in scope["query_string"]:

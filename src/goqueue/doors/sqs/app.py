@@ -1,15 +1,16 @@
 """The door itself: an ASGI application for requests with the header `X-Amz-Target`, whatever their path.
 
-It has no listener of its own: the HTTP door gives it what is for it. Signatures are taken and not checked, as long as
-there are no keys to check them with.
+It has no listener of its own: the HTTP door gives it what is for it. Signatures are checked here, where the body is.
 """
 
+import hmac
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from goqueue.broker.gate import Access, Allowance, Credentials, Gate, NotAuthenticated
+from goqueue.broker.gate import Access, Allowance, Credentials, Gate, NotAuthenticated, WrongSignature
 from goqueue.doors.sqs.call import Call, Desk, Naming, told
 from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
@@ -19,8 +20,9 @@ from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, Receive, Scope, Send
-from goqueue.wire.forwarded import VIA
+from goqueue.wire.forwarded import PRINCIPAL, VIA
 from goqueue.wire.sqs.errors import SqsError
+from goqueue.wire.sqs.sigv4 import Signed, read_signature
 
 ACCOUNT_ID = "000000000000"
 REGION = "goqueue"
@@ -102,7 +104,7 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        access = self._access(scope)
+        access = await self._access(scope, body)
         view = access.view(action.permission)
         allowance = self._charge(access, target.removeprefix(SERVICE), scope, body)
         call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
@@ -123,9 +125,11 @@ class SqsApp:
                 allowance.use(PRODUCED, len(body))
         return allowance if key is CONSUMED else None
 
-    def _access(self, scope: Scope) -> Access:
-        """The listener has looked at the credentials."""
+    async def _access(self, scope: Scope, body: bytes) -> Access:
+        """The listener has looked at the credentials, but for signatures."""
         found = scope.get(ACCESS)
+        if isinstance(found, Credentials):
+            return await self._signed(found, scope, body)
         if found is None:
             return self._gate.admit(Credentials("sqs"))
         if isinstance(found, NotAuthenticated):
@@ -133,6 +137,29 @@ class SqsApp:
             raise SqsError("MissingAuthenticationToken" if is_missing else "InvalidClientTokenId", str(found))
         assert isinstance(found, Access)
         return found
+
+    async def _signed(self, credentials: Credentials, scope: Scope, body: bytes) -> Access:
+        try:
+            signature = read_signature(credentials.signature)
+        except SqsError:
+            if self._gate.needs_credentials(credentials.connected):
+                raise
+            return self._gate.admit(credentials)  # an open node asks for none
+        path = scope.get("raw_path") or quote(scope["path"]).encode()
+        request = Signed(scope["method"], path.partition(b"?")[0], scope["query_string"], scope["headers"], body)
+
+        def is_signed(secret: str) -> bool:
+            request.check_date(signature, self._gate.clock.now_ms())
+            return hmac.compare_digest(request.signature_with(secret, signature), signature.signature)
+
+        try:
+            access = await self._gate.admit_signed(credentials, signature.key_id, is_signed)
+        except WrongSignature as error:
+            raise SqsError("SignatureDoesNotMatch", str(error)) from None
+        except NotAuthenticated as error:
+            raise SqsError("InvalidClientTokenId", str(error)) from None
+        scope[PRINCIPAL] = access.principal
+        return access
 
     async def _gone(self, scope: Scope, receive: Receive) -> None:
         scope[ENDS_WITH_CLIENT] = True

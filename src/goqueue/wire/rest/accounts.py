@@ -65,6 +65,9 @@ class NewKey(Body):
     roles: Roles
     expires_in: Annotated[Duration | None, Meta(description="After which it is not taken any more")] = None
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
+    for_sqs: Annotated[bool, Meta(description="Keep its secret, sealed, so that signatures of AWS can be checked")] = (
+        False
+    )
 
 
 class Rotation(Body):
@@ -84,6 +87,7 @@ class KeyFacts(Reply):
     secrets: Annotated[int, Meta(description="2 while the one before a rotation is still taken")]
     is_bootstrap: Annotated[bool, Meta(description="Whether it ends when there is an admin that lasts")]
     metadata: dict[str, str]
+    for_sqs: Annotated[bool, Meta(description="Whether AWS SDKs can sign with it: its id and the part behind the id")]
     key: Annotated[str | UnsetType, Meta(description="The key itself; told once")] = UNSET
 
 

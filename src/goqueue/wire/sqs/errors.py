@@ -45,6 +45,9 @@ ERRORS: dict[str, Kind] = {
     "MissingAuthenticationToken": Kind("MissingAuthenticationToken", FORBIDDEN, FRONT),
     "InvalidClientTokenId": Kind("InvalidClientTokenId", FORBIDDEN, FRONT),
     "RequestThrottled": Kind("RequestThrottled", FORBIDDEN),
+    "IncompleteSignature": Kind("IncompleteSignature", shape=FRONT),
+    "SignatureDoesNotMatch": Kind("SignatureDoesNotMatch", FORBIDDEN, FRONT),
+    "RequestExpired": Kind("RequestExpired", shape=FRONT),
     "InternalFailure": Kind("InternalFailure", FAILED, FRONT),
     "ServiceUnavailable": Kind("ServiceUnavailable", UNAVAILABLE, FRONT),
 }

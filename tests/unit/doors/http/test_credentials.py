@@ -136,7 +136,11 @@ async def test_sqs_is_closed_too_and_says_so_in_its_own_words(client: Client, ke
     headers = {"x-amz-target": "AmazonSQS.ListQueues", "content-type": "application/x-amz-json-1.0"}
     reply = await client.http.post("/", headers=headers, content=b"{}")
     assert (reply.status_code, reply.json()["__type"].partition("#")[2]) == (403, "MissingAuthenticationToken")
-    signed = {**headers, "authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/goqueue/sqs/aws4_request"}
+    credential = "AWS4-HMAC-SHA256 Credential=x/20260101/goqueue/sqs/aws4_request"
+    signed = {**headers, "authorization": credential}
+    reply = await client.http.post("/", headers=signed, content=b"{}")
+    assert (reply.status_code, reply.json()["__type"].partition("#")[2]) == (400, "IncompleteSignature")
+    signed["authorization"] += ", SignedHeaders=host;x-amz-date;x-amz-target, Signature=00"
     reply = await client.http.post("/", headers=signed, content=b"{}")
     assert (reply.status_code, reply.json()["__type"].partition("#")[2]) == (403, "InvalidClientTokenId")
     reply = await client.http.post("/", headers={**headers, "x-api-key": key}, content=b"{}")

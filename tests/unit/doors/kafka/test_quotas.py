@@ -155,10 +155,9 @@ def test_a_quota_counts_for_routes_that_were_learned_before_and_no_longer_when_i
 def test_a_reader_in_debt_is_shown_nothing_until_it_has_waited() -> None:
     house = limited((CONSUMED, 2000.0))
     writer, reader = Client(house), Client(house)
-    writer.send(b"".join(produce(number) for number in range(5)))
-    writer.answers(ProduceResponse, 9)
+    writer.ask(produce(0, 5000), ProduceResponse, 9)
     (first,) = reader.ask(fetch(1), FetchResponse, 11)
-    assert first.responses[0].partitions[0].records, "one request may go beyond"
+    assert first.responses[0].partitions[0].records, "one batch may go beyond"
     assert first.throttle_time_ms > 1000
     assert not reader.is_read()
     another = Client(house)
@@ -169,6 +168,17 @@ def test_a_reader_in_debt_is_shown_nothing_until_it_has_waited() -> None:
     assert reader.is_read()
     (again,) = reader.ask(fetch(3), FetchResponse, 11)
     assert again.responses[0].partitions[0].records
+
+
+def test_a_fetch_brings_no_more_than_a_second_gives() -> None:
+    house = limited((CONSUMED, 2000.0))
+    writer, reader = Client(house), Client(house)
+    writer.send(b"".join(produce(number) for number in range(20)))
+    writer.answers(ProduceResponse, 9)
+    (got,) = reader.ask(fetch(1), FetchResponse, 11)
+    records = got.responses[0].partitions[0].records
+    assert isinstance(records, memoryview)
+    assert 900 < len(records) < 3000
 
 
 def test_requests_of_any_kind_count_and_those_before_a_login_do_not() -> None:

@@ -60,7 +60,9 @@ async def delete_user(call: Call, path: UserPath) -> AccountDeleted:
 async def create_key(call: Call, body: NewKey) -> KeyFacts:
     expires_ms = 0 if body.expires_in is None else call.now_ms + _positive_ms(body.expires_in)
     service = call.broker.accounts
-    made: Any = await call.ask(lambda done: service.create_key(body.name, body.roles, expires_ms, body.metadata, done))
+    made: Any = await call.ask(
+        lambda done: service.create_key(body.name, body.roles, expires_ms, body.metadata, done, is_for_sqs=body.for_sqs)
+    )
     return _key_facts(made.key, str(made.text))
 
 
@@ -121,5 +123,6 @@ def _key_facts(key: ApiKey, text: str = "") -> KeyFacts:
         secrets=len(key.secrets),
         is_bootstrap=key.is_bootstrap,
         metadata=key.metadata,
+        for_sqs=key.is_for_sqs,
         key=text or UNSET,
     )

@@ -4,6 +4,7 @@ from goqueue.broker.reading.fetch import Got, Limits, Want
 from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
+from goqueue.model.quotas import CONSUMED
 from goqueue.wire.kafka.messages.fetch import (
     AbortedTransaction,
     FetchedPartition,
@@ -40,7 +41,7 @@ def handle_fetch(request: Request) -> None:
         ]
     limits = Limits(
         message.min_bytes,
-        message.max_bytes,
+        message.max_bytes if request.allowance is None else request.allowance.at_once(CONSUMED, message.max_bytes),
         min(message.max_wait_ms, MAX_WAIT_MS) if wants else 0,
         message.isolation_level == READ_COMMITTED,
         request.header.client_id or "",
