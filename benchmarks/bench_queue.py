@@ -5,6 +5,7 @@ messages: what reading them costs without leases.
 """
 
 import time
+from statistics import median
 from typing import Any
 
 import confluent_kafka as ck
@@ -13,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewTopic,
     ResourceType,
 )
 
@@ -22,6 +24,7 @@ from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.settle import Wanted
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.broker.topics.topics import CreateTopic
+from goqueue.cli.bench.broker import OwnBroker
 from goqueue.cli.bench.raw import echo
 from goqueue.machines.deliveries.commands import Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.records.build import build_batch
@@ -38,6 +41,10 @@ DEADLINE_S = 120
 MEMBERS = 8
 RAW_LOADS = ((1, 5_000), (10, 50_000), (100, 200_000))
 """How many at a time, and of how many."""
+CPU_AIMS = {1: "<= 60 us/msg", 100: "<= 2 us/msg"}
+DURABILITIES = ("os", "disk")
+ONE_BY_ONE, POLLED = 5_000, 20_000
+"""Of the two loads that are compared by durability."""
 ECHOES = 10_000
 SENDERS = 20
 
@@ -51,7 +58,7 @@ def run() -> list[Row]:
         aim = "> 300,000 acked msg/s" if pull == 100 else None
         name = f"receive + ack of {pull}, in process"
         rows += [
-            row(f"{name}, by range", by_range, "us/msg", stream_us, None),
+            row(f"{name}, by range: CPU", by_range, "us/msg", stream_us, CPU_AIMS.get(pull)),
             row(f"{name}, by range: rate of one core", 1e6 / by_range, "msg/s", None, aim),
             row(f"{name}, decoded, by receipt", by_receipt, "us/msg", stream_us, None),
         ]
@@ -63,7 +70,7 @@ def run() -> list[Row]:
         )
     for pull, count in RAW_LOADS:
         rows += raw_share_rows(pull, count)
-    return [*rows, *share_rows()]
+    return [*rows, *share_rows(), *durability_rows()]
 
 
 class Run:
@@ -171,32 +178,79 @@ def raw_share_rows(pull: int, count: int) -> list[Row]:
 
 
 def share_rows() -> list[Row]:
-    """confluent-kafka's ShareConsumer, one client, implicit acknowledgements."""
     with node() as broker:
         fill(broker.address, SHARED, BATCH)
-        consumer = ck.ShareConsumer(
-            {"bootstrap.servers": broker.address, "group.id": GROUP, "share.acknowledgement.mode": "implicit"}
-        )
-        consumer.subscribe([TOPIC])
-        seen: set[tuple[int, int]] = set()
-        cpu_s, started = 0.0, 0.0
-        deadline = time.monotonic() + DEADLINE_S
-        while len(seen) < SHARED:
-            assert time.monotonic() < deadline, f"{len(seen)} of {SHARED} came"
-            messages = consumer.poll(1)
-            if messages and not seen:
-                cpu_s, started = broker.process.cpu_s(), time.perf_counter()
-            for message in messages:
-                assert message.error() is None
-                seen.add((message.partition() or 0, message.offset() or 0))
-        consumer.commit_sync(30)
-        taken, cpu_s = time.perf_counter() - started, broker.process.cpu_s() - cpu_s
-        consumer.close()
-        assert len(seen) == SHARED
+        taken, cpu_s = consume(broker, SHARED)
     return [
         row("ShareConsumer, acked", SHARED / taken, "msg/s", None, None),
         row("ShareConsumer, broker CPU", cpu_s / SHARED * 1e6, "us/msg", None, None),
     ]
+
+
+def durability_rows() -> list[Row]:
+    """What it costs to wait for the disk, in CPU of the broker. `os` and `disk` are measured in turn, and the ratio is
+    that of the medians. Baseline is `os`.
+    """
+    loads = {
+        f"receive + ack of 1, Kafka door, {MEMBERS} connections": one_by_one_cpu_us,
+        "ShareConsumer": polled_cpu_us,
+    }
+    rows = []
+    for name, measure in loads.items():
+        found: dict[str, list[float]] = {durability: [] for durability in DURABILITIES}
+        for _ in range(TURNS):
+            for durability in DURABILITIES:
+                found[durability].append(measure(durability))
+        on_os, on_disk = (median(found[durability]) for durability in DURABILITIES)
+        rows.append(row(f"{name}: broker CPU, disk against os", on_disk, "us/msg", on_os, "ratio <= 1.3"))
+    return rows
+
+
+def one_by_one_cpu_us(durability: str) -> float:
+    with node() as broker:
+        create(broker.address, durability)
+        fill(broker.address, ONE_BY_ONE, 1)
+        load = share_load(broker, GROUP, TOPIC, ONE_BY_ONE, 1, MEMBERS)
+    return load.broker_cpu_s / load.messages * 1e6
+
+
+def polled_cpu_us(durability: str) -> float:
+    with node() as broker:
+        create(broker.address, durability)
+        fill(broker.address, POLLED, BATCH)
+        _, cpu_s = consume(broker, POLLED)
+    return cpu_s / POLLED * 1e6
+
+
+def create(address: str, durability: str) -> None:
+    topic = NewTopic(TOPIC, 1, 1, config={"durability": durability})
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.create_topics([topic]).values():
+        future.result(30)
+
+
+def consume(broker: OwnBroker, count: int) -> tuple[float, float]:
+    """confluent-kafka's ShareConsumer, one client, implicit acknowledgements: seconds, and CPU of the broker."""
+    consumer = ck.ShareConsumer(
+        {"bootstrap.servers": broker.address, "group.id": GROUP, "share.acknowledgement.mode": "implicit"}
+    )
+    consumer.subscribe([TOPIC])
+    seen: set[tuple[int, int]] = set()
+    cpu_s, started = 0.0, 0.0
+    deadline = time.monotonic() + DEADLINE_S
+    while len(seen) < count:
+        assert time.monotonic() < deadline, f"{len(seen)} of {count} came"
+        messages = consumer.poll(1)
+        if messages and not seen:
+            cpu_s, started = broker.process.cpu_s(), time.perf_counter()
+        for message in messages:
+            assert message.error() is None
+            seen.add((message.partition() or 0, message.offset() or 0))
+    consumer.commit_sync(30)
+    taken, cpu_s = time.perf_counter() - started, broker.process.cpu_s() - cpu_s
+    consumer.close()
+    assert len(seen) == count
+    return taken, cpu_s
 
 
 def fill(address: str, count: int, batch: int) -> None:

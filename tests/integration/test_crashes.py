@@ -11,8 +11,6 @@ from tests.integration.history import History, Sent
 from tests.integration.process import Node
 from tests.integration.topics import end_offsets
 
-pytestmark = pytest.mark.smoke
-
 PARTITIONS = 3
 KILLS = 3
 BETWEEN_KILLS = 400
@@ -49,7 +47,7 @@ class Load:
         self._thread.join()
 
 
-@pytest.mark.parametrize("durability", ["disk", "os"])
+@pytest.mark.parametrize("durability", [pytest.param("disk", marks=pytest.mark.smoke), "os"])
 def test_after_kill_9_under_load_every_acknowledged_message_is_there_once_and_in_order(
     own_node: Node, make_topic: CreateTopic, durability: str
 ) -> None:

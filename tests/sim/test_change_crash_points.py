@@ -3,6 +3,8 @@ never between."""
 
 from collections.abc import Callable
 
+import pytest
+
 from goqueue.model.errors import GoQueueError
 from goqueue.storage.committer import Committer
 from goqueue.storage.compaction import compact, install, plan
@@ -82,6 +84,7 @@ def test_a_crash_while_the_start_moves_leaves_the_old_or_the_new_start() -> None
         check_all(trace, since, check)
 
 
+@pytest.mark.second_layer
 def test_a_crash_during_compaction_leaves_the_log_as_it_was_or_compacted() -> None:
     trace = Trace()
     log = open_log(trace.disk, OPTIONS)

@@ -242,7 +242,11 @@ def after_each_error(kind: Any, error: int, kept_bytes: int) -> Iterator[tuple[s
 
 @pytest.mark.parametrize(
     ("kind", "error", "kept_bytes"),
-    [("write", errno.EIO, 0), ("write", errno.ENOSPC, 40), ("sync", errno.EIO, 0)],
+    [
+        pytest.param("write", errno.EIO, 0, marks=pytest.mark.second_layer),
+        ("write", errno.ENOSPC, 40),
+        ("sync", errno.EIO, 0),
+    ],
     ids=["write", "torn write", "sync"],
 )
 def test_what_was_acknowledged_is_there_once_whichever_operation_failed(kind: Any, error: int, kept_bytes: int) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -230,12 +231,27 @@ class RareCheckpointMachine(LogMachine):
     options = replace(SMALL, checkpoint_bytes=5000, index_interval_bytes=4096, segment_bytes=9000)
 
 
-SETTINGS = settings(
-    max_examples=750,
-    stateful_step_count=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+def settings_for(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+class LongLogMachine(LogMachine):
+    """The same, more often."""
+
+
+class LongRareCheckpointMachine(RareCheckpointMachine):
+    """Likewise."""
+
+
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = SETTINGS
+TestLogMachine.settings = settings_for(150)
 TestRareCheckpointMachine = RareCheckpointMachine.TestCase
-TestRareCheckpointMachine.settings = SETTINGS
+TestRareCheckpointMachine.settings = settings_for(150)
+TestLongLogMachine = pytest.mark.second_layer(LongLogMachine.TestCase)
+TestLongLogMachine.settings = settings_for(600)
+TestLongRareCheckpointMachine = pytest.mark.second_layer(LongRareCheckpointMachine.TestCase)
+TestLongRareCheckpointMachine.settings = settings_for(600)

@@ -13,6 +13,7 @@ from goqueue.broker.transactions.transactions import AddPartitions, EndTransacti
 from goqueue.model.codes import Code
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage
+from tests.layers import in_layers
 from tests.sim.lives import LATE_MS, Life, Sender, delayed, ledger, new_node, pass_ms, start, start_hastily
 from tests.unit.broker.queue_node import QueueNode
 
@@ -50,7 +51,7 @@ def received_while_unsynced(durability: str) -> Life:
     return life
 
 
-@pytest.mark.parametrize("durability", ["disk", "os"])
+@pytest.mark.parametrize("durability", in_layers(["disk", "os"], first=1))
 def test_a_group_gets_every_record_that_comes_after_a_power_loss_whatever_each_log_kept(durability: str) -> None:
     life = received_while_unsynced(durability)
     for _, label, image in life.crashes():

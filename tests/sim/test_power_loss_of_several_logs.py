@@ -101,6 +101,7 @@ def test_every_acknowledged_delayed_record_fires_once_whatever_each_log_kept(how
             sender.acked_at = at
 
 
+@pytest.mark.second_layer
 def test_what_a_start_found_lost_stays_lost_when_the_power_fails_again() -> None:
     """The node has noted which places are gone, and may lose that note while the places are taken anew."""
     life = schedules_then_syncs("disk")

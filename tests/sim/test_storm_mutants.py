@@ -9,6 +9,7 @@ import pytest
 from goqueue.replica.replica import Replica
 from goqueue.storage.pending_sync import PendingSync
 from goqueue.testing.simulation import Simulation
+from tests.layers import in_layers
 from tests.sim.storm import SEEDS, storm
 
 
@@ -31,7 +32,7 @@ def take_batches_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Replica, "_recognize", lambda self, batch: None)
 
 
-@pytest.mark.parametrize("mutate", [acknowledge_before_the_sync, take_batches_twice])
+@pytest.mark.parametrize("mutate", in_layers([acknowledge_before_the_sync, take_batches_twice], first=1))
 def test_a_mutant_is_found(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as mutated:
         mutate(mutated)

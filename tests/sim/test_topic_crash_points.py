@@ -4,6 +4,7 @@ was answered holds, and no topic ever shows the records of another one that had 
 
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
@@ -53,6 +54,7 @@ def check_start(image: MemoryDisk, allowed: list[Found]) -> None:
     assert TestBroker(image.crashed()).broker.identity.cluster_id == cluster_id
 
 
+@pytest.mark.second_layer
 def test_a_crash_while_topics_change_is_finished_by_the_next_start() -> None:
     trace = Trace()
     broker = TestBroker(trace.disk)

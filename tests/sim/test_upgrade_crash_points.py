@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.stored import GROUP_FACTS
@@ -89,6 +90,7 @@ def test_all_is_there_after_the_first_start_and_after_the_second() -> None:
         assert new.producer_id >= 1000, "ids that were set aside before are not given again"
 
 
+@pytest.mark.second_layer
 def test_a_crash_anywhere_in_the_upgrade_loses_nothing() -> None:
     disk = unpacked("first-killed")
     since = disk.op_count

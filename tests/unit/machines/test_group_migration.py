@@ -245,11 +245,7 @@ def restart(driver: Driver, clients: list[Client]) -> None:
             client.lose_connection()
 
 
-@settings(max_examples=60, deadline=None)
-@example([("classic", 0), ("cooperative", 9), ("classic", 27), ("leave", 0)])  # who had not heard yet what to give up
-@example([("cooperative", 2), ("classic", 15), ("restart", 0)])  # who waited for an answer when the node was restarted
-@given(actions)
-def test_no_partition_has_two_owners_and_none_is_left_over(actions: list[tuple[str, int]]) -> None:
+def walk(actions: list[tuple[str, int]]) -> None:
     driver = new_driver()
     clients: list[Client] = []
     for number, (action, steps) in enumerate(actions):
@@ -277,3 +273,18 @@ def test_no_partition_has_two_owners_and_none_is_left_over(actions: list[tuple[s
             check_disjoint(clients)
         driver.advance(1000)
     settle(driver, *clients)
+
+
+@settings(max_examples=15, deadline=None)
+@example([("classic", 0), ("cooperative", 9), ("classic", 27), ("leave", 0)])  # who had not heard yet what to give up
+@example([("cooperative", 2), ("classic", 15), ("restart", 0)])  # who waited for an answer when the node was restarted
+@given(actions)
+def test_no_partition_has_two_owners_and_none_is_left_over(actions: list[tuple[str, int]]) -> None:
+    walk(actions)
+
+
+@pytest.mark.second_layer
+@settings(max_examples=45, deadline=None)
+@given(actions)
+def test_no_partition_has_two_owners_and_none_is_left_over_in_more_walks(actions: list[tuple[str, int]]) -> None:
+    walk(actions)
