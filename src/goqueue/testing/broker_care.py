@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goqueue.broker.dead_letters.redrive import RedriveReport, RedriveRequest
-from goqueue.broker.queues.replay import Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.model.errors import GoQueueError
 from goqueue.records.filters import RecordFilter
+from goqueue.records.redrives import RedriveReport, RedriveRequest
+from goqueue.records.replays import Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.testing.broker_life import BrokerLife
 
 Filter = RecordFilter | Mapping[str, str] | None

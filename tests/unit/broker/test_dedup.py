@@ -2,7 +2,6 @@
 
 import pytest
 
-from goqueue.broker.dead_letters.redrive import RedriveRequest
 from goqueue.broker.publishing import dedup_ids
 from goqueue.broker.queues.settle import How
 from goqueue.broker.topics.topics import SetOptions
@@ -11,6 +10,7 @@ from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
+from goqueue.records.redrives import RedriveRequest
 from tests.unit.broker.queue_node import QueueNode, queue_node
 from tests.unit.broker.test_delays_kept import Idempotent, Transaction
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec, split
 from goqueue.records.build import build_batch
+from goqueue.records.delayed import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
 from tests.unit.broker.queue_node import QueueNode, queue_node

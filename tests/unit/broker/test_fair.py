@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.broker.queues.settle import How
 from goqueue.machines.controller_commands import SetOptions
 from goqueue.machines.deliveries.commands import Place
@@ -15,6 +14,7 @@ from goqueue.records.batch import Codec
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
+from goqueue.records.replays import ReplayRequest, Where
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
 PLACE = Place("workers", "orders", 0)

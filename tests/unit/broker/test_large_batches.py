@@ -11,7 +11,6 @@ import pytest
 
 from goqueue.broker.publishing import opening
 from goqueue.broker.queues.receive import ReceiveRequest
-from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.follow import Follower
 from goqueue.broker.reading.open_batches import TURN_BYTES as LEASE_BYTES
@@ -27,6 +26,7 @@ from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.compression import STEP_BYTES, decompress_steps
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
+from goqueue.records.replays import ReplayRequest, Where
 from goqueue.telemetry.trace_ids import TRACEPARENT, Spot
 from tests.unit.broker.queue_node import Got, QueueNode, queue_node
 from tests.unit.records.samples import resign

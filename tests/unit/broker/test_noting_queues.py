@@ -5,11 +5,11 @@ import errno
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.dead_letters.redrive import RedriveRequest
-from goqueue.broker.queues.replay import ReplayRequest, Where
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.records.filters import RecordFilter
 from goqueue.records.messages import NewMessage
+from goqueue.records.redrives import RedriveRequest
+from goqueue.records.replays import ReplayRequest, Where
 from goqueue.telemetry.journeys import Step
 from tests.unit.broker.queue_node import queue_node
 from tests.unit.broker.test_noting import counted, journey

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from goqueue.broker.dead_letters import redrive as redrive_module
-from goqueue.broker.dead_letters.redrive import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
 from goqueue.broker.queues.settle import How
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec
@@ -15,6 +14,7 @@ from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
 from goqueue.records.messages import NewMessage
 from goqueue.records.native import Headers
+from goqueue.records.redrives import ORIGIN, REDRIVES, RedriveReport, RedriveRequest
 from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

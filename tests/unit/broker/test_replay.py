@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.replay import Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.broker.queues.settle import How, Verdict, Wanted
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
@@ -13,6 +12,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.records.filters import RecordFilter
 from goqueue.records.messages import NewMessage
+from goqueue.records.replays import Difference, Moved, Replayed, ReplayRequest, Where
 from tests.brokers import data
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
-from goqueue.broker.queues.replay import Where
+from goqueue.records.replays import Where
 from goqueue.testing import broker
 
 VALUES = [b"%d" % number for number in range(5)]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.dead_letters.redrive import RedriveRequest
 from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX
 from goqueue.broker.schemas.schemas import Given, SetLevel
 from goqueue.broker.topics.topics import SetOptions
@@ -17,6 +16,7 @@ from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage
+from goqueue.records.redrives import RedriveRequest
 from goqueue.runtime.aside import Done, Work
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

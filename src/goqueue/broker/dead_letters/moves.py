@@ -7,7 +7,7 @@ moved. A move lives in memory. A restart ends it, and what it had not moved is s
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from goqueue.broker.dead_letters.redrive import GROUP, DeadLetters
+from goqueue.broker.dead_letters.redrive import DeadLetters
 from goqueue.broker.queues.queues import Place, Queues
 from goqueue.broker.queues.receive import Leased, LeasedPlace, Receiver, ReceiveRequest
 from goqueue.broker.topics.topics import Topics
@@ -19,6 +19,7 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.messages import Sent
+from goqueue.records.redrives import GROUP
 from goqueue.runtime.clock import Clock
 
 CONSUMER = "gq.move"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from goqueue.broker.dead_letters.letters import InRanges, is_from, number_in, topic_in
-from goqueue.broker.dead_letters.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.broker.dead_letters.writing import dead_letters_of
 from goqueue.broker.publishing.send import Sender
 from goqueue.broker.queues.queues import EARLIEST, Place, Queues
@@ -27,22 +26,15 @@ from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
+from goqueue.records.redrives import GROUP, ORIGIN, REDRIVES, RedriveJob, RedriveReport, RedriveRequest
 from goqueue.runtime.clock import Clock
 
-GROUP = "gq.redrive"
-"""Ours: no user made it, and none shall see it."""
-REDRIVES = "gq-redrives"
-"""Header: how often a record was sent back to work."""
-ORIGIN = "gq-origin"
-"""Header: where a record was published first, whatever became of it since."""
 RECORDS_PER_TURN = 100
 JOBS_KEPT = 1000
 SECOND_MS = 1000
 ERRORS_MAX = 20
 """Kinds of them, in one report."""
 WAY_OUT = "say where to send it (to)"
-
-__all__ = ["DeadLetters", "Place", "RedriveJob", "RedriveReport", "RedriveRequest", "dead_letter_topic"]
 
 
 class DeadLetters:

@@ -15,6 +15,7 @@ from goqueue.model.topics import UNLIMITED
 from goqueue.records.batch import HEADER_BYTES, check_batch
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.delayed import LOST, PUBLISHED_AT, SCHEDULED_AS
 from goqueue.records.native import Headers
 from goqueue.records.wishes import EXPIRES_AT, without_delay
 from goqueue.replica.replica import Replica
@@ -23,12 +24,6 @@ from goqueue.telemetry.logs import get_logger
 
 events = get_logger("broker")
 
-PUBLISHED_AT = "gq-published-at"
-"""Header of a record that was delayed: when its producer sent it. Its timestamp is the time when it became due."""
-SCHEDULED_AS = "gq-scheduled-as"
-"""Header of a record that was delayed: the place that its producer was told, `partition/offset`."""
-LOST = "gq-lost"
-"""Header of a record without a value that stands for a delayed one which the disk could not give back: its name."""
 SEQUENCE_MASK = 0x7FFF_FFFF
 SIZE_UNKNOWN = 1 << 62
 FRAME_BYTES = 32

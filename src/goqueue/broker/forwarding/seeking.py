@@ -11,9 +11,10 @@ from goqueue.broker.forwarding.calls import Call
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.parts import Answered, InParts
 from goqueue.broker.queues.queues import Place, Queues
-from goqueue.broker.queues.replay import Moved, OnMoved, Replays, Where
+from goqueue.broker.queues.replay import OnMoved, Replays
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.records.replays import Moved, Where
 
 
 class Look(msgspec.Struct, array_like=True):

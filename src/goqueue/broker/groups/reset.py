@@ -5,8 +5,9 @@ from typing import Protocol
 
 from goqueue.broker.groups.groups import Groups, commands
 from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.replay import Moved, Replays, Where
+from goqueue.broker.queues.replay import Replays
 from goqueue.model.errors import GoQueueError
+from goqueue.records.replays import Moved, Where
 
 OnReset = Callable[[list[Moved] | GoQueueError], None]
 

@@ -10,7 +10,6 @@ leader reads them from the end of the log before it takes the first record with 
 
 from collections.abc import Iterator, Sequence
 
-from goqueue.broker.delays.firing import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.publishing.dedup_ids import NOTHING, Acknowledger, DuplicateAcknowledger, Ids, Known, Looked, Origin
 from goqueue.broker.publishing.opening import in_portions
@@ -23,6 +22,7 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.delayed import PUBLISHED_AT, SCHEDULED_AS
 from goqueue.records.native import Headers
 from goqueue.records.portions import portions
 from goqueue.records.wishes import DEDUP_ID, dedup_id, mentions_wishes

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from goqueue.broker.groups.groups import Groups, commands
 from goqueue.broker.queues.queues import EARLIEST, LATEST, Place, Queues
-from goqueue.broker.queues.replay_requests import NOWHERE, Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay
@@ -16,11 +15,9 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
+from goqueue.records.replays import NOWHERE, Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
-
-__all__ = ["Difference", "Moved", "ReplayRequest", "Replayed", "Replays", "Where"]
-
 
 OnMoved = Callable[[list[Moved] | GoQueueError], None]
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from goqueue.broker.queues.replay_requests import Where
 from goqueue.broker.reading.follow import Follower, Piece
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, message_of, moment_ms_of, payload_bytes, timestamp_of
@@ -13,6 +12,7 @@ from goqueue.doors.grpc.serving import Writing
 from goqueue.doors.grpc.subscription import Subscription
 from goqueue.model.topics import Topic
 from goqueue.records.filters import RecordFilter
+from goqueue.records.replays import Where
 from goqueue.wire.grpc import consume_pb2 as pb
 
 MESSAGES_DEFAULT, MESSAGES_MAX = 100, 10_000

@@ -4,13 +4,13 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.reset import Reset
-from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import moment_ms_of
 from goqueue.doors.grpc.errors import GrpcError
 from goqueue.machines.groups import commands
 from goqueue.model.members import Who
 from goqueue.model.topic_partition import TopicPartition
+from goqueue.records.replays import Moved, Where
 from goqueue.wire.grpc import offset_pb2 as pb
 
 OFFSETS_MAX = 10_000

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.member_poll import BEATS_PER_SESSION, Polled, PollRequest, poll
-from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.broker.queues.taking import LeasedPlace
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import duration_ms_of, message_of, payload_bytes, timestamp_of, topic_partitions
@@ -19,6 +18,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.members import SESSION_MS_MAX, SESSION_MS_MIN, Joining, Membership, Who
 from goqueue.model.starts import EARLIEST
 from goqueue.model.topic_partition import TopicPartition
+from goqueue.records.replays import Moved, Where
 from goqueue.wire.grpc import consume_pb2 as pb
 
 TOPICS_MAX = 100

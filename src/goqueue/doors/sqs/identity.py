@@ -7,10 +7,10 @@ and one that was sent back say it too; all others are where they were published.
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from goqueue.broker.dead_letters import redrive
-from goqueue.broker.delays.firing import SCHEDULED_AS
 from goqueue.model.topics import Image
 from goqueue.records import dead_letters
+from goqueue.records.delayed import SCHEDULED_AS
+from goqueue.records.redrives import ORIGIN
 
 Headers = Mapping[str, bytes | None]
 PURPOSE = b"sqs message id"
@@ -28,7 +28,7 @@ def first_place(headers: Headers, topic: str, partition: int, offset: int) -> tu
     """Where a record that is there now was published first."""
     if not headers:
         return topic, partition, offset
-    origin = _split(headers.get(redrive.ORIGIN), 3)
+    origin = _split(headers.get(ORIGIN), 3)
     if origin is None and dead_letters.TOPIC in headers:
         parts = [headers.get(name) or b"" for name in (dead_letters.TOPIC, dead_letters.PARTITION, dead_letters.OFFSET)]
         origin = _split(b"/".join(parts), 3)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.queues.replay import ReplayRequest, Where
+from goqueue.records.replays import ReplayRequest, Where
 from goqueue.testing import MemoryBroker
 from tests.unit.doors.http.door_client import Client, served
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goqueue.broker.dead_letters.redrive import GROUP, REDRIVES
-from goqueue.broker.dead_letters.redrive_job import RedriveJob, RedriveReport, RedriveRequest
 from goqueue.doors.http.as_json import shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpError
@@ -18,6 +16,7 @@ from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.records import dead_letters as names
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
+from goqueue.records.redrives import GROUP, REDRIVES, RedriveJob, RedriveReport, RedriveRequest
 from goqueue.wire.rest.dead_letters import (
     DeadLetter,
     DeadLetterPath,

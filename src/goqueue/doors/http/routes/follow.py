@@ -7,7 +7,6 @@ from functools import partial
 
 import msgspec
 
-from goqueue.broker.queues.replay_requests import Where
 from goqueue.broker.reading.follow import Follower, Piece
 from goqueue.doors.http.as_json import shown_record
 from goqueue.doors.http.call import Call
@@ -20,6 +19,7 @@ from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.topics import Topic
+from goqueue.records.replays import Where
 from goqueue.wire.rest.follow import PARTITIONS_MAX, FollowQuery
 from goqueue.wire.rest.messages import MessageReply
 from goqueue.wire.rest.operations import messages as operations

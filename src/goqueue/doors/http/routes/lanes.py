@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-from goqueue.broker.dead_letters.redrive import GROUP
 from goqueue.broker.groups.listing import pages
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
@@ -15,6 +14,7 @@ from goqueue.model.lanes import LANES, Lane
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_duration
 from goqueue.model.refusal import Refused
+from goqueue.records.redrives import GROUP
 from goqueue.wire.rest.lanes import (
     LaneReply,
     LanesQuery,

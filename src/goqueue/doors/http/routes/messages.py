@@ -1,6 +1,5 @@
 """Messages into a topic, and out of one partition as a stream."""
 
-from goqueue.broker.queues.replay_requests import Where
 from goqueue.broker.reading.scan import scan
 from goqueue.doors.http.as_json import record_of, shown_record
 from goqueue.doors.http.call import Call
@@ -12,6 +11,7 @@ from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.messages import NewMessage, Sent
+from goqueue.records.replays import Where
 from goqueue.wire.rest.messages import (
     MessageReply,
     Messages,

@@ -3,7 +3,6 @@
 from typing import Any
 
 from goqueue.broker.groups.reset import Reset
-from goqueue.broker.queues.replay_requests import Moved, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Handlers
@@ -15,6 +14,7 @@ from goqueue.model.members import Who
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.refusal import Refused
 from goqueue.model.topic_partition import TopicPartition
+from goqueue.records.replays import Moved, Where
 from goqueue.wire.rest.groups import (
     OFFSETS_MAX,
     CommitOffsets,

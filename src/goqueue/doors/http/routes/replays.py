@@ -1,6 +1,5 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
-from goqueue.broker.queues.replay_requests import Moved, Replayed, ReplayRequest, Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
@@ -12,6 +11,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
+from goqueue.records.replays import Moved, Replayed, ReplayRequest, Where
 from goqueue.wire.rest.operations import replays as operations
 from goqueue.wire.rest.replays import (
     CompareQuery,

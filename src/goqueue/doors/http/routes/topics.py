@@ -4,11 +4,11 @@ import asyncio
 from functools import partial
 from uuid import UUID
 
-from goqueue.broker.queues.replay_requests import Where
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import ALTERS_TOPIC_CONFIGS, CREATES_TOPIC, DELETES_TOPIC, DESCRIBES_TOPIC
 from goqueue.machines.controller_commands import CreateTopic, DeleteTopic, SetOptions
+from goqueue.records.replays import Where
 from goqueue.wire.rest.operations import topics as operations
 from goqueue.wire.rest.topics import (
     NewTopic,

@@ -4,7 +4,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.delays.firing import PUBLISHED_AT
 from goqueue.broker.queues.leased_records import Leased
 from goqueue.broker.queues.taking import LeasedPlace, ReceiveRequest
 from goqueue.doors.sqs.call import Call
@@ -12,6 +11,7 @@ from goqueue.doors.sqs.identity import Headers, first_place, id_of, sequence_num
 from goqueue.doors.sqs.queue import GROUP, SECOND_MS, Queue
 from goqueue.machines.deliveries.commands import Place
 from goqueue.records import dead_letters
+from goqueue.records.delayed import PUBLISHED_AT
 from goqueue.records.wishes import DEDUP_ID, FORMER_DEDUP_ID
 from goqueue.wire.sqs.attributes import BODY_ENCODING, TRACE, TRACE_ATTRIBUTE, attributes_of
 from goqueue.wire.sqs.checks import MESSAGES_MAX, VISIBILITY_SECONDS_MAX, WAIT_SECONDS_MAX, check_range

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from goqueue.broker.queues.queues import EARLIEST, LATEST
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.ranges import Range
+from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.records.filters import RecordFilter
 
 NOWHERE = -1

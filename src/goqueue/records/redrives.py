@@ -7,6 +7,12 @@ from typing import NamedTuple
 from goqueue.model.errors import GoQueueError
 from goqueue.records.filters import RecordFilter
 
+GROUP = "gq.redrive"
+"""Ours: no user made it, and none shall see it. What was redriven or purged is settled for it."""
+REDRIVES = "gq-redrives"
+"""Header: how often a record was sent back to work."""
+ORIGIN = "gq-origin"
+"""Header: where a record was published first, whatever became of it since."""
 REDRIVES_MAX = 3
 
 
