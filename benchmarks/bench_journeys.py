@@ -25,7 +25,7 @@ from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.node import Node
 from goqueue.node.process import GC_THRESHOLDS
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address
+from goqueue.node.values import Address, Switch
 from goqueue.records.build import build_batch
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
@@ -61,7 +61,7 @@ async def measure_all() -> list[Row]:
     for batch in BATCHES:
         with workplace() as directory:
             free = Address("127.0.0.1", 0)
-            settings = Settings(data_dir=directory, kafka=free, http=free, grpc=free)
+            settings = Settings(data_dir=directory, dev=Switch.ON, kafka=free, http=free, grpc=free)
             compact = partial(compact_in_process, settings.data_dir)
             node = Node(settings, RealDisk(settings.data_dir), compact=compact)
             await node.open()

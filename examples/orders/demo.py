@@ -39,10 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
 def start_broker(directory: Path) -> tuple[subprocess.Popen, dict]:
     """On free ports, which it writes into a file when it is ready."""
     ready_file = directory / "ready.json"
-    words = ["serve", "--data-dir", str(directory / "data"), "--ready-file", str(ready_file)]
+    words = ["serve", "--dev", "--data-dir", str(directory / "data"), "--ready-file", str(ready_file)]
     for door in ("--kafka", "--http", "--grpc"):
         words += [door, "127.0.0.1:0"]
-    say("a broker of its own", "goqueue serve")
+    say("a broker of its own", "goqueue serve --dev")
     with (directory / "broker.log").open("w") as log:
         broker = subprocess.Popen([Path(sys.executable).with_name("goqueue"), *words], stderr=log)
     give_up = time.monotonic() + START_S_MAX

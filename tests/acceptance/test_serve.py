@@ -15,7 +15,7 @@ import pytest
 from goqueue.broker.topics.topics import CreateTopic
 from goqueue.node.node import Node
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address
+from goqueue.node.values import Address, Switch
 from goqueue.storage.compaction import Plan
 from goqueue.storage.options import LogOptions
 from goqueue.storage.real_disk import RealDisk
@@ -46,7 +46,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 def make_topic(path: Path) -> None:
     async def make() -> None:
-        settings = Settings(data_dir=path, kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
+        settings = Settings(data_dir=path, dev=Switch.ON, kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
         node = Node(settings, RealDisk(path), compact=never)
         await node.open()
         assert node._assembly is not None
@@ -177,9 +177,13 @@ def test_a_door_at_nobodys_address_is_named_too(serve: Serve, tmp_path: Path, do
 
 
 def test_a_ready_file_that_cannot_be_written_stops_the_start_cleanly(serve: Serve, data_dir: Path) -> None:
-    server = serve("--data-dir", data_dir, "--ready-file", "no/such/place", "--log-level", "error")
+    wrong = ("--data-dir", data_dir, "--ready-file", "no/such/place", "--log-level", "error")
+    server = serve("--dev", *wrong)
     assert server.wait_exit() == 1
     assert server.errors == "goqueue: cannot write ready file no/such/place: No such file or directory\n"
+    server = serve(*wrong)
+    assert server.wait_exit() == 1
+    assert server.errors == "goqueue: cannot write the first key to no/such/bootstrap.key: No such file or directory\n"
     assert read_back(data_dir) == numbered(MESSAGES)
 
 

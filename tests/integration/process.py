@@ -42,13 +42,16 @@ def own_host() -> str:
 class Node:
     """A running `goqueue serve`, its data directory and its log."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, is_closed: bool = False) -> None:
+        """`is_closed`: as without any flag. Else it is open, if its arguments do not say what it is."""
         self._directory = directory
         self._arguments = arguments
         host = own_host()
         self._address, self._http_address, self._grpc_address = f"{host}:9092", f"{host}:8080", f"{host}:9000"
         self._process: subprocess.Popen[bytes] | None = None
         self.program = [str(GOQUEUE)]
+        says = is_closed or "--authentication" in arguments or "--insecure" in arguments
+        self._openness = () if says else ("--dev",)
         self.log_file = directory / "log"
         self.data_dir = directory / "data"
 
@@ -65,6 +68,11 @@ class Node:
     def grpc(self) -> str:
         """The address of the gRPC door."""
         return self._grpc_address
+
+    @property
+    def first_key(self) -> str:
+        """Of a closed node: its first admin's."""
+        return (self._directory / "bootstrap.key").read_text("ascii").strip()
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -89,7 +97,7 @@ class Node:
         """On its own ports, each time the same."""
         ready_file = self._directory / "ready.json"
         ready_file.unlink(missing_ok=True)
-        command = [*self.program, "serve", "--data-dir", str(self.data_dir), "--kafka", self._address]
+        command = [*self.program, "serve", *self._openness, "--data-dir", str(self.data_dir), "--kafka", self._address]
         command += ["--http", self._http_address, "--grpc", self._grpc_address]
         # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
         command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]

@@ -48,7 +48,7 @@ build() {
 # start NAME on|off: a node of its own, which makes topics that are asked for, or does not.
 start() {
     local name=$1 creates=$2 kafka
-    GOQUEUE_CONFIG='' "$checkout/.venv/bin/goqueue" serve --data-dir "$work/$name" --ready-file "$work/$name.ready" \
+    GOQUEUE_CONFIG='' "$checkout/.venv/bin/goqueue" serve --dev --data-dir "$work/$name" --ready-file "$work/$name.ready" \
         --kafka "$address:0" --http "$address:0" --grpc "$address:0" \
         --default-partitions 4 --auto-create-topics "$creates" --group-initial-rebalance-delay-ms 3s >"$logs/node-$name.log" 2>&1 &
     nodes+=($!)

@@ -141,6 +141,11 @@ class Gate:
         """Whoever has connected there has to show more before it may do anything."""
         return self.logins is not None and connected.principal is None and self._requires(connected)
 
+    def is_stranger(self, credentials: Credentials) -> bool:
+        """Whoever asks has shown nothing, where something has to be shown."""
+        has_shown = credentials.key or credentials.basic or credentials.principal is not None
+        return not has_shown and self.needs_credentials(credentials.connected)
+
     def _requires(self, connected: Connected) -> bool:
         return self._is_closed or connected.listener.requires_authentication
 

@@ -37,6 +37,7 @@ class Target(NamedTuple):
 class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     server: str | None = None
     api_key: str | None = None
+    api_key_file: str | None = None
     timeout: str | None = None
     ca: str | None = None
     cert: str | None = None
@@ -118,6 +119,30 @@ class Contexts:
         return self.contexts[name]
 
 
+class _InFile(str):
+    """The file that a key is in, in place of the key: it is read when it is known to be the one."""
+
+    __slots__ = ()
+
+
+def _in_file(name: str | None) -> _InFile | None:
+    return _InFile(name) if name else None
+
+
+def _key(found: str | None) -> str | None:
+    if not isinstance(found, _InFile):
+        return found
+    path = Path(found).expanduser()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or "it is no text"
+        raise CommandFailed(f"the API key cannot be read: {path}: {words}", EXIT_USAGE) from None
+    if not lines or not lines[0].strip():
+        raise CommandFailed(f"{path} holds no API key in its first line", EXIT_USAGE)
+    return lines[0].strip()
+
+
 def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
     told = client_environment()
     contexts = contexts or Contexts()
@@ -127,6 +152,10 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
         name = contexts.current
     context = contexts.named(name) if name is not None else {}
     sources: dict[str, str] = {}
+    told["GOQUEUE_API_KEY"] = told.get("GOQUEUE_API_KEY") or _in_file(told.get("GOQUEUE_API_KEY_FILE")) or ""
+    if "api-key-file" in context:
+        context = {"api-key": _InFile(context["api-key-file"]), **context}
+    key = getattr(given, "api_key", None) or _in_file(getattr(given, "api_key_file", None))
 
     def first(what: str, flag: object, variable: str, default: object) -> Any:
         choices = [(variable, told.get(variable) or None), (f"context {name}", context.get(what))]
@@ -141,7 +170,7 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
     timeout = first("timeout", getattr(given, "timeout", None), "", DEFAULT_TIMEOUT_MS)
     return Target(
         server=first("server", getattr(given, "server", None), "GOQUEUE_SERVER", DEFAULT_SERVER),
-        api_key=first("api-key", getattr(given, "api_key", None), "GOQUEUE_API_KEY", None),
+        api_key=_key(first("api-key", key, "GOQUEUE_API_KEY", None)),
         timeout_ms=duration_ms(timeout) if isinstance(timeout, str) else timeout,
         context=name,
         sources=sources,

@@ -14,7 +14,7 @@ INTRODUCTION = f"""# The command line
 {PURPOSE} `goqueue COMMAND --help` says the same as this page.
 
 ```bash
-goqueue serve --data-dir data
+goqueue serve --dev --data-dir data
 goqueue topic create orders -p 6 -r 168h
 goqueue produce orders -m 'three apples' -k customer-7
 goqueue consume orders --from-beginning

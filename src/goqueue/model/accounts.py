@@ -92,10 +92,6 @@ class AccessImage:
     quotas: Mapping[str, Quota] = field(default_factory=lambda: MappingProxyType({}))
     """By id."""
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.users and not self.keys
-
 
 class KeyText(NamedTuple):
     """An API key as its owner has it: `gqk_<id>_<secret>`."""

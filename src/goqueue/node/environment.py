@@ -4,13 +4,20 @@ import os
 from pathlib import Path
 
 PREFIX = "GOQUEUE_"
-CLIENT_VARIABLES = frozenset({f"{PREFIX}SERVER", f"{PREFIX}CONTEXT", f"{PREFIX}API_KEY"})
+CLIENT_VARIABLES = frozenset(f"{PREFIX}{name}" for name in ("SERVER", "CONTEXT", "API_KEY", "API_KEY_FILE"))
 """Client commands may share their environment with a node."""
+BOOTSTRAP_KEY_VARIABLE = f"{PREFIX}BOOTSTRAP_KEY"
+"""No setting: secrets have no flag and no place in a file with settings."""
 COLOUR_VARIABLE = "NO_COLOR"
 
 
 def client_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in (*CLIENT_VARIABLES, COLOUR_VARIABLE) if name in os.environ}
+
+
+def take_bootstrap_key() -> str | None:
+    """Once: what this process starts does not get it."""
+    return os.environ.pop(BOOTSTRAP_KEY_VARIABLE, None)
 
 
 def cache_directory() -> Path:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from goqueue.model.listener import Api, ClientAuth, Listener, Protocol
 from goqueue.node.listener_values import ListenerSetting
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address, Switch
+from goqueue.node.values import Address, Authentication, Switch
 from goqueue.ports.tls import TlsFiles
 
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  nobody listens on these here
@@ -55,12 +55,7 @@ def _plan(settings: Settings, each: ListenerSetting) -> Plan:
             cert, key, password = each.cert_file, each.key_file, each.key_password_file
         if cert is not None and key is not None:
             files = TlsFiles(cert, key, password, each.ca_file or settings.tls_ca_file)
-    is_closed = (
-        settings.authentication is Switch.ON
-        or each.is_closed
-        or client_auth is ClientAuth.REQUIRE
-        or each.protocol.has_sasl
-    )
+    is_closed = settings.is_closed or each.is_closed or client_auth is ClientAuth.REQUIRE or each.protocol.has_sasl
     listener = Listener(each.api, each.name, each.protocol, is_closed, client_auth, each.advertised)
     return Plan(listener, each.address, files)
 
@@ -87,6 +82,8 @@ def problems(settings: Settings) -> list[str]:
         found.append("peer_ca_file, peer_cert_file and peer_key_file: all of them, or none")
     if settings.dev is Switch.ON and settings.insecure is Switch.ON:
         found.append("dev and insecure: one of them; dev opens nothing that others can reach")
+    if settings.dev is Switch.ON and settings.authentication is Authentication.ON:
+        found.append("dev and authentication = on: one of them; dev is open to everybody on this machine")
     return found
 
 

@@ -19,11 +19,12 @@ from goqueue.broker.metrics.export import MetricsExport
 from goqueue.cluster.watermark_saving import WatermarkSaving
 from goqueue.model.listener import Api
 from goqueue.node.assembly import Assembly
-from goqueue.node.bootstrap import Bootstrap
+from goqueue.node.bootstrap import Bootstrap, FirstKey
 from goqueue.node.certificates import Certificates
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.doors import Doors, opening
 from goqueue.node.leftovers import clear_leftovers
+from goqueue.node.listeners import plans
 from goqueue.node.master_key import read_master_key
 from goqueue.node.membership import Membership
 from goqueue.node.metrics import metrics_export, metrics_options
@@ -33,7 +34,7 @@ from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts, RealP
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
-from goqueue.node.values import Address, Switch
+from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.replica.saved_watermarks import SavedWatermarks
 from goqueue.runtime.clock import SettledClock
@@ -80,8 +81,20 @@ class Opened(NamedTuple):
 class Node:
     """`open`, `run` until it is time to stop, `close`."""
 
-    def __init__(self, settings: Settings, disk: Disk, *, compact: RunPlan, ports: NodePorts | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        disk: Disk,
+        *,
+        compact: RunPlan,
+        ports: NodePorts | None = None,
+        bootstrap_key: str | None = None,
+    ) -> None:
+        """`bootstrap_key`: of the first admin, for a node that has none."""
         self._settings = settings
+        self._bootstrap_key = bootstrap_key
+        self.first_key: FirstKey | None = None
+        """Where the key of the first admin is, if this start made one."""
         self._disk = disk
         self._compact = compact
         self._ports = ports or RealPorts()
@@ -139,8 +152,9 @@ class Node:
 
     async def _open_doors(self, broker: Broker) -> dict[Api, list[Address]]:
         gate = self._gate(broker)
-        if self._settings.authentication is Switch.ON:
-            await Bootstrap(self._settings, broker.accounts, broker.clock.now_ms()).run()
+        if any(plan.listener.requires_authentication for plan in plans(self._settings)):
+            bootstrap = Bootstrap(self._settings, broker.accounts, broker.clock.now_ms(), self._bootstrap_key)
+            self.first_key = await bootstrap.run()
         self._certificates.tell(broker.metrics.meters)
         self._doors = Doors(self._settings, self._ports, broker, gate, self._certificates)
         if self._peering is not None:
@@ -154,8 +168,7 @@ class Node:
         broker.accounts.aside = self._thinking
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret)
         forwarding = None if self._peering is None else self._peering.spread(broker)
-        is_closed = self._settings.authentication is Switch.ON
-        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed)
+        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
 
     def _read_master_key(self) -> None:
         settings = self._settings

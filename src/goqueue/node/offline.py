@@ -1,4 +1,4 @@
-"""A data directory on which no node runs: looked at, and repaired."""
+"""A data directory on which no node runs: looked at, repaired, and opened to its owner again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,16 +6,17 @@ from typing import NamedTuple
 
 from goqueue.model.errors import GoQueueError, NewerFormat, NoDataDirectory
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
+from goqueue.node.bootstrap import RESET_NAME
 from goqueue.node.metadata_check import metadata_fault
 from goqueue.node.repair import Repair, repair
 from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME
-from goqueue.storage.data_directory import ASIDE_NAME
+from goqueue.storage.data_directory import ASIDE_NAME, LOCK_NAME
 from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
 
-__all__ = ["Fault", "Repair", "look_at_logs", "repair_directory"]
+__all__ = ["Fault", "Repair", "ask_for_first_key", "look_at_logs", "repair_directory"]
 
 
 class Fault(NamedTuple):
@@ -70,9 +71,25 @@ def _logs(disk: RealDisk) -> Iterator[str]:
             yield from (f"{topic}/{number}" for number in numbers if number.isascii() and number.isdigit())
 
 
-def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
-    """DataDirectoryLocked: a node runs on it. NoDataDirectory: nothing is made in it, not even a lock."""
+def ask_for_first_key(directory: Path) -> None:
+    """At the next start, whatever accounts there are. DataDirectoryLocked: a node runs on it."""
+    _check_directory(directory)
+    disk = RealDisk(directory)
+    lock = disk.lock(LOCK_NAME)
+    try:
+        (directory / RESET_NAME).touch(mode=0o600)
+        disk.sync_directory("")
+    finally:
+        lock.release()
+
+
+def _check_directory(directory: Path) -> None:
     if not (directory / LOGS_NAME).is_dir():
         words = f"{directory} is no data directory: it has no {LOGS_NAME!r}. Say which is with --data-dir"
         raise NoDataDirectory(words)
+
+
+def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
+    """DataDirectoryLocked: a node runs on it. NoDataDirectory: nothing is made in it, not even a lock."""
+    _check_directory(directory)
     return repair(RealDisk(directory), now_ms, system_dice(), is_dry_run=is_dry_run)

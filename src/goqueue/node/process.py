@@ -13,8 +13,11 @@ from pathlib import Path
 
 import uvloop
 
-from goqueue.model.errors import CannotJoin, GoQueueError
+from goqueue.model.errors import CannotJoin, GoQueueError, InvalidSettings
+from goqueue.model.listener import Api
+from goqueue.node.bootstrap import FirstKey
 from goqueue.node.doors import DoorStaysShut
+from goqueue.node.environment import take_bootstrap_key
 from goqueue.node.listeners import Exposed, exposed, plans, refusal
 from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
@@ -54,10 +57,10 @@ async def _serve(settings: Settings) -> None:
     open_to_others = await _may_be_opened(settings)
     events.info("opening data directory", data_dir=str(settings.data_dir))
     compact = partial(compact_in_process, settings.data_dir)
-    node = Node(settings, RealDisk(settings.data_dir), compact=compact)
+    node = Node(settings, RealDisk(settings.data_dir), compact=compact, bootstrap_key=take_bootstrap_key())
     try:
         opened = await node.open()
-    except (DoorStaysShut, CannotJoin, BadCertificate) as error:
+    except (DoorStaysShut, CannotJoin, BadCertificate, InvalidSettings) as error:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
         raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error
@@ -66,7 +69,7 @@ async def _serve(settings: Settings) -> None:
     node.broker.metrics.meters.insecure_listeners = len(open_to_others)
     warning = asyncio.create_task(_keep_warning(open_to_others))
     try:
-        _announce(settings, opened)
+        _announce(settings, opened, node.first_key)
         await node.run(stop)
     finally:
         warning.cancel()
@@ -118,7 +121,7 @@ def stop_on_signals(stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-def _announce(settings: Settings, opened: Opened) -> None:
+def _announce(settings: Settings, opened: Opened, first_key: FirstKey | None) -> None:
     data_dir = settings.data_dir.resolve()
     if settings.ready_file:
         facts: dict[str, object] = {
@@ -138,7 +141,7 @@ def _announce(settings: Settings, opened: Opened) -> None:
     if settings.dev is Switch.ON:
         events.warning("--dev: open to everybody on this machine, and to nobody else")
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
-        sys.stderr.write(_welcome(settings, data_dir, opened))
+        sys.stderr.write(_welcome(settings, data_dir, opened, first_key))
 
 
 def listened(settings: Settings, opened: Opened) -> list[str]:
@@ -148,7 +151,7 @@ def listened(settings: Settings, opened: Opened) -> list[str]:
     return [f"{one.api}://{next(rest[one.api])}?name={one.name}&protocol={one.protocol}" for one in each]
 
 
-def _welcome(settings: Settings, data_dir: Path, opened: Opened) -> str:
+def _welcome(settings: Settings, data_dir: Path, opened: Opened, first_key: FirstKey | None) -> str:
     failed = f"; {opened.failed} partitions could not be opened, see above" if opened.failed else ""
     if settings.listeners:
         doors = "".join(f"  {each}\n" for each in listened(settings, opened))
@@ -159,8 +162,28 @@ def _welcome(settings: Settings, data_dir: Path, opened: Opened) -> str:
         f"GoQueue {version('goqueue')} is running.\n"
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
-        f"{dev if settings.dev is Switch.ON else ''}{doors}"
+        f"{dev if settings.dev is Switch.ON else ''}{doors}{_how_to_come_in(settings, opened, first_key)}"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
+    )
+
+
+def _how_to_come_in(settings: Settings, opened: Opened, first_key: FirstKey | None) -> str:
+    """What a person needs to do anything at a closed node."""
+    if not settings.is_closed:
+        return ""
+    if first_key is None:
+        return "  closed: clients show an API key or a password (docs/access.md).\n"
+    first = {plan.listener.api: plan.listener.protocol.has_tls for plan in reversed(plans(settings))}
+    url = f"http{'s' if first[Api.HTTP] else ''}://{opened.http}"
+    return (
+        "  closed: clients show an API key or a password (docs/access.md).\n"
+        f"  first key, an admin's: {first_key.where}\n"
+        "    CLI    export GOQUEUE_API_KEY=gqk_...\n"
+        "           goqueue user create NAME --role admin   (ends the first key)\n"
+        f'    curl   curl -H "X-API-Key: $GOQUEUE_API_KEY" {url}/topics\n'
+        f"    Kafka  security.protocol={'SASL_SSL' if first[Api.KAFKA] else 'SASL_PLAINTEXT'} sasl.mechanism=PLAIN"
+        f" sasl.username={first_key.key_id} sasl.password=gqk_...\n"
+        "    lost   goqueue admin reset, with the node stopped. Or, open to everybody on this machine: --dev\n"
     )
 
 

@@ -16,11 +16,12 @@ from goqueue.model.certificate_names import DEFAULT_RULES, PrincipalRule
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
-from goqueue.node.environment import CLIENT_VARIABLES, PREFIX
+from goqueue.node.environment import BOOTSTRAP_KEY_VARIABLE, CLIENT_VARIABLES, PREFIX
 from goqueue.node.listener_values import Listeners, ListenerSetting, PrincipalRules
 from goqueue.node.values import (
     Address,
     AddressKind,
+    Authentication,
     Choice,
     Count,
     Endpoints,
@@ -45,6 +46,8 @@ CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """Kubernetes puts such variables into every container beside a service called goqueue."""
 
+_NO_SETTINGS = CLIENT_VARIABLES | {CONFIG_VARIABLE, BOOTSTRAP_KEY_VARIABLE}
+
 _LOG = LogOptions()
 
 T = TypeVar("T")
@@ -58,16 +61,18 @@ def _setting(default: T, kind: Kind, help_text: str) -> T:
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
-    authentication: Switch = _setting(
-        Switch.OFF,
-        Choice(Switch),
-        "Whether clients have to show who they are: with on, nothing but health is open to those who do not.",
+    authentication: Authentication = _setting(
+        Authentication.AUTO,
+        Choice(Authentication),
+        "Whether clients have to show who they are: with on, nothing but health is open to those who do not. auto is "
+        "on, except with dev or insecure.",
     )
     bootstrap_key_file: Path | None = _setting(
         None,
         FilePath(),
-        "File with the API key of the first admin, for a node with authentication that has no account yet. Without "
-        "it such a node makes a key, and shows it on a terminal or writes bootstrap.key beside its ready file.",
+        "File with the API key of the first admin, for a node with authentication that has no account yet. The key "
+        "itself may be in GOQUEUE_BOOTSTRAP_KEY instead. Without either such a node makes a key, and shows it on a "
+        "terminal or writes bootstrap.key beside its ready file.",
     )
     master_key_file: Path | None = _setting(
         None,
@@ -272,6 +277,13 @@ class Settings:
         5 * SECOND_MS, duration(at_least=0), "How long a node that stops hands on its work and forwards requests."
     )
 
+    @property
+    def is_closed(self) -> bool:
+        """Whoever comes has to show who they are, on every listener."""
+        if self.authentication is Authentication.AUTO:
+            return self.dev is not Switch.ON and self.insecure is not Switch.ON
+        return self.authentication is Authentication.ON
+
     def topic_defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""
         return TopicOptions(
@@ -343,7 +355,7 @@ class _Reader:
 
     def read_environment(self, environ: Mapping[str, str]) -> None:
         by_variable = {spec.variable: spec for spec in SPECS}
-        for name in sorted(environ.keys() - by_variable.keys() - CLIENT_VARIABLES - {CONFIG_VARIABLE}):
+        for name in sorted(environ.keys() - by_variable.keys() - _NO_SETTINGS):
             if name.startswith(PREFIX) and not _SERVICE_LINK.search(name):
                 self.problems.append(f"{name}: unknown setting{_did_you_mean(name, PREFIX)}")
         known = [(spec, environ[variable]) for variable, spec in by_variable.items() if variable in environ]

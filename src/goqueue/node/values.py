@@ -133,6 +133,12 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+class Authentication(StrEnum):
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
 class TraceExport(StrEnum):
     NONE = "none"
     STDOUT = "stdout"

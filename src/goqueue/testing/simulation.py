@@ -20,6 +20,7 @@ from typing import Any, TypedDict, TypeVar
 from goqueue.client.clock import LoopClock as ClientLoopClock
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
 from goqueue.node.settings import Settings
+from goqueue.node.values import Authentication
 from goqueue.ports.dice import Dice
 from goqueue.testing.broker_life import START
 from goqueue.testing.message import Duration
@@ -128,7 +129,8 @@ class Simulation:
         return Process(self, name, start)
 
     def settings(self, **own: Any) -> Settings:
-        return Settings(data_dir=Path("simulated"), disk_reserve_bytes=0, **own, **self._settings)
+        given = {"authentication": Authentication.OFF, **self._settings}
+        return Settings(data_dir=Path("simulated"), disk_reserve_bytes=0, **own, **given)
 
     def now_ms(self) -> int:
         return self.start_ms + int((self.loop.time() - self.begin_s) * 1000)

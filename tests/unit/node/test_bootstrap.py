@@ -6,10 +6,11 @@ import pytest
 
 from goqueue.broker.accounts.logins import Logins, Principal
 from goqueue.model.errors import InvalidSettings
-from goqueue.node.bootstrap import FILE_NAME, LIFE_MS, Bootstrap
+from goqueue.node.bootstrap import FILE_NAME, LIFE_MS, RESET_NAME, Bootstrap
 from goqueue.node.master_key import read_master_key
 from goqueue.node.settings import Settings
 from goqueue.testing import MemoryBroker, broker
+from tests.unit.doors.http.test_credentials import done_of
 from tests.unit.testing.loops import in_loop
 
 KEY = f"gqk_k0123456789abcdef_{'ab' * 32}"
@@ -58,7 +59,7 @@ async def test_a_file_without_a_key_stops_the_start(tmp_path: Path, text: str) -
     async with broker() as b:
         with pytest.raises(InvalidSettings):
             await starting(b, Settings(data_dir=tmp_path, bootstrap_key_file=given)).run()
-        assert b.broker.accounts.image.is_empty
+        assert b.broker.accounts.image.keys == {}
 
 
 def test_a_master_key_lies_elsewhere_and_is_read_by_its_owner_only(tmp_path: Path) -> None:
@@ -79,3 +80,45 @@ def test_a_master_key_lies_elsewhere_and_is_read_by_its_owner_only(tmp_path: Pat
             read_master_key(path, data_dir)
     with pytest.raises(InvalidSettings):
         read_master_key(tmp_path / "nowhere", data_dir)
+
+
+@in_loop
+async def test_a_first_key_that_ended_unused_is_replaced_at_the_next_start(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    async with broker() as b:
+        first = await starting(b, settings).run()
+        assert await starting(b, settings).run() is None
+        await b.advance(LIFE_MS)
+        second = await starting(b, settings).run()
+        assert first is not None
+        assert second is not None
+        assert first.key_id != second.key_id
+
+
+@in_loop
+async def test_whoever_may_write_to_the_data_directory_gets_a_key_beside_the_accounts_that_are_there(
+    tmp_path: Path,
+) -> None:
+    async with broker() as b:
+        accounts = b.broker.accounts
+        await done_of(lambda done: accounts.create_key("lost", ("admin",), 0, {}, done))
+        assert await starting(b, Settings(data_dir=tmp_path)).run() is None
+        (tmp_path / RESET_NAME).touch()
+        made = await starting(b, Settings(data_dir=tmp_path)).run()
+        assert made is not None
+        assert accounts.image.keys[made.key_id].is_bootstrap
+        assert len(accounts.image.keys) == 2
+        assert await starting(b, Settings(data_dir=tmp_path)).run() is None
+
+
+@in_loop
+async def test_nodes_that_are_given_the_same_key_all_start(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    async with broker() as b:
+        for _ in range(2):
+            (tmp_path / RESET_NAME).touch()  # as if neither had seen what the other has stored
+            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), KEY).run()
+        assert list(b.broker.accounts.image.keys) == ["k0123456789abcdef"]
+        (tmp_path / RESET_NAME).touch()
+        with pytest.raises(InvalidSettings, match="GOQUEUE_BOOTSTRAP_KEY"):
+            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), "secret").run()

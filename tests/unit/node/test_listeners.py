@@ -116,13 +116,33 @@ def why_not(**flags: str) -> str:
 def test_an_address_that_others_reach_needs_tls_and_authentication() -> None:
     assert why_not() == ""
     assert why_not(dev="on") == ""
-    assert "lacks TLS and authentication" in why_not(kafka="0.0.0.0:9092")
+    assert "lacks TLS and authentication" in why_not(kafka="0.0.0.0:9092", authentication="off")
+    assert "(PLAINTEXT, PLAINTEXT) lacks TLS. " in why_not(kafka="0.0.0.0:9092")
     safe = "kafka://0.0.0.0:9092?protocol=SSL"
-    assert "lacks authentication" in why_not(listeners=safe, **FILES)
-    assert why_not(listeners=f"{safe}&client_auth=require", **FILES) == ""
-    assert why_not(listeners="kafka://0.0.0.0:9092?protocol=SASL_SSL", **FILES) == ""
+    assert why_not(listeners=safe, **FILES) == ""
+    assert "lacks authentication" in why_not(listeners=safe, authentication="off", **FILES)
+    for closed in (
+        f"{safe}&client_auth=require",
+        "kafka://0.0.0.0:9092?protocol=SASL_SSL",
+        "http://0.0.0.0:8080?protocol=SSL&authentication=required",
+    ):
+        assert why_not(listeners=closed, authentication="off", **FILES) == ""
     assert "lacks TLS" in why_not(listeners="kafka://0.0.0.0:9092?protocol=SASL_PLAINTEXT")
-    assert why_not(listeners="http://0.0.0.0:8080?protocol=SSL&authentication=required", **FILES) == ""
+
+
+def test_a_node_is_closed_unless_it_is_told_to_be_open() -> None:
+    for flags, is_closed in (
+        ({}, True),
+        ({"dev": "on"}, False),
+        ({"insecure": "on"}, False),
+        ({"insecure": "on", "authentication": "on"}, True),
+        ({"authentication": "off"}, False),
+    ):
+        settings = read_settings(flags, environ={})
+        assert settings.is_closed is is_closed
+        assert [plan.listener.requires_authentication for plan in plans(settings)] == [is_closed] * 3
+    with pytest.raises(InvalidSettings, match="dev and authentication = on"):
+        read_settings({"dev": "on", "authentication": "on"}, environ={})
 
 
 def test_insecure_opens_anything_and_dev_nothing_that_others_reach() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,7 +15,7 @@ from goqueue.node.compactions import RunPlan
 from goqueue.node.doors import DoorStaysShut
 from goqueue.node.node import Node
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address
+from goqueue.node.values import Address, Switch
 from goqueue.storage import compaction
 from goqueue.storage.compaction import Plan
 from goqueue.storage.swap import Manifest
@@ -24,8 +25,8 @@ from tests.directories import open_directory
 from tests.logs import stored_batches
 
 ANY_PORT = Address("127.0.0.1", 0)
-QUIET = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
-RESTLESS = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT, maintenance_interval_ms=1)
+QUIET = Settings(dev=Switch.ON, kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
+RESTLESS = replace(QUIET, maintenance_interval_ms=1)
 
 
 async def never(plan: Plan) -> Manifest | None:
@@ -98,7 +99,7 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
         opened = await first.open()
         disk = MemoryDisk()
         with pytest.raises(DoorStaysShut, match=r"kafka door at .*: Address already in use"):
-            await Node(Settings(kafka=opened.kafka, http=ANY_PORT, grpc=ANY_PORT), disk, compact=never).open()
+            await Node(replace(QUIET, kafka=opened.kafka), disk, compact=never).open()
         disk.lock("lock").release()
         await first.close()
 
@@ -107,7 +108,7 @@ def test_an_address_that_is_taken_stops_the_start_and_gives_the_directory_back()
 
 def test_a_first_start_on_a_full_disk_is_refused_and_the_next_one_with_room_is_not() -> None:
     disk = MemoryDisk()
-    full = Settings(kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT, disk_reserve_bytes=1 << 60)
+    full = replace(QUIET, disk_reserve_bytes=1 << 60)
 
     async def open_both() -> None:
         with pytest.raises(DiskFull, match=r"new and cannot store the id of its cluster: .*held in reserve"):

@@ -21,7 +21,7 @@ from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.process import Process
 from goqueue.node.settings import Settings
-from goqueue.node.values import Address
+from goqueue.node.values import Address, Switch
 
 START_S_MAX = 60
 STOP_S_MAX = 30
@@ -111,7 +111,7 @@ def serve_here(name: str) -> None:
     directory = Path(name)
     free = Address("127.0.0.1", 0)
     ready_file = directory / "ready.json"
-    serve(Settings(data_dir=directory / "data", ready_file=ready_file, kafka=free, http=free, grpc=free))
+    serve(Settings(data_dir=directory / "data", dev=Switch.ON, ready_file=ready_file, kafka=free, http=free, grpc=free))
 
 
 def _stop_with_parent() -> None:

@@ -30,6 +30,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "acl": ("accounts.ACCOUNTS",),
     "quota": ("quotas.QUOTAS",),
     "pipeline": ("pipeline.PIPELINE",),
+    "admin": ("local.LAST",),
     "config": ("local.CONFIG",),
     "bench": ("bench.BENCH",),
     "doctor": ("local.LAST",),
@@ -54,6 +55,7 @@ GROUPS = {
     "acl": "rules about who may do what",
     "quota": "how much users and clients may send and read",
     "pipeline": "jobs on Spark that move, keep and explain the data",
+    "admin": "what an operator does beside a stopped node",
     "config": "the servers that you work with, by name",
     "bench": "measure a broker under the load of a real client",
 }
@@ -78,7 +80,13 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         "--api-key",
         metavar="KEY",
         is_absent_by_default=True,
-        help="key that the server wants (GOQUEUE_API_KEY, which others on this machine cannot see)",
+        help="key that the server wants; others on this machine can see it there, but not in GOQUEUE_API_KEY",
+    ),
+    flag(
+        "--api-key-file",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="file with that key in its first line (GOQUEUE_API_KEY_FILE)",
     ),
     flag(
         "--timeout",

@@ -1,4 +1,4 @@
-"""Commands that run here, or are about this program: serve, config, doctor, repair, version, completion, reference."""
+"""Commands that run here, or are about this program."""
 
 from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
 from goqueue.cli.values import server_url
@@ -32,7 +32,11 @@ FIRST = (
             ),
         ),
         _settings,
-        examples=("goqueue serve --dev --data-dir data", "goqueue serve --insecure --kafka 0.0.0.0:9092"),
+        examples=(
+            "goqueue serve --dev",
+            "goqueue serve --data-dir data",
+            "goqueue serve --insecure --kafka 0.0.0.0:9092",
+        ),
         outputs=(),
         is_remote=False,
     ),
@@ -71,6 +75,7 @@ CONFIG = (
             _NAME,
             flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
             flag("--api-key", metavar="KEY", help="key that the server wants"),
+            flag("--api-key-file", metavar="FILE", help="file with that key in its first line"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
             flag("--ca", metavar="FILE", help="authority of the server's certificate, for https (PEM)"),
             flag("--cert", metavar="FILE", help="certificate to show to the server (PEM)"),
@@ -115,6 +120,18 @@ LAST = (
             " damaged. Restoring a backup is better, where there is one."
         ),
         examples=("goqueue repair --data-dir /var/lib/goqueue --dry-run",),
+        is_remote=False,
+    ),
+    Command(
+        "admin reset",
+        "let a node whose admins have all lost their credentials make a new first key",
+        "reset.reset",
+        (flag("--data-dir", metavar="PATH", default="data", help="data directory of the node (default data)"),),
+        about=(
+            "The node must not run. At its next start it makes a bootstrap key, as at its first one: an admin's, for a"
+            " day or until another admin is made. Accounts and rules stay as they are. In a cluster one node is enough."
+        ),
+        examples=("goqueue admin reset --data-dir /var/lib/goqueue",),
         is_remote=False,
     ),
     Command(

@@ -63,7 +63,7 @@ def make_plan(data_dir: Path, nodes: int, host: str) -> Plan:
 
 
 def node_command(plan: Plan, node: NodePlan) -> list[str]:
-    serve = [sys.executable, "-c", SERVE, "serve", "--log-format", "console"]
+    serve = [sys.executable, "-c", SERVE, "serve", "--dev", "--log-format", "console"]
     addresses = {"--kafka": node.kafka, "--http": node.http, "--grpc": node.grpc, "--peer": node.peer}
     return _tethered(
         *serve,

@@ -28,7 +28,7 @@ def get_contexts(call: Call) -> None:
             "current": name == contexts.current,
             "server": context.get("server"),
             "timeout": context.get("timeout"),
-            "has-api-key": "api-key" in context,
+            "has-api-key": "api-key" in context or "api-key-file" in context,
         }
         for name, context in sorted(contexts.contexts.items())
     ]
@@ -58,7 +58,8 @@ def set_context(call: Call) -> None:
     context = contexts.contexts.setdefault(given.name, {})
     if given.timeout is not None:
         duration_ms(given.timeout)
-    told = {"server": given.server, "api-key": given.api_key, "timeout": given.timeout}
+    told = {"server": given.server, "api-key": given.api_key, "api-key-file": given.api_key_file}
+    told["timeout"] = given.timeout
     told |= {name: getattr(given, name) for name in FILES}
     context.update({name: value for name, value in told.items() if value is not None})
     if is_new and "server" not in context:

@@ -15,11 +15,13 @@ REGISTRY_CHALLENGES = (*CHALLENGES, (b"www-authenticate", b'Basic realm="goqueue
 """Elsewhere a browser would ask a person for a password."""
 
 
-async def admitted(gate: Gate, scope: Scope, api: str) -> Access:
+async def admitted(gate: Gate, scope: Scope, api: str, *, is_open: bool = False) -> Access:
+    """`is_open`: who shows nothing is let in without any right."""
     if gate.logins is None:
         access = gate.admit(Credentials(api))
     else:
-        access = await gate.admit_request(shown(scope, api))
+        found = shown(scope, api)
+        access = gate.nobody() if is_open and gate.is_stranger(found) else await gate.admit_request(found)
     scope[PRINCIPAL] = access.principal
     return access
 

@@ -58,7 +58,7 @@ class Endpoint:
     """One operation."""
 
     def __init__(self, route: Route, call: Call, gate: Gate) -> None:
-        self._operation, self._handler, self._permission, self._rests_on = operation, _, _, _ = route
+        self._operation, self._handler, self._permission, self._rests_on, self._is_open = operation, *_ = route
         self._gate = gate
         self._call = call
         self._charged = charged(operation)
@@ -107,8 +107,9 @@ class Endpoint:
             scope.setdefault(PRINCIPAL, ANONYMOUS)
             access = self._gate.nobody()
         else:
-            access = await admitted(self._gate, scope, "http")
-            allowance = allowance_of(access, scope) if self._gate.quotas.are_set else None
+            access = await admitted(self._gate, scope, "http", is_open=self._is_open)
+            is_charged = self._gate.quotas.are_set and not self._is_open
+            allowance = allowance_of(access, scope) if is_charged else None
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.principal)

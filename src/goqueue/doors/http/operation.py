@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
-from goqueue.model.access import Permission
+from goqueue.model.access import OPEN, Permission
 from goqueue.model.ledgers import LedgerKind
 from goqueue.wire.rest.operation import JSON, Operation
 
@@ -61,6 +61,8 @@ class Route(NamedTuple):
     """What its client must be allowed."""
     rests_on: tuple[LedgerKind, ...] = ()
     """What the answer is read from: it is given when that is durable."""
+    is_open: bool = False
+    """Who shows nothing is let in as well, without any right."""
 
 
 class Handlers:
@@ -71,12 +73,18 @@ class Handlers:
         self.all: list[Route] = []
 
     def handles(
-        self, operation: Operation[Any], permission: Permission, *, rests_on: tuple[LedgerKind, ...] | None = None
+        self,
+        operation: Operation[Any],
+        permission: Permission,
+        *,
+        rests_on: tuple[LedgerKind, ...] | None = None,
+        is_open: bool = False,
     ) -> Callable[[H], H]:
         def add(handle: H) -> H:
             _check(operation, handle)
             of_get = self.rests_on if operation.method == "GET" and not operation.waits else ()
-            self.all.append(Route(operation, handle, permission, of_get if rests_on is None else rests_on))
+            rests = of_get if rests_on is None else rests_on
+            self.all.append(Route(operation, handle, permission, rests, is_open or permission is OPEN))
             return handle
 
         return add

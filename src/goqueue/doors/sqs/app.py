@@ -99,13 +99,13 @@ class SqsApp:
         body = await _body(receive)
         if action is None or scope["method"] != "POST":
             raise SqsError("UnknownOperationException", f"The action {target[:100]!r} is not valid for this endpoint.")
+        access = await self._access(scope, body)
+        view = access.view(action.permission)
         try:
             request = action.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        access = await self._access(scope, body)
-        view = access.view(action.permission)
         allowance = self._charge(access, target.removeprefix(SERVICE), scope, body)
         call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         if self._gate.forwarding is None:

@@ -6,10 +6,11 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
 from goqueue.doors.http.operation import Handlers, Text, WithStatus
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, DESCRIBES_TOPIC
-from goqueue.model.access import OPEN
+from goqueue.model.access import EVERY_NAME, OPEN, Kind
 from goqueue.model.health import Check as HealthCheck
 from goqueue.model.health import Status
 from goqueue.model.moments import format_moment
+from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
 from goqueue.wire.rest.infrastructure import (
     BrokerFacts,
@@ -44,7 +45,7 @@ async def livez(call: Call) -> Probe:
     return _probe(call, Status.PASS)
 
 
-@infrastructure.handles(operations.HEALTHZ, OPEN)
+@infrastructure.handles(operations.HEALTHZ, DESCRIBES_TOPIC, is_open=True)
 async def healthz(call: Call) -> Probe | WithStatus:
     checks = [check for check in call.broker.health.checks() if check.name in LASTING]
     checks += [
@@ -55,7 +56,7 @@ async def healthz(call: Call) -> Probe | WithStatus:
     return _judged(call, checks, is_verbose=False)
 
 
-@infrastructure.handles(operations.READYZ, DESCRIBES_TOPIC)
+@infrastructure.handles(operations.READYZ, DESCRIBES_TOPIC, is_open=True)
 async def readyz(call: Call, query: ProbeQuery) -> Probe | WithStatus:
     return _judged(call, call.broker.health.checks(), is_verbose=query.verbose)
 
@@ -65,6 +66,8 @@ def _judged(call: Call, checks: list[HealthCheck], *, is_verbose: bool) -> Probe
     failed = any(check.status is Status.FAIL for check in checks)
     told = [check for check in checks if check.status is not Status.PASS]
     probe = _probe(call, Status.FAIL if failed else Status.WARN if told else Status.PASS)
+    if not _may_be_told(call):
+        return WithStatus(UNAVAILABLE, probe) if failed else probe
     if told:
         probe.message = "; ".join(check.message for check in told)
     if is_verbose:
@@ -76,6 +79,15 @@ def _judged(call: Call, checks: list[HealthCheck], *, is_verbose: bool) -> Probe
             total_size=sum(_size(call, topic)[1] for topic in topics.image.topics.values()),
         )
     return WithStatus(UNAVAILABLE, probe) if failed else probe
+
+
+def _may_be_told(call: Call) -> bool:
+    """What is wrong names topics and partitions: a stranger learns only whether something is."""
+    try:
+        call.broker.admit(Kind.TOPIC, EVERY_NAME)
+    except Refused:
+        return False
+    return True
 
 
 def _probe(call: Call, status: str) -> Probe:

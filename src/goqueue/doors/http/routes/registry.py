@@ -34,6 +34,7 @@ class Registry(Handlers):
         permission: Permission,
         *,
         rests_on: tuple[LedgerKind, ...] | None = (LedgerKind.SCHEMAS,),
+        is_open: bool = False,
     ) -> Callable[[H], H]:
         """Whatever the method, an answer may name an id or a version that somebody else has just registered."""
 
@@ -46,8 +47,9 @@ class Registry(Handlers):
                 return await handle(**arguments)
 
             if operation in SCHEMAS.below:
-                super(Registry, self).handles(SCHEMAS.below[operation], permission, rests_on=rests_on)(below)
-            return super(Registry, self).handles(operation, permission, rests_on=rests_on)(handle)
+                there = SCHEMAS.below[operation]
+                super(Registry, self).handles(there, permission, rests_on=rests_on, is_open=is_open)(below)
+            return super(Registry, self).handles(operation, permission, rests_on=rests_on, is_open=is_open)(handle)
 
         return add
 
