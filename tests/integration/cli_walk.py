@@ -121,6 +121,7 @@ STEPS = (
     _bench("latency"),
     Step("doctor --data-dir {data}", "WHAT TO DO", _named("disk space", "check")),
     Step("repair --data-dir stopped --dry-run", "nothing to repair", _has(dry_run=True, restored=[])),
+    Step("admin reset --data-dir stopped", "at its next start the node makes a new first key", _has(reset=True)),
     Step("version --remote", "server", lambda found: found["client"] == found["server"]),
     Step("completion bash", "complete -F", None),
     Step("completion zsh", "#compdef goqueue", None),
