@@ -3,7 +3,7 @@ nobody has taken its place only as long as they must. So it counts from when a r
 done it any time after that, and gives itself two thirds of the lease.
 
 A busy event loop must not lose the session, and one that is stuck must: whoever renews does it outside of the loop, and
-asks first whether that has been heard of lately.
+asks first whether that has been heard of lately. A node that starts has a session before it has opened its logs.
 """
 
 from collections.abc import Callable
@@ -47,6 +47,7 @@ class Session:
         self._valid_until_s = 0.0
         self._heard_s = 0.0
         """When the loop was last known to run."""
+        self._is_serving = False
         self._timer: Timer | None = None
 
     def now_s(self) -> float:
@@ -70,6 +71,11 @@ class Session:
             self._timer.cancel()
             self._timer = None
 
+    def serve(self) -> None:
+        """From now on the loop has to run: before, it opens logs, for seconds where there are many, and leads none."""
+        self._heard_s = self._now_s()
+        self._is_serving = True
+
     def is_valid(self) -> bool:
         """Nobody can have taken this node's place."""
         return self._now_s() < self._valid_until_s
@@ -81,7 +87,7 @@ class Session:
     # -- for whoever renews, in whatever thread
 
     def is_loop_stuck(self) -> bool:
-        return self._now_s() - self._heard_s > LOOP_SILENT_S_MAX
+        return self._is_serving and self._now_s() - self._heard_s > LOOP_SILENT_S_MAX
 
     def renewed(self, lease: int, sent_s: float) -> None:
         if lease == self.lease:

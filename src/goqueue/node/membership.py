@@ -178,6 +178,7 @@ class Membership:
 
     def serve(self, watch: ClusterWatch) -> None:
         """What this node has is open: it takes part in the work of the cluster from now on."""
+        self.session.serve()
         watch.session_holds = self.session.is_valid
         watch.halted = lambda: self.controller.mirror.cluster.halted
         if self.unclean is not None:

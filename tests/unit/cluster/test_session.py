@@ -134,6 +134,9 @@ def test_a_new_session_is_not_touched_by_answers_to_the_old_one(world: World) ->
 
 def test_a_loop_that_was_not_heard_of_for_long_is_stuck(world: World) -> None:
     world.clock.advance(10_000)
+    world.suspended_s += LOOP_SILENT_S_MAX + 0.6
+    assert not world.session.is_loop_stuck(), "it opens logs before it serves, and leads none of them"
+    world.session.serve()
     assert not world.session.is_loop_stuck()
     world.suspended_s += LOOP_SILENT_S_MAX + 0.6
     assert world.session.is_loop_stuck()
