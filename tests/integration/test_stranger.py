@@ -40,12 +40,15 @@ _IN_PATH = {"partition": "0", "offset": "0"}
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    node = Node(tmp_path_factory.mktemp("closed"), is_closed=True).start()
-    with admin(node) as http:
-        http.post("/topics", json={"name": SECRET, "num_partitions": 1}).raise_for_status()
-        http.post(f"/topics/{SECRET}/messages", json={"messages": [{"value": SECRET}]}).raise_for_status()
-    yield node
-    node.clean_up()
+    node = Node(tmp_path_factory.mktemp("closed"), is_closed=True)
+    try:
+        node.start()
+        with admin(node) as http:
+            http.post("/topics", json={"name": SECRET, "num_partitions": 1}).raise_for_status()
+            http.post(f"/topics/{SECRET}/messages", json={"messages": [{"value": SECRET}]}).raise_for_status()
+        yield node
+    finally:
+        node.clean_up()
 
 
 def admin(node: Node) -> httpx.Client:
