@@ -52,7 +52,7 @@ class Call:
         target = self.target
         how: dict[str, Any] = {}
         if not self.needs_loop:
-            from goqueue.client.without_loop import BlockingClock, BlockingStreams
+            from goqueue.cli.without_loop import BlockingClock, BlockingStreams
 
             how = {"clock": BlockingClock(), "streams": BlockingStreams()}
         return Admin(target.server, api_key=target.api_key, timeout=target.timeout_ms, security=self._security, **how)

@@ -63,7 +63,7 @@ def _finished(call: Call, work: Coroutine[Any, Any, int | None]) -> int | None:
         import asyncio
 
         return asyncio.run(_ended(call, work))
-    from goqueue.client import without_loop
+    from goqueue.cli import without_loop
 
     return without_loop.run(_ended(call, work))
 

@@ -2,7 +2,7 @@
 
 A command that asks one small question spends most of its time on imports; httpx alone takes twice as long as all the
 rest. It still does what needs TLS, or a transport that somebody else brings: see `exchange_httpx`. Streams are those of
-the event loop (`loop_streams`), or sockets that block, which need no asyncio (`without_loop`).
+the event loop (`loop_streams`), or sockets that block, which need no asyncio (`cli.without_loop`).
 """
 
 import os

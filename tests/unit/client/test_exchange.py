@@ -7,13 +7,13 @@ from typing import Protocol, TypeVar
 
 import pytest
 
+from goqueue.cli import without_loop
+from goqueue.cli.without_loop import BlockingStreams
 from goqueue.client import exchange as plain
-from goqueue.client import without_loop
 from goqueue.client.errors import InvalidArgument
 from goqueue.client.exchange import Answer, Ask, ExchangeFailed, ExchangeTimedOut, PlainExchange
 from goqueue.client.http import Http
 from goqueue.client.loop_streams import LoopStreams
-from goqueue.client.without_loop import BlockingStreams
 from tests.unit.testing.loops import in_loop
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
