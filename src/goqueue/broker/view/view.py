@@ -1,6 +1,6 @@
 """The broker as one operation of one client may use it: the same attributes, each a port that checks what passes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goqueue.broker.broker import Broker
@@ -8,7 +8,7 @@ from goqueue.broker.reading.fetch import Fetcher, Got, Limits, Want
 from goqueue.broker.view.ports import Port
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
-from goqueue.model.access import Kind, Operation
+from goqueue.model.access import Kind, Operation, Rights
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Image, Topic
 
@@ -50,6 +50,11 @@ class View(Broker):
         """For what an operation does with a name before, or without, asking the broker."""
         scope: Scope = self._scope
         return scope.admit(kind, name, operation)
+
+    def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
+        """Those of them that this client may do with a name that it was shown, also by other requests than this."""
+        rights: Rights = self._scope.rights
+        return [each for each in operations if rights.allows(kind, each, name)]
 
 
 class TopicsPort(Port):

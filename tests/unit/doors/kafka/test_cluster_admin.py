@@ -3,7 +3,8 @@
 import pytest
 
 from goqueue.doors.kafka.handlers.cluster import PARTITIONS_MAX
-from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, GROUP_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
+from goqueue.doors.kafka.operations import NOT_ASKED_FOR, OPERATIONS, bits
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import cluster as wire
 from goqueue.wire.kafka.messages import consumer_groups, describe_groups, metadata, placement, share_groups
@@ -137,22 +138,22 @@ def test_a_topic_that_is_gone_does_not_stop_the_next_page(house: House, admin: G
 
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_a_client_that_asks_is_told_what_it_may_do(house: House, admin: Guest, is_asked: bool) -> None:
-    def expected(operations: int) -> int:
-        return operations if is_asked else NOT_ASKED_FOR
+    def expected(kind: Kind) -> int:
+        return bits(OPERATIONS[kind]) if is_asked else NOT_ASKED_FOR
 
     asked = metadata.MetadataRequest([metadata.MetadataRequestTopic(name="orders")])
     asked.include_topic_authorized_operations = asked.include_cluster_authorized_operations = is_asked
     answer = admin.call(asked, 10, metadata.MetadataResponse)
-    assert answer.topics[0].topic_authorized_operations == expected(TOPIC_OPERATIONS)
-    assert answer.cluster_authorized_operations == expected(CLUSTER_OPERATIONS)
+    assert answer.topics[0].topic_authorized_operations == expected(Kind.TOPIC)
+    assert answer.cluster_authorized_operations == expected(Kind.CLUSTER)
     of_cluster = admin.call(metadata.DescribeClusterRequest(is_asked), 2, metadata.DescribeClusterResponse)
-    assert of_cluster.cluster_authorized_operations == expected(CLUSTER_OPERATIONS)
+    assert of_cluster.cluster_authorized_operations == expected(Kind.CLUSTER)
     described = admin.call(
         wire.DescribeTopicPartitionsRequest([wire.DescribedTopicName("orders")]),
         0,
         wire.DescribeTopicPartitionsResponse,
     )
-    assert described.topics[0].topic_authorized_operations == TOPIC_OPERATIONS  # it cannot be asked not to
+    assert described.topics[0].topic_authorized_operations == bits(OPERATIONS[Kind.TOPIC])  # it cannot be asked not to
 
     joined = JoinGroupRequest("old", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")])
     Guest(house).send(joined, 3)
@@ -160,7 +161,7 @@ def test_a_client_that_asks_is_told_what_it_may_do(house: House, admin: Guest, i
         describe_groups.DescribeGroupsRequest(["old"], is_asked), 5, describe_groups.DescribeGroupsResponse
     ).groups
     assert group.group_state != "Dead"
-    assert group.authorized_operations == expected(GROUP_OPERATIONS)
+    assert group.authorized_operations == expected(Kind.GROUP)
 
     heartbeat = consumer_groups.ConsumerGroupHeartbeatRequest("new", "m", 0, rebalance_timeout_ms=5000)
     heartbeat.subscribed_topic_names, heartbeat.topic_partitions = ["orders"], []
@@ -171,11 +172,11 @@ def test_a_client_that_asks_is_told_what_it_may_do(house: House, admin: Guest, i
         0,
         consumer_groups.ConsumerGroupDescribeResponse,
     ).groups
-    assert consumers.authorized_operations == expected(GROUP_OPERATIONS)
+    assert consumers.authorized_operations == expected(Kind.GROUP)
     (shared,) = admin.call(
         share_groups.ShareGroupDescribeRequest([GROUP], is_asked), 1, share_groups.ShareGroupDescribeResponse
     ).groups
-    assert shared.authorized_operations == expected(GROUP_OPERATIONS)
+    assert shared.authorized_operations == expected(Kind.GROUP)
 
 
 def test_the_log_directory_is_told_with_its_sizes(house: House, admin: Guest) -> None:

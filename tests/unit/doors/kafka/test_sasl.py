@@ -7,11 +7,17 @@ import pytest
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import STRANGER_BYTES_MAX, STRANGER_MS_MAX, KafkaDoor
+from goqueue.doors.kafka.operations import OPERATIONS, bits
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.codes import Code
 from goqueue.model.scram import Mechanism
 from goqueue.wire.kafka.frames import decode_response
-from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataResponse
+from goqueue.wire.kafka.messages.metadata import (
+    ApiVersionsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from goqueue.wire.kafka.messages.sasl import (
     SaslAuthenticateRequest,
@@ -198,6 +204,24 @@ def test_a_rule_counts_for_connections_that_are_open() -> None:
     assert talker.produce() == Code.TOPIC_AUTHORIZATION_FAILED
     house.do(lambda done: house.accounts.delete_rules(["r1"], done))
     assert talker.produce() == Code.NONE
+
+
+def test_a_client_is_told_the_operations_that_the_rules_leave_it() -> None:
+    house = ClosedHouse()
+    house.do(lambda done: house.accounts.create_user("bob", "x", ("consumer",), done))
+    forbids = Rule("r1", "User:bob", Kind.TOPIC, "orders", Operation.READ, is_allowed=False)
+    house.do(lambda done: house.accounts.create_rules([forbids], done))
+    alice, bob = Talker(house), Talker(house)
+    alice.scram()
+    bob.plain("bob", "x")
+    asked = MetadataRequest([MetadataRequestTopic(name="orders")])
+    asked.include_topic_authorized_operations = asked.include_cluster_authorized_operations = True
+    told = [each.ask(asked, 10, MetadataResponse) for each in (alice, bob)]
+    assert [each.topics[0].topic_authorized_operations for each in told] == [
+        bits(OPERATIONS[Kind.TOPIC]),
+        bits([Operation.DESCRIBE]),
+    ]
+    assert [each.cluster_authorized_operations for each in told] == [bits(OPERATIONS[Kind.CLUSTER]), 0]
 
 
 def test_two_clients_that_send_the_same_bytes_do_not_share_a_right() -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from goqueue.broker.groups.listing import pages
 from goqueue.doors.kafka.config_entries import GROUP_RESOURCE
 from goqueue.doors.kafka.handlers.places import copies, place
-from goqueue.doors.kafka.operations import TOPIC_OPERATIONS
+from goqueue.doors.kafka.operations import operations_on
 from goqueue.doors.kafka.request import Request
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 from goqueue.wire.kafka.messages import cluster as wire
@@ -139,9 +140,8 @@ def handle_describe_topic_partitions(request: Request) -> None:
                 response.topics.append(_missing(name, Code.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         partitions = list(_partitions(request, topic, first, first + room))
-        described = wire.DescribedTopicOfPartitions(
-            Code.NONE, topic.name, topic.id, False, partitions, TOPIC_OPERATIONS
-        )
+        allowed = operations_on(request, Kind.TOPIC, name)
+        described = wire.DescribedTopicOfPartitions(Code.NONE, topic.name, topic.id, False, partitions, allowed)
         response.topics.append(described)
         room -= len(described.partitions)
         if first + len(described.partitions) < topic.partitions:

@@ -100,7 +100,7 @@ def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor,
-        authorized_operations=operations_on_group(request),
+        authorized_operations=operations_on_group(request, group.group_id),
         members=[
             wire.DescribedConsumerGroupMember(
                 member_id=one.member_id,

@@ -133,7 +133,7 @@ def handle_describe_groups(request: Request) -> None:
             group = wire_describe.DescribedGroup(error_code=code, group_id=name)
         else:
             group = _described(reply, request.version)
-            group.authorized_operations = operations_on_group(request)
+            group.authorized_operations = operations_on_group(request, name)
         response.groups.append(group)
         if len(response.groups) == len(names):
             request.answer(response)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
 from goqueue.doors.kafka.handlers.places import address_of, brokers, controller_id, copies, leader_of, place
-from goqueue.doors.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
+from goqueue.doors.kafka.operations import NOT_ASKED_FOR, operations_on, operations_on_cluster
 from goqueue.doors.kafka.request import Request
 from goqueue.machines.controller_commands import CreateTopic, Result
 from goqueue.model.access import Kind
@@ -62,13 +62,9 @@ def handle_describe_cluster(request: Request) -> None:
             cluster_id=request.broker.identity.cluster_id,
             controller_id=controller_id(request),
             brokers=[DescribeClusterBroker(*each) for each in brokers(request)],
-            cluster_authorized_operations=_on_cluster(request),
+            cluster_authorized_operations=operations_on_cluster(request),
         )
     )
-
-
-def _on_cluster(request: Request) -> int:
-    return CLUSTER_OPERATIONS if request.message.include_cluster_authorized_operations else NOT_ASKED_FOR
 
 
 def handle_find_coordinator(request: Request) -> None:
@@ -167,7 +163,8 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
         MetadataResponsePartition(*place(request, topic, number), *copies(topic, number))
         for number in range(topic.partitions)
     ]
-    allowed = TOPIC_OPERATIONS if request.message.include_topic_authorized_operations else NOT_ASKED_FOR
+    is_asked = request.message.include_topic_authorized_operations
+    allowed = operations_on(request, Kind.TOPIC, topic.name) if is_asked else NOT_ASKED_FOR
     partitioner = request.broker.topics.partitioner(topic)
     told = "" if partitioner is DEFAULT else partitioner.value
     return MetadataResponseTopic(Code.NONE, topic.name, topic.id, False, partitions, allowed, told)
@@ -180,6 +177,6 @@ def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
             cluster_id=request.broker.identity.cluster_id,
             controller_id=controller_id(request),
             topics=topics,
-            cluster_authorized_operations=_on_cluster(request),
+            cluster_authorized_operations=operations_on_cluster(request),
         )
     )

@@ -66,7 +66,7 @@ def handle_describe(request: Request) -> None:
             group = _described(request, reply)
         elif is_kept(request, name):
             group = wire.DescribedShareGroup(
-                group_id=name, group_state=EMPTY, authorized_operations=operations_on_group(request)
+                group_id=name, group_state=EMPTY, authorized_operations=operations_on_group(request, name)
             )
         else:
             group = wire.DescribedShareGroup(
@@ -92,7 +92,7 @@ def _described(request: Request, group: Any) -> wire.DescribedShareGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor,
-        authorized_operations=operations_on_group(request),
+        authorized_operations=operations_on_group(request, group.group_id),
         members=[
             wire.DescribedShareGroupMember(
                 member_id=one.member_id,
