@@ -73,7 +73,10 @@ class Access:
         return quotas.of(self.principal.partition(":")[2], client_id) if quotas.are_set else None
 
     def renew(self, rights: Rights, *, is_over: bool) -> None:
+        """What goes on meets the new rights: parked fetches, long polls, streams."""
         self._rights, self.is_over = rights, is_over
+        for view in self._views.values():
+            view.renew(rights)
         self._views.clear()
         self.kept.clear()
 

@@ -108,7 +108,7 @@ class Rights(Protocol):
 
     @property
     def are_all(self) -> bool:
-        """Nothing needs to be asked."""
+        """Nothing needs to be asked, now or later."""
 
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool: ...
 

@@ -72,6 +72,9 @@ class _Names:
 class Grants:
     """The rights of one principal at one address."""
 
+    are_all = False
+    """An admin's too: they may be taken away while something goes on."""
+
     def __init__(self, principal: str, host: str, roles: Iterable[str], rules: Iterable[Rule]) -> None:
         self._allowed: dict[tuple[Kind, Operation], _Names] = {}
         self._denied: dict[tuple[Kind, Operation], _Names] = {}
@@ -83,7 +86,6 @@ class Grants:
         for rule in rules:
             if rule.principal in (principal, EVERYBODY) and rule.host in (ANY_HOST, host):
                 self._add(rule)
-        self.are_all = "admin" in roles and not self._denied
 
     def _add(self, rule: Rule) -> None:
         table = self._allowed if rule.is_allowed else self._denied

@@ -8,12 +8,15 @@ import pytest
 from goqueue.broker.gate import Credentials, Gate
 from goqueue.broker.queues.queues import Place
 from goqueue.broker.reading.fetch import Got, Limits, Want
+from goqueue.broker.reading.follow import Follower
 from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.broker.view.view import View
 from goqueue.model.access import Kind, NoRights, Operation, Permission, Rights
 from goqueue.model.codes import Code
+from goqueue.model.grants import Grants
 from goqueue.model.moves import Move, MoveStatus
 from goqueue.model.refusal import Refused
+from goqueue.records.filters import RecordFilter
 from tests.brokers import TestBroker
 
 TOPIC, GROUP, CLUSTER = Kind.TOPIC, Kind.GROUP, Kind.CLUSTER
@@ -115,6 +118,26 @@ def test_a_fetch_gives_nothing_of_a_topic_that_may_not_be_read_and_the_others_as
     ((secret, allowed),) = got
     assert (secret.code, secret.piece, secret.high_watermark) == (Code.TOPIC_AUTHORIZATION_FAILED, None, -1)
     assert (allowed.code, allowed.high_watermark) == (Code.NONE, 0)
+
+
+@pytest.mark.parametrize("rights", [Only("ord"), Grants("User:root", "", ("admin",), ())], ids=["some", "an admin's"])
+def test_a_right_that_is_taken_away_counts_for_what_goes_on(rights: Rights) -> None:
+    """A fetch that waits is answered without records, and a stream ends."""
+    broker = TestBroker()
+    broker.create("orders", 1)
+    access = Gate(broker.broker, rights).admit(Credentials("test"))
+    view = access.view(Permission({TOPIC: READ}))
+    got: list[list[Got]] = []
+    view.fetcher.fetch([Want("orders", 0, 0, 1000)], Limits(1, 1000, 5000), got.append)
+    stream = Follower(view.topics, view.clock, "orders", {0: 0}, RecordFilter())
+    assert (got, stream.take()) == ([], None)
+    access.renew(NoRights(), is_over=False)
+    broker.publish("orders", b"secret")
+    broker.commit()
+    ((answer,),) = got
+    assert (answer.code, answer.piece) == (Code.TOPIC_AUTHORIZATION_FAILED, None)
+    assert refused(stream.take) is Code.TOPIC_AUTHORIZATION_FAILED
+    stream.stop()
 
 
 def test_a_right_on_the_cluster_is_asked_for_when_the_view_is_made() -> None:

@@ -12,7 +12,8 @@ class Scope:
 
     def __init__(self, permission: Permission, rights: Rights) -> None:
         self.permission: Final = permission
-        self.rights: Final = rights
+        self.rights = rights
+        """As they are now: an operation that goes on while they change meets the new ones."""
         if next(iter(permission.needs), None) is Kind.CLUSTER:  # else whoever turns to the cluster asks for it
             self.admit(Kind.CLUSTER, THE_CLUSTER)
 

@@ -51,6 +51,10 @@ class View(Broker):
         scope: Scope = self._scope
         return scope.admit(kind, name, operation)
 
+    def renew(self, rights: Rights) -> None:
+        """They were changed."""
+        self._scope.rights = rights
+
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
         rights: Rights = self._scope.rights
@@ -75,28 +79,37 @@ class TopicsPort(Port):
 
 
 class FetcherPort:
-    """What may not be read is refused by itself: a consumer reads many topics with one request."""
+    """What may not be read is refused by itself: a consumer reads many topics with one request. A fetch that has waited
+    is looked at again: the right may have been taken away."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope) -> None:
         self._fetcher = fetcher
         self._scope = scope
 
     def fetch(self, wants: Sequence[Want], limits: Limits, on_got: Callable[[list[Got]], None]) -> Any:
-        refused: dict[int, Got] = {}
-        for number, want in enumerate(wants):
-            try:
-                self._scope.admit(Kind.TOPIC, want.topic)
-            except Refused as error:
-                refused[number] = Got(error.code)
+        rights, refused = self._scope.rights, self._refused(wants)
         admitted = [want for number, want in enumerate(wants) if number not in refused]
         if refused:  # told at once, whatever there is to wait for
             limits = limits._replace(max_wait_ms=0)
 
         def answer(got: list[Got]) -> None:
             rest = iter(got)
-            on_got([refused.get(number) or next(rest) for number in range(len(wants))])
+            found = [refused.get(number) or next(rest) for number in range(len(wants))]
+            if self._scope.rights is not rights:
+                for number, refusal in self._refused(wants).items():
+                    found[number] = refusal
+            on_got(found)
 
         return self._fetcher.fetch(admitted, limits, answer)
+
+    def _refused(self, wants: Sequence[Want]) -> dict[int, Got]:
+        refused: dict[int, Got] = {}
+        for number, want in enumerate(wants):
+            try:
+                self._scope.admit(Kind.TOPIC, want.topic)
+            except Refused as error:
+                refused[number] = Got(error.code)
+        return refused
 
 
 class ScopedImage(Image):

@@ -13,6 +13,7 @@ from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import LeasedRun
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
@@ -233,6 +234,15 @@ class _Response:
         part = self._part(key)
         part.error_code, part.error_message = code_of(error), str(error)
 
+    def _may_read(self, key: TopicIdPartition, topic: str) -> bool:
+        """Still: the right may have been taken away while this waited. The lease runs out by itself then."""
+        try:
+            self._request.broker.admit(Kind.TOPIC, topic)
+        except GoQueueError as error:
+            self._fail(key, error)
+            return False
+        return True
+
     def add_leased(self, leased: Iterable[LeasedPlace], topic_ids: Mapping[tuple[str, int], bytes]) -> None:
         now_ms = self._request.broker.clock.now_ms()
         leases_ms = []
@@ -240,7 +250,7 @@ class _Response:
             key = (topic_ids[one.topic, one.partition], one.partition)
             if one.error is not None:
                 self._fail(key, one.error)
-            elif one.slices is not None:
+            elif one.slices is not None and self._may_read(key, one.topic):
                 self._session.holdings.take(one, now_ms)
                 leases_ms.append(max(0, one.deadline_ms - now_ms))
                 views = [piece.view() for piece in one.slices.slices]
