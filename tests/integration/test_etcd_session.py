@@ -86,6 +86,7 @@ def test_a_stuck_loop_loses_its_session(three: Etcds) -> None:
         held = Held(EtcdOptions(three.endpoints), 2)
         try:
             await held.begin()
+            held.session.serve()
             threading.Event().wait(6)
             assert not held.session.is_valid()
             async with asyncio.timeout(FAR_S):
