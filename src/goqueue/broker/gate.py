@@ -13,7 +13,7 @@ from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
-from goqueue.model.access import ANY_HOST, OPEN, AllRights, NoRights, Permission, Rights
+from goqueue.model.access import ANY_HOST, OPEN, AllRights, Kind, NoRights, Operation, Permission, Rights
 from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User, is_key_id
 from goqueue.model.grants import Grants
 from goqueue.model.listener import Connected
@@ -73,10 +73,12 @@ class Access:
         return quotas.of(self.principal.partition(":")[2], client_id) if quotas.are_set else None
 
     def renew(self, rights: Rights, *, is_over: bool) -> None:
-        """What goes on meets the new rights: parked fetches, long polls, streams."""
+        """Whoever reads messages meets the new rights in the middle of it: fetches that wait, long polls, streams.
+        Others finish what they have begun: one may have taken its own rights away, and is answered."""
         self._rights, self.is_over = rights, is_over
-        for view in self._views.values():
-            view.renew(rights)
+        for permission, view in self._views.items():
+            if Operation.READ in permission.needs.get(Kind.TOPIC, ()):
+                view.renew(rights)
         self._views.clear()
         self.kept.clear()
 

@@ -140,6 +140,15 @@ def test_a_right_that_is_taken_away_counts_for_what_goes_on(rights: Rights) -> N
     stream.stop()
 
 
+def test_an_operation_that_takes_its_own_rights_away_is_finished() -> None:
+    """As that which makes the first admin: it ends the key that it was done with."""
+    broker = TestBroker()
+    access = Gate(broker.broker, Grants("User:root", "", ("admin",), ())).admit(Credentials("test"))
+    view = access.view(Permission({CLUSTER: Operation.ALTER}))
+    access.renew(NoRights(), is_over=True)
+    assert view.accounts.image.users == {}
+
+
 def test_a_right_on_the_cluster_is_asked_for_when_the_view_is_made() -> None:
     assert refused(lambda: made(NoRights(), {CLUSTER: DESCRIBE})) is Code.CLUSTER_AUTHORIZATION_FAILED
 
