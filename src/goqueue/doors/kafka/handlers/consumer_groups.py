@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.doors.kafka.describing import describe_each
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups.consumer import facts as consumer_commands
@@ -68,28 +69,22 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    names = list(dict.fromkeys(request.message.group_ids))
-    response = wire.ConsumerGroupDescribeResponse()
-
-    def collect(reply: Any, name: str) -> None:
+    def described(reply: Any, name: str) -> wire.DescribedConsumerGroup:
         code = failure_code(reply)
         if code is not None:
-            response.groups.append(wire.DescribedConsumerGroup(error_code=code, group_id=name))
-        elif not reply.epoch:
-            missing = wire.DescribedConsumerGroup(error_code=Code.GROUP_ID_NOT_FOUND, group_id=name)
-            missing.error_message, missing.group_state = f"there is no consumer group {name!r}", "Dead"
-            response.groups.append(missing)
-        else:
-            response.groups.append(_described(request, reply))
-        if len(response.groups) == len(names):
-            request.answer(response)
+            return wire.DescribedConsumerGroup(error_code=code, group_id=name)
+        if reply.epoch:
+            return _described(request, reply)
+        return wire.DescribedConsumerGroup(
+            Code.GROUP_ID_NOT_FOUND, f"there is no consumer group {name!r}", name, group_state="Dead"
+        )
 
-    if not names:
-        request.answer(response)
-    submit = request.broker.groups.submit
-    request.each(
-        names,
-        lambda name: submit(consumer_commands.DescribeConsumerGroup(name), lambda reply: collect(reply, name)),
+    describe_each(
+        request,
+        wire.ConsumerGroupDescribeResponse(),
+        request.message.group_ids,
+        consumer_commands.DescribeConsumerGroup,
+        described,
     )
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from goqueue.broker.groups.listing import group_page, pages
+from goqueue.doors.kafka.describing import describe_each
 from goqueue.doors.kafka.handlers.share_groups import has_deliveries, listed_without_members
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
@@ -124,26 +125,16 @@ def handle_leave_group(request: Request) -> None:
 
 
 def handle_describe_groups(request: Request) -> None:
-    names = list(dict.fromkeys(request.message.groups))
-    response = wire_describe.DescribeGroupsResponse()
-
-    def collect(reply: Any, name: str) -> None:
+    def described(reply: Any, name: str) -> wire_describe.DescribedGroup:
         code = failure_code(reply)
         if code is not None:
-            group = wire_describe.DescribedGroup(error_code=code, group_id=name)
-        else:
-            group = _described(reply, request.version)
-            group.authorized_operations = operations_on_group(request, name)
-        response.groups.append(group)
-        if len(response.groups) == len(names):
-            request.answer(response)
+            return wire_describe.DescribedGroup(error_code=code, group_id=name)
+        group = _described(reply, request.version)
+        group.authorized_operations = operations_on_group(request, name)
+        return group
 
-    if not names:
-        request.answer(response)
-    request.each(
-        names,
-        lambda name: request.broker.groups.submit(commands.DescribeGroup(name), lambda reply: collect(reply, name)),
-    )
+    response = wire_describe.DescribeGroupsResponse()
+    describe_each(request, response, request.message.groups, commands.DescribeGroup, described)
 
 
 def _described(reply: Any, version: int) -> wire_describe.DescribedGroup:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from goqueue.doors.kafka.describing import describe_each
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups import commands
@@ -55,33 +56,25 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    names = list(dict.fromkeys(request.message.group_ids))
-    response = wire.ShareGroupDescribeResponse()
-
-    def collect(reply: Any, name: str) -> None:
+    def described(reply: Any, name: str) -> wire.DescribedShareGroup:
         code = failure_code(reply)
         if code is not None:
-            group = wire.DescribedShareGroup(error_code=code, group_id=name)
-        elif reply.epoch:
-            group = _described(request, reply)
-        elif is_kept(request, name):
-            group = wire.DescribedShareGroup(
-                group_id=name, group_state=EMPTY, authorized_operations=operations_on_group(request, name)
-            )
-        else:
-            group = wire.DescribedShareGroup(
-                Code.GROUP_ID_NOT_FOUND, f"there is no share group {name!r}", name, group_state="Dead"
-            )
-        response.groups.append(group)
-        if len(response.groups) == len(names):
-            request.answer(response)
+            return wire.DescribedShareGroup(error_code=code, group_id=name)
+        if reply.epoch:
+            return _described(request, reply)
+        if is_kept(request, name):
+            allowed = operations_on_group(request, name)
+            return wire.DescribedShareGroup(group_id=name, group_state=EMPTY, authorized_operations=allowed)
+        return wire.DescribedShareGroup(
+            Code.GROUP_ID_NOT_FOUND, f"there is no share group {name!r}", name, group_state="Dead"
+        )
 
-    if not names:
-        request.answer(response)
-    submit = request.broker.groups.submit
-    request.each(
-        names,
-        lambda name: submit(share_commands.DescribeShareGroup(name), lambda reply: collect(reply, name)),
+    describe_each(
+        request,
+        wire.ShareGroupDescribeResponse(),
+        request.message.group_ids,
+        share_commands.DescribeShareGroup,
+        described,
     )
 
 

@@ -1,0 +1,33 @@
+"""Answers that describe many groups of one protocol."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from goqueue.doors.kafka.request import Request
+from goqueue.wire.kafka.messages.consumer_groups import ConsumerGroupDescribeResponse
+from goqueue.wire.kafka.messages.describe_groups import DescribeGroupsResponse
+from goqueue.wire.kafka.messages.share_groups import ShareGroupDescribeResponse
+
+Descriptions = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
+
+
+def describe_each(
+    request: Request,
+    response: Descriptions,
+    group_ids: Iterable[str],
+    question: Callable[[str], Any],
+    described: Callable[[Any, str], Any],
+) -> None:
+    """Ask for each group once, and answer when all have replied. `question`: the command about one. `described`: what
+    stands in the response, by the reply and the name."""
+    names = list(dict.fromkeys(group_ids))
+    submit = request.broker.groups.submit
+
+    def collect(reply: Any, name: str) -> None:
+        response.groups.append(described(reply, name))
+        if len(response.groups) == len(names):
+            request.answer(response)
+
+    if not names:
+        request.answer(response)
+    request.each(names, lambda name: submit(question(name), lambda reply: collect(reply, name)))
