@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import msgspec
 
+from goqueue.machines.account_result import AccountResult
 from goqueue.machines.machine import Command, Fact
-from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, QuotaResult, Quotas
+from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, Quotas
 from goqueue.model.access import Rule
 from goqueue.model.accounts import SECRETS_MAX, AccessImage, ApiKey, KeySecret, User
 from goqueue.model.codes import Code
@@ -18,11 +19,6 @@ USER_KEY, API_KEY, RULE_KEY = b"\0user/", b"\0key/", b"\0rule/"  # no topic can 
 ACCOUNTS_MAX = 10_000
 """Of users, of keys and of rules each."""
 ADMIN = "admin"
-
-
-class AccountResult(msgspec.Struct, frozen=True):
-    code: Code = Code.NONE
-    message: str = ""
 
 
 class ChangeUser(Command[AccountResult], frozen=True):
@@ -138,7 +134,7 @@ class Accounts:
             MappingProxyType(dict(self._quotas.by_id)),
         )
 
-    def decide(self, command: object) -> tuple[list[Fact], AccountResult | QuotaResult]:  # noqa: PLR0911  one for each
+    def decide(self, command: object) -> tuple[list[Fact], AccountResult]:  # noqa: PLR0911  one for each
         match command:
             case ChangeUser():
                 return self._change_user(command)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-import msgspec
-
+from goqueue.machines.account_result import AccountResult
 from goqueue.machines.machine import Command, Fact
 from goqueue.model.codes import Code
 from goqueue.model.quotas import Quota, quota_id
@@ -13,12 +12,7 @@ QUOTA_KEY = b"\0quota/"  # no topic can be called that
 QUOTAS_MAX = 10_000
 
 
-class QuotaResult(msgspec.Struct, frozen=True):
-    code: Code = Code.NONE
-    message: str = ""
-
-
-class SetQuota(Command[QuotaResult], frozen=True):
+class SetQuota(Command[AccountResult], frozen=True):
     """Without any limit left there is no quota."""
 
     user: str | None
@@ -27,7 +21,7 @@ class SetQuota(Command[QuotaResult], frozen=True):
     """None: this is not limited any more."""
 
 
-class DeleteQuota(Command[QuotaResult], frozen=True):
+class DeleteQuota(Command[AccountResult], frozen=True):
     user: str | None
     client_id: str | None
 
@@ -57,29 +51,29 @@ class Quotas:
     def __init__(self) -> None:
         self.by_id: dict[str, Quota] = {}
 
-    def decide(self, command: object) -> tuple[list[Fact], QuotaResult]:
+    def decide(self, command: object) -> tuple[list[Fact], AccountResult]:
         match command:
             case SetQuota(user, client_id, changes):
                 return self._set(user, client_id, changes)
             case DeleteQuota(user, client_id):
                 name = quota_id(user, client_id)
                 if name not in self.by_id:
-                    return [], QuotaResult(Code.RESOURCE_NOT_FOUND, "there is no such quota")
-                return [QuotaForgotten(name)], QuotaResult()
+                    return [], AccountResult(Code.RESOURCE_NOT_FOUND, "there is no such quota")
+                return [QuotaForgotten(name)], AccountResult()
         raise TypeError(f"no command about quotas: {command!r}")
 
     def _set(
         self, user: str | None, client_id: str | None, changes: Mapping[str, float | None]
-    ) -> tuple[list[Fact], QuotaResult]:
+    ) -> tuple[list[Fact], AccountResult]:
         before = self.by_id.get(quota_id(user, client_id))
         changed = {**({} if before is None else before.limits), **changes}
         limits = {key: rate for key, rate in changed.items() if rate is not None}
         if before is None and limits and len(self.by_id) >= QUOTAS_MAX:
-            return [], QuotaResult(Code.POLICY_VIOLATION, f"there are {QUOTAS_MAX} quotas, and there can be no more")
+            return [], AccountResult(Code.POLICY_VIOLATION, f"there are {QUOTAS_MAX} quotas, and there can be no more")
         after = Quota(user, client_id, limits)
         if after == before or (before is None and not limits):
-            return [], QuotaResult()
-        return [QuotaStored(after) if limits else QuotaForgotten(after.quota_id)], QuotaResult()
+            return [], AccountResult()
+        return [QuotaStored(after) if limits else QuotaForgotten(after.quota_id)], AccountResult()
 
     def apply(self, fact: QuotaFact) -> None:
         match fact:

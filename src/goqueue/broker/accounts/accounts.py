@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from goqueue.broker.accounts.sealing import Sealing
+from goqueue.machines.account_result import AccountResult
 from goqueue.machines.accounts import (
-    AccountResult,
     ChangeUser,
     CreateKey,
     CreateRules,
@@ -17,7 +17,7 @@ from goqueue.machines.accounts import (
     DeleteUser,
     RotateKey,
 )
-from goqueue.machines.quotas import DeleteQuota, QuotaResult, SetQuota
+from goqueue.machines.quotas import DeleteQuota, SetQuota
 from goqueue.model.access import Rule
 from goqueue.model.accounts import (
     METADATA_MAX,
@@ -254,7 +254,7 @@ class Accounts:
         self._submit(first, None, done)
 
     def _submit(self, command: Any, reply: Any, on_reply: OnReply) -> None:
-        def done(result: AccountResult | QuotaResult | GoQueueError) -> None:
+        def done(result: AccountResult | GoQueueError) -> None:
             if isinstance(result, GoQueueError):
                 on_reply(result)
             elif result.code:

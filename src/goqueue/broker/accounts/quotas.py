@@ -73,13 +73,13 @@ class Allowance:
         """How long until what was used up is there again."""
         return self.use(key, 0)
 
-    def admit(self, *keys: QuotaKey) -> None:
-        """One request, where a client can be told to come back: QuotaExceeded if any of these is used up."""
-        for key in (REQUESTS, *keys):
-            owed_ms = self.owed_ms(key)
+    def admit(self, key: QuotaKey | None) -> None:
+        """One request, where a client can be told to come back: QuotaExceeded if this, or their number, is used up."""
+        for each in (REQUESTS,) if key is None else (REQUESTS, key):
+            owed_ms = self.owed_ms(each)
             if owed_ms:
-                self._on_throttled(key, owed_ms)
-                raise QuotaExceeded(key, self._buckets[key].rate, owed_ms)
+                self._on_throttled(each, owed_ms)
+                raise QuotaExceeded(each, self._buckets[each].rate, owed_ms)
         self.use(REQUESTS, 1)
 
 

@@ -42,7 +42,7 @@ class Charging:
         allowance = self._allowance
         if allowance is None:
             return
-        allowance.admit(*(() if self._key is None else (self._key,)))
+        allowance.admit(self._key)
         if self._key is PRODUCED:
             allowance.use(PRODUCED, size)
 

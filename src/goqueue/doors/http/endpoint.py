@@ -72,7 +72,7 @@ class Endpoint:
         try:
             call, allowance = await self._admit(scope)
             if allowance is not None:
-                allowance.admit(*(() if self._charged is None else (self._charged,)))
+                allowance.admit(self._charged)
                 if self._charged is CONSUMED:
                     send = counting(self._gate, allowance, send)
             arguments = {"call": call, **await self._arguments(scope, receive, allowance)}

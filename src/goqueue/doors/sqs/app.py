@@ -120,7 +120,7 @@ class SqsApp:
         allowance = access.allowance(dict(scope["headers"]).get(CLIENT_ID, b"").decode("latin-1"))
         key = CHARGED.get(action)
         if allowance is not None:
-            allowance.admit(*(() if key is None else (key,)))
+            allowance.admit(key)
             if key is PRODUCED:
                 allowance.use(PRODUCED, len(body))
         return allowance if key is CONSUMED else None
