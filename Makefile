@@ -29,8 +29,9 @@ install: .venv/.ready-run  ## set up only; gives .venv/bin/goqueue
 run: .venv/.ready-run  ## start a node on ./data, open to this machine only
 	@exec $(BIN)/goqueue serve --dev --data-dir $(DATA_DIR)
 
-# One worker more than there are cores: many tests wait for a process or a disk.
-PYTEST := $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8
+# One worker more than there are cores: many tests wait for a process or a disk. What pytest compiles is kept, even
+# where Python is told not to: else each worker would do it again, for half a minute.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 8
 
 # With ARGS the choice is yours: no layer is left out.
 test: .venv/.ready-dev  ## run unit tests, simulations and one test of each API; choose others with ARGS=
@@ -43,7 +44,7 @@ test-all: .venv/.ready-dev  ## run all tests
 	@$(PYTEST)
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
-	@$(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
 
 sim: .venv/.ready-dev  ## run a node and its users through storms, with KIND=cluster three nodes, with KIND=rules copies of a partition; SEEDS=1-1000
 	@$(BIN)/python -m tools.simulate --kind $(KIND) --seeds $(SEEDS)

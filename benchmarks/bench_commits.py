@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.harness import Row, row
 from goqueue.broker.gate import Gate
-from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.codes import Code
 from goqueue.storage.committer import Committer
 from goqueue.testing import MemoryDisk, VirtualClock

@@ -20,8 +20,8 @@ import uvloop
 
 from benchmarks.harness import Row, row, workplace
 from goqueue.broker.gate import Gate
-from goqueue.broker.topics.topics import CreateTopic
 from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.node.node import Node
 from goqueue.node.process import GC_THRESHOLDS
 from goqueue.node.settings import Settings

@@ -1,9 +1,11 @@
 """Queue groups: what it costs the broker to lease and settle a message, in process and through the Kafka door.
 
-In process: the whole broker on a disk in memory, so the figures are CPU only. The baseline is a stream read of the same
+In process: the whole broker on a disk in memory, so the figures are CPU only; with `disk` that includes a sync of this
+disk, in the same thread. The collector of cycles is set as in a node. The baseline is a stream read of the same
 messages: what reading them costs without leases.
 """
 
+import gc
 import time
 from statistics import median
 from typing import Any
@@ -20,13 +22,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from benchmarks.harness import TURNS, Row, node, row
 from benchmarks.share_load import share_load
-from goqueue.broker.queues.receive import ReceiveRequest
 from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.queues.taking import ReceiveRequest
 from goqueue.broker.reading.fetch import Limits, Want
-from goqueue.broker.topics.topics import CreateTopic
 from goqueue.cli.bench.broker import OwnBroker
 from goqueue.cli.bench.raw import echo
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.machines.deliveries.commands import Place, Settle, Settlement, SettleReply, Verdict
+from goqueue.model.errors import GoQueueError
+from goqueue.node.process import GC_THRESHOLDS
 from goqueue.records.build import build_batch
 from goqueue.records.native import Headers
 from goqueue.storage.committer import Committer
@@ -50,15 +54,19 @@ SENDERS = 20
 
 
 def run() -> list[Row]:
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     rows: list[Row] = []
     stream_us = min(Run(20_000).read_stream() for _ in range(TURNS))
     for pull, count in ((1, 3_000), (10, 20_000), (100, 100_000)):
         by_range = min(Run(count).settle_ranges(pull) for _ in range(TURNS))
+        on_os = min(Run(count, durability="os").settle_ranges(pull) for _ in range(TURNS))
         by_receipt = min(Run(count).settle_receipts(pull) for _ in range(TURNS))
         aim = "> 300,000 acked msg/s" if pull == 100 else None
         name = f"receive + ack of {pull}, in process"
         rows += [
             row(f"{name}, by range: CPU", by_range, "us/msg", stream_us, CPU_AIMS.get(pull)),
+            row(f"{name}, by range, durability os: CPU", on_os, "us/msg", stream_us, CPU_AIMS.get(pull)),
             row(f"{name}, by range: rate of one core", 1e6 / by_range, "msg/s", None, aim),
             row(f"{name}, decoded, by receipt", by_receipt, "us/msg", stream_us, None),
         ]
@@ -76,14 +84,15 @@ def run() -> list[Row]:
 class Run:
     """A broker in process with `count` messages of 100 bytes in one partition, in batches of 100."""
 
-    def __init__(self, count: int, senders: int = 0, fair_by: str = "none") -> None:
+    def __init__(self, count: int, senders: int = 0, fair_by: str = "none", durability: str = "disk") -> None:
         self.count = count
         self.clock = VirtualClock()
         self.node = MemoryNode(MemoryDisk(), self.clock, Committer(lambda finish: finish(), self.clock.now_ms))
         self.node.assemble()
         self.commit()
         self.node.broker.topics.submit(
-            CreateTopic(TOPIC, b"0123456789abcdef", 1, {"fair.by": fair_by}), lambda reply: None
+            CreateTopic(TOPIC, b"0123456789abcdef", 1, {"fair.by": fair_by, "durability": durability}),
+            lambda reply: None,
         )
         self.commit()
         now_ms = self.clock.now_ms()
@@ -120,10 +129,12 @@ class Run:
             (leased,) = self._receive(pull, is_opened=False)
             runs = leased.slices.runs
             settlements = tuple(Settlement(one.first, one.last) for one in runs)
-            replies: list[SettleReply] = []
+            replies: list[SettleReply | GoQueueError] = []
             self.node.broker.queues.submit(Settle(place, settlements, "one"), replies.append)
             self.commit()
-            assert set(replies[0].verdicts) == {Verdict.DONE}
+            (reply,) = replies
+            assert isinstance(reply, SettleReply)
+            assert set(reply.verdicts) == {Verdict.DONE}
             done += sum(one.last - one.first + 1 for one in runs)
         assert done == self.count
         return (time.process_time() - started) / self.count * 1e6

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.topics.topics import CreateTopic
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.topics import Topic
 from goqueue.records.build import build_batch
 from goqueue.replica.replica import Replica

@@ -13,7 +13,7 @@ def garbage() -> Iterator[Counter[str]]:
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
-    gc.freeze()  # what was there before does not count, and need not be looked at
+    gc.freeze()  # what was there before does not count, and is not looked at any more
     try:
         yield found
         gc.set_debug(gc.DEBUG_SAVEALL)
@@ -22,6 +22,5 @@ def garbage() -> Iterator[Counter[str]]:
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
-        gc.unfreeze()
         if was_enabled:
             gc.enable()

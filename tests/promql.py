@@ -4,6 +4,7 @@ that what Prometheus would not take is not taken here; and where promtool is ins
 
 import operator
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -34,30 +35,42 @@ class Point(NamedTuple):
     value: float
 
 
+AT = operator.attrgetter("at_s")
+
+
 class Samples:
     """What Prometheus would have stored."""
 
     def __init__(self, job: str = "goqueue", instance: str = "node:8080") -> None:
         self._target = {"job": job, "instance": instance}
         self.series: dict[Labels, list[Point]] = {}
+        self._by_name: dict[str, list[tuple[Labels, list[Point]]]] = {}
+        self._by_text: dict[str, list[Point]] = {}
+        """By a line of a scrape without its value. Lines return with each scrape, and are read once."""
         self.times_s: list[float] = []
 
     def scraped(self, at_s: float, text: str | None) -> None:
         """None: there was no answer."""
         self.times_s.append(at_s)
-        self._add({NAME: "up"}, at_s, float(text is not None))
-        for family in text_string_to_metric_families(text or ""):
-            for sample in family.samples:
-                self._add({NAME: sample.name, **sample.labels}, at_s, sample.value)
+        for line in ("up 0" if text is None else f"up 1\n{text}").splitlines():
+            if line and not line.startswith("#"):
+                shown, _, value = line.rpartition(" ")
+                points = self._by_text.get(shown)
+                if points is None:
+                    points = self._by_text[shown] = self._begin(shown)
+                points.append(Point(at_s, float(value)))
 
-    def _add(self, labels: dict[str, str], at_s: float, value: float) -> None:
-        key = frozenset({**labels, **self._target}.items())
-        self.series.setdefault(key, []).append(Point(at_s, value))
+    def _begin(self, shown: str) -> list[Point]:
+        ((sample,),) = (family.samples for family in text_string_to_metric_families(f"{shown} 0\n"))
+        labels = frozenset({NAME: sample.name, **sample.labels, **self._target}.items())
+        points = self.series[labels] = []
+        self._by_name.setdefault(sample.name, []).append((labels, points))
+        return points
 
     def matching(self, selector: Any) -> Iterable[tuple[Labels, list[Point]]]:
-        for labels, points in self.series.items():
+        for labels, points in self._by_name.get(selector.name, ()):
             values = dict(labels)
-            if values[NAME] == selector.name and all(_matches(each, values) for each in selector.matchers.matchers):
+            if all(_matches(each, values) for each in selector.matchers.matchers):
                 yield labels, points
 
 
@@ -94,12 +107,13 @@ def _vector(query: Any, samples: Samples, at_s: float) -> Vector:
 
 def _instant(selector: Any, samples: Samples, at_s: float) -> Vector:
     """A series that a scrape did not return any more is over: Prometheus marks it as stale."""
-    last = max((time for time in samples.times_s if at_s - LOOKBACK_S < time <= at_s), default=None)
+    times_s = samples.times_s[: bisect_right(samples.times_s, at_s)]
+    last = times_s[-1] if times_s and times_s[-1] > at_s - LOOKBACK_S else None
     found: Vector = {}
     for labels, points in samples.matching(selector):
-        value = next((point.value for point in points if point.at_s == last), None)
-        if value is not None:
-            found[labels] = value
+        place = bisect_right(points, at_s, key=AT) - 1
+        if place >= 0 and points[place].at_s == last:
+            found[labels] = points[place].value
     return found
 
 
@@ -111,7 +125,7 @@ def _call(call: Any, samples: Samples, at_s: float) -> Vector:
     window_s = matrix.range.total_seconds()
     found: Vector = {}
     for labels, points in samples.matching(matrix.vector_selector):
-        inside = [point for point in points if at_s - window_s <= point.at_s <= at_s]
+        inside = points[bisect_left(points, at_s - window_s, key=AT) : bisect_right(points, at_s, key=AT)]
         if len(inside) >= 2:
             value = _extrapolated(inside, at_s, window_s, is_counter=call.func.name in ("rate", "increase"))
             found[_without(labels, {NAME})] = value / window_s if call.func.name == "rate" else value

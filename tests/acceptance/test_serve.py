@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.broker.topics.topics import CreateTopic
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.node.node import Node
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address, Switch

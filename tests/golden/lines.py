@@ -13,7 +13,7 @@ import msgspec
 
 from goqueue.records import formats
 from tests.golden.files import file_samples
-from tests.golden.samples import Sample, fact_samples, journeys
+from tests.golden.samples import Sample, audit, fact_samples, journeys
 
 FORMATS = {**formats.FORMATS, "checkpoint": 1}
 """Spark's checkpoints are not in the data directory, so that `format.json` says nothing of them."""
@@ -56,7 +56,7 @@ def newest(lines: Iterable[Line]) -> dict[tuple[str, str], Line]:
 
 
 def samples() -> list[Sample]:
-    return [*fact_samples(), journeys(), *file_samples()]
+    return [*fact_samples(), journeys(), audit(), *file_samples()]
 
 
 def line_of(sample: Sample) -> Line:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from goqueue.broker import stored
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import accounts, group_options, quotas
+from goqueue.machines import accounts, group_options, quotas, tenants
 from goqueue.machines import controller_facts as controller
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
@@ -23,14 +22,18 @@ from goqueue.machines.groups import offsets
 from goqueue.machines.groups.classic import state as classic
 from goqueue.machines.groups.commands import GroupProtocol
 from goqueue.machines.groups.consumer import facts as consumer
+from goqueue.machines.groups.facts import GROUP_FACTS
 from goqueue.machines.groups.share import facts as share
 from goqueue.machines.machine import Fact
+from goqueue.machines.retired import RETIRED
 from goqueue.machines.schemas import facts as schemas
 from goqueue.machines.transactions import facts as transactions
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.accounts import ApiKey, KeySecret, User
+from goqueue.model.audit import AuditRecord
 from goqueue.model.quotas import Quota
 from goqueue.model.schemas import Level, Mode, Reference, SchemaKind
+from goqueue.model.tenancy import Tenant, TenantStatus
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.trace_ids import Spot, TraceParent
 
@@ -39,11 +42,11 @@ NOW_MS = 1_763_000_000_000
 
 LEDGERS: dict[str, Sequence[type[Fact]]] = {
     "metadata": METADATA_FACTS,
-    "groups": stored.GROUP_FACTS,
-    "deliveries": stored.DELIVERY_FACTS,
-    "delays": stored.DELAY_FACTS,
-    "transactions": stored.TRANSACTION_FACTS,
-    "schemas": stored.SCHEMA_FACTS,
+    "groups": GROUP_FACTS,
+    "deliveries": deliveries.DELIVERY_FACTS,
+    "delays": delays.DELAY_FACTS,
+    "transactions": transactions.TRANSACTION_FACTS,
+    "schemas": schemas.SCHEMA_FACTS,
 }
 """What each ledger reads and writes today."""
 
@@ -59,7 +62,7 @@ class Sample(NamedTuple):
 
 def decoder_of(kind: str) -> Callable[[bytes], Any]:
     """For facts of all versions."""
-    retired = [each.reader for each in stored.RETIRED if each.kind == kind]
+    retired = [each.reader for each in RETIRED if each.kind == kind]
     decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(reduce(or_, [*LEDGERS[kind], *retired])).decode
     return decode
 
@@ -89,16 +92,23 @@ def metadata() -> list[Fact]:
                 NOW_MS + 2,
                 {"team": "shop"},
                 True,
+                "acme",
             )
         ),
         accounts.RuleStored(
-            Rule("r1", "User:alice", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1"),
+            Rule("r1", "User:alice", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1", "acme"),
         ),
         accounts.UserForgotten("alice"),
         accounts.KeyForgotten("k0123456789abcdef"),
         accounts.RuleForgotten("r1"),
         quotas.QuotaStored(Quota("alice", "app/1", {"producer_byte_rate": 1024.0})),
         quotas.QuotaForgotten("=alice/=app%2F1"),
+        tenants.TenantStored(
+            Tenant(
+                "acme", "Acme", "buys", TenantStatus.SUSPENDED, "unpaid", {"plan": "free"}, NOW_MS, {"max_topics": 7}
+            ),
+        ),
+        tenants.TenantForgotten("acme"),
     ]
 
 
@@ -262,4 +272,24 @@ def journeys() -> Sample:
     return Sample("journeys", "Page", page, lambda: msgspec.msgpack.encode(page))
 
 
+def audit() -> Sample:
+    record = AuditRecord(
+        NOW_MS,
+        1,
+        "User:alice",
+        "10.0.0.1",
+        "http",
+        "create_topic",
+        "/topics orders",
+        "refused",
+        "ab" * 32,
+        ("name",),
+        "X",
+        2,
+        7,
+    )
+    return Sample("audit", "AuditRecord", record, lambda: msgspec.json.encode(record))
+
+
+audit_decoder = msgspec.json.Decoder(AuditRecord).decode
 journeys_decoder = msgspec.msgpack.Decoder(Page).decode

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 import goqueue.node.node  # noqa: F401  so that every fact there is has been defined
-from goqueue.broker.stored import RETIRED
 from goqueue.machines.machine import Fact
+from goqueue.machines.retired import RETIRED
 from tests.golden import lines as golden
 from tests.golden.files import READERS
 from tests.golden.lines import FORMATS, Line, broken_rules, line_of, new_lines, newest, read_lines, samples, words
-from tests.golden.samples import LEDGERS, Sample, decoder_of, journeys_decoder
+from tests.golden.samples import LEDGERS, Sample, audit_decoder, decoder_of, journeys_decoder
 
 LINES = read_lines()
 STORED = [line for line in LINES if line.hex]
@@ -22,6 +22,8 @@ def decoded(line: Line) -> Any:
     data = bytes.fromhex(line.hex)
     if line.kind in LEDGERS:
         return decoder_of(line.kind)(data)
+    if line.kind == "audit":
+        return audit_decoder(data)
     return journeys_decoder(data) if line.kind == "journeys" else READERS[line.kind, line.tag](data)
 
 

@@ -5,10 +5,18 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from goqueue.broker import stored
 from goqueue.machines.controller import Controller
+from goqueue.machines.delays.machine import Delays
+from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.groups.commands import GroupOptions
+from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS
+from goqueue.machines.groups.consumer.kind import consumer_kind
+from goqueue.machines.groups.machine import Groups
+from goqueue.machines.groups.share.kind import share_kind
 from goqueue.machines.machine import Fact, Machine, apply_at
+from goqueue.machines.retired import RETIRED
+from goqueue.machines.schemas.machine import SchemaMachine
+from goqueue.machines.transactions.machine import TransactionMachine
 from tests.golden.lines import read_lines
 from tests.golden.samples import LEDGERS, TOPIC_ID, decoder_of
 
@@ -16,17 +24,17 @@ LEDGER_OFFSET = 5
 
 
 def groups() -> Machine:
-    kinds = stored.consumer_kind(stored.CONSUMER_GROUPS), stored.share_kind()
-    return stored.GroupsMachine(GroupOptions(), kinds=kinds)
+    kinds = consumer_kind(CONSUMER_GROUPS), share_kind()
+    return Groups(GroupOptions(), kinds=kinds)
 
 
 MACHINES: dict[str, Callable[[], Machine]] = {
     "metadata": Controller,
     "groups": groups,
-    "deliveries": stored.Deliveries,
-    "delays": lambda: stored.Delays("reminders", TOPIC_ID, 1),
-    "transactions": stored.TransactionMachine,
-    "schemas": stored.SchemaMachine,
+    "deliveries": Deliveries,
+    "delays": lambda: Delays("reminders", TOPIC_ID, 1),
+    "transactions": TransactionMachine,
+    "schemas": SchemaMachine,
 }
 PACKS = "delays"
 """Its snapshots say the same in other facts."""
@@ -34,7 +42,7 @@ PACKS = "delays"
 
 def facts_of(kind: str) -> list[Fact]:
     """Of all formats, but for those that need more than a machine."""
-    retired = {each.tag for each in stored.RETIRED if each.kind == kind}
+    retired = {each.tag for each in RETIRED if each.kind == kind}
     lines = [line for line in read_lines() if line.kind == kind and line.hex and line.tag not in retired]
     return [decoder_of(kind)(bytes.fromhex(line.hex)) for line in lines]
 

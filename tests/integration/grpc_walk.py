@@ -45,8 +45,9 @@ def text(words: str) -> str:
 class Asked:
     """A client of several nodes, asked in turn, that keeps what it was told."""
 
-    def __init__(self, addresses: Sequence[str], topic: str) -> None:
+    def __init__(self, addresses: Sequence[str], topic: str, tenant: str = "") -> None:
         self.topic = topic
+        self._metadata = (("goqueue-tenant", tenant),) if tenant else ()
         self._channels = [grpc.insecure_channel(each) for each in addresses]
         self._count = 0
         self.told: list[tuple[str, Any]] = []
@@ -96,7 +97,9 @@ class Asked:
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )
         requests = [ParseDict(each, GetMessageClass(method.input_type)()) for each in given]
-        answers = ask(iter(requests) if method.client_streaming else requests[0], timeout=DEADLINE_S)
+        answers = ask(
+            iter(requests) if method.client_streaming else requests[0], timeout=DEADLINE_S, metadata=self._metadata
+        )
         try:
             for answer in answers if method.server_streaming else [answers]:
                 yield MessageToDict(answer, preserving_proto_field_name=True)

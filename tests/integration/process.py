@@ -42,11 +42,11 @@ def own_host() -> str:
 class Node:
     """A running `goqueue serve`, its data directory and its log."""
 
-    def __init__(self, directory: Path, *arguments: str, is_closed: bool = False) -> None:
+    def __init__(self, directory: Path, *arguments: str, is_closed: bool = False, host: str = "") -> None:
         """`is_closed`: as without any flag. Else it is open, if its arguments do not say what it is."""
         self._directory = directory
-        self._arguments = arguments
-        host = own_host()
+        self.arguments = arguments
+        host = host or own_host()
         self._address, self._http_address, self._grpc_address = f"{host}:9092", f"{host}:8080", f"{host}:9000"
         self._process: subprocess.Popen[bytes] | None = None
         self.program = [str(GOQUEUE)]
@@ -100,7 +100,7 @@ class Node:
         command = [*self.program, "serve", *self._openness, "--data-dir", str(self.data_dir), "--kafka", self._address]
         command += ["--http", self._http_address, "--grpc", self._grpc_address]
         # Many tests send timestamps of years ago, which retention by age would rightly delete in the middle of a test.
-        command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self._arguments]
+        command += ["--ready-file", str(ready_file), "--retention-ms", "-1", *self.arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
         with self.log_file.open("a") as log:
             process = self._process = subprocess.Popen(command, stderr=log, env=clean)

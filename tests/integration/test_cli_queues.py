@@ -97,6 +97,7 @@ def test_journeys(goqueue: Command) -> None:
     assert where["trace_id"] == found["trace_id"]
     shown = goqueue.run("why", "cli-trace", "--key", "customer-7").out
     assert "Message:   cli-trace/0/0\n" in shown
+    assert "Node:      node-1\n" in shown
     assert "cli-tracers" in shown
     assert "TOPIC/PARTITION/OFFSET" in goqueue.run("why", "cli-trace", code=2).err
 

@@ -16,7 +16,8 @@ def test_a_topic_from_making_to_deleting(goqueue: Command) -> None:
     assert (described["partitions"], described["options"]) == (6, {"retention.ms": "604800000"})
     shown = goqueue.run("topic", "describe", "cli-life").out
     assert "Name:       cli-life\n" in shown
-    assert "PARTITION  EARLIEST  NEXT  MESSAGES\n" in shown
+    assert "PARTITION  EARLIEST  NEXT  MESSAGES  LEADER  REPLICAS  IN SYNC\n" in shown
+    assert "        5         0     0         0  node-1  node-1    node-1\n" in shown
 
     goqueue.run(
         "topic", "alter", "cli-life", "--partitions", "8", "--retention-bytes", "10GiB", "--set", "lease.ms=10000"

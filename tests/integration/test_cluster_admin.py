@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ElectionType, KafkaError, Producer, TopicPartition
+from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -39,8 +39,23 @@ def made(admin: AdminClient, topic: str) -> list[TopicPartition]:
 
 
 def ends(admin: AdminClient, partitions: list[TopicPartition], spec: Any) -> list[int]:
-    asked = admin.list_offsets(dict.fromkeys(partitions, spec))
-    return [asked[each].result(DEADLINE_S).offset for each in partitions]
+    """As Kafka's own Admin does: a node that does not answer for a moment, on a busy machine, is no leader to be told
+    of, and whoever asks is to ask again. confluent-kafka leaves that to its caller.
+    """
+    found: list[int] = []
+
+    def is_told() -> bool:
+        asked = admin.list_offsets(dict.fromkeys(partitions, spec))
+        try:
+            found[:] = [asked[each].result(DEADLINE_S).offset for each in partitions]
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.LEADER_NOT_AVAILABLE:
+                raise
+            return False
+        return True
+
+    wait_until(is_told, "answer of all leaders")
+    return found
 
 
 def look_and_change(via: str, topic: str) -> None:

@@ -18,6 +18,9 @@ def test_all_end_with_ctrl_c(tmp_path: Path) -> None:
         assert [node["id"] for node in cluster.nodes] == [1, 2, 3]
         pids = cluster.pids
         assert all(is_alive(pid) for pid in pids)
+        # To load it takes 150 ms, in which whoever has just become a leader would serve nobody.
+        maps = [Path(f"/proc/{node['pid']}/maps").read_text("utf-8") for node in cluster.nodes]
+        assert all("_crecords" in each for each in maps), "every node has its record codec before it serves"
         cluster.kill(2)
         wait_until(lambda: "node 2 has ended: signal 9" in cluster.said(), "word of the killed node")
         assert [is_alive(pid) for pid in pids] == [True, False, True, True]

@@ -38,7 +38,7 @@ def test_a_third_member_takes_only_what_moves_and_the_rest_flows_on(
     assignor: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """A24. The times are for a person to read (`-s`): a busy machine is slow, not wrong. `test_consumer_group_pace`
+    """The times are for a person to read (`-s`): a busy machine is slow, not wrong. `test_consumer_group_pace`
     keeps the promise of a second in virtual time; librdkafka joins a classic group once a second unless new metadata
     comes in between, and a cooperative rebalance takes two joins.
 

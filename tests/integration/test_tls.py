@@ -48,7 +48,7 @@ class Tls:
         listeners += [f"http://{self.host}:{SAFE - 1000}?{tls}", f"http://{self.host}:{MUTUAL - 1000}?{mutual}"]
         listeners += [f"grpc://{self.host}:{SAFE - 2000}?{tls}", f"grpc://{self.host}:{MUTUAL - 2000}?{mutual}"]
         listeners += [f"metrics://{self.host}:9100?{tls}"]
-        node._arguments = ("--listeners", ",".join(listeners), "--tls-ca-file", str(self.authority.ca))
+        node.arguments = ("--listeners", ",".join(listeners), "--tls-ca-file", str(self.authority.ca))
 
     def certificate(self, file: str) -> Pair:
         return self.authority.sign(file, dns=["localhost"], addresses=[self.host])

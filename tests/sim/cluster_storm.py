@@ -17,7 +17,7 @@ from tests.sim.storms.stage import QUIET_S_MAX, Program, Stage, Work
 from tests.sim.storms.transactions import Transactions
 from tests.sim.storms.troubles import Troubles
 from tools.nemesis.history import Operation
-from tools.nemesis.judge import judge
+from tools.nemesis.judge import Healed, judge
 
 SEEDS = range(1, 31)
 PROGRAMS: tuple[type[Program], ...] = (Logs, Transactions, Groups, HttpQueue, SqsQueue, WorkerQueue, Delays)
@@ -78,7 +78,7 @@ class ClusterStorm:
 
     def _judge(self, healed: float, ended: float) -> None:
         self.history = self._stage.history()
-        verdict = judge(self.history, self.troubles.windows, healed, ended, self._stage.wall_ahead_s)
+        verdict = judge(self.history, self.troubles.windows, Healed(healed, ended), self._stage.wall_ahead_s)
         assert not verdict.faults, verdict.report
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from goqueue.client.http import Http, HttpRefused
+from goqueue.client.security import Security
 from goqueue.testing.simulation import Simulation
 from goqueue.wire.rest.operation import Operation
 from goqueue.wire.rest.operations.table import OPERATIONS
+from tests.sim.access_walk import accounts, quotas, rules, tenants
 
 BY_NAME: dict[str, Operation[Any]] = {each.name: each for each in OPERATIONS}
 PARTITIONS = 6
@@ -54,11 +56,12 @@ def comparable(value: Any, name: str = "") -> Any:
 class Asked:
     """A client that keeps what it was told."""
 
-    def __init__(self, sim: Simulation, asked: Sequence[int]) -> None:
-        """`asked`: the numbers of the nodes that are asked, one after the other."""
+    def __init__(self, sim: Simulation, asked: Sequence[int], tenant: str | None = None) -> None:
+        """`asked`: the numbers of the nodes that are asked, one after the other. `tenant`: whom they are asked for."""
         me = sim.process("walker")
         self.sim = sim
-        self._https = [Http(sim.nodes[number].http, **me.ports) for number in asked]
+        security = Security(tenant=tenant)
+        self._https = [Http(sim.nodes[number].http, security=security, **me.ports) for number in asked]
         self._count = 0
         self.told: list[tuple[str, Any]] = []
 
@@ -111,7 +114,13 @@ def by_place(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def walk(ask: Asked) -> None:
-    for part in PARTS:
+    for part in (*PARTS_OF_TENANTS, stored_steps, accounts, rules, quotas, tenants, node, away):
+        await part(ask)
+
+
+async def walk_as_tenant(ask: Asked) -> None:
+    """All that is about names."""
+    for part in (*PARTS_OF_TENANTS, away):
         await part(ask)
 
 
@@ -275,6 +284,9 @@ async def journeys(ask: Asked) -> None:
     await ask("trace_stats")
     await ask("where_is", topic="orders", partition=0, offset=0)
     await ask("where_is_key", topic="orders", key="k1")
+
+
+async def stored_steps(ask: Asked) -> None:
     steps: list[dict[str, Any]] = []
     cursor: int | None = 0
     while cursor is not None:
@@ -320,60 +332,6 @@ async def schemas(ask: Asked) -> None:
             await ask(f"{name}{below}")
 
 
-async def accounts(ask: Asked) -> None:
-    await ask("create_user", name="anna", password="pencil", roles=["viewer"])
-    await ask.sim.let_pass("1s")
-    await ask("create_user", name="anna", password="other")
-    await ask("list_users")
-    await ask("change_user", user="anna", password="crayon", roles=["producer", "consumer"])
-    await ask("change_user", user="nobody", roles=["viewer"])
-    await ask.sim.let_pass("1s")
-    await ask("list_users")
-    for _ in range(2):
-        await ask("delete_user", user="anna")
-        await ask.sim.let_pass("1s")
-    await ask("list_users")
-    key = await ask.quietly("create_key", name="ci", roles=["metrics"], expires_in="1h", metadata={"team": "a"})
-    drawn = {key["key"]: "key", key["id"]: "id"}
-    ask.tell("create_key", renamed(key, drawn))
-    await ask.sim.let_pass("1s")
-    for name, given in (("rotate_key", {"overlap": "1h"}), ("list_keys", {}), ("delete_key", {}), ("delete_key", {})):
-        about = {} if name == "list_keys" else {"key": key["id"]}
-        answer = await ask.quietly(name, **about, **given)
-        ask.tell(name, renamed(answer, {str(answer.get("key")): "another key", **drawn}))
-        await ask.sim.let_pass("1s")
-    await ask("list_keys")
-
-
-async def rules(ask: Asked) -> None:
-    rule = {"principal": "User:anna", "resource_type": "topic", "resource_name": "orders-*", "operation": "read"}
-    made = await ask("create_acl", **rule)
-    await ask.sim.let_pass("1s")
-    assert (await ask("create_acl", **rule))["id"] == made["id"], "it says the same"
-    await ask("list_acls")
-    for _ in range(2):
-        ask.tell("delete_acl", renamed(await ask.quietly("delete_acl", rule=made["id"]), {made["id"]: "id"}))
-        await ask.sim.let_pass("1s")
-    await ask("list_acls")
-
-
-async def quotas(ask: Asked) -> None:
-    anna, others = {"user": "anna"}, {"client_id": "<default>"}
-    sets = (("set_quota", {**anna, "producer_byte_rate": 1_000_000}), ("set_quota", {**others, "request_rate": 1000}))
-    looks: Any = (("list_quotas", {}), ("describe_quota", {**anna, "client_id": "app"}))
-    for name, given in (*sets, *looks, *(("delete_quota", each) for each in (anna, anna, others)), looks[0]):
-        await ask(name, **given)
-        await ask.sim.let_pass("1s")
-
-
-def renamed(answer: Any, drawn: dict[str, str]) -> Any:
-    """With names in place of what dice have made, wherever it is found."""
-    text = msgspec.json.encode(answer).decode()
-    for value, name in drawn.items():
-        text = text.replace(value, name)
-    return msgspec.json.decode(text)
-
-
 async def node(ask: Asked) -> None:
     for name in ("cluster_state", "cluster_health", "cluster_nodes", "cluster_partitions", "cluster_events"):
         await ask(name)
@@ -394,7 +352,5 @@ async def away(ask: Asked) -> None:
     await ask("publish", topic="orders", messages=[{"value": "x"}])
 
 
-PARTS = (
-    *(topics, queues, delays, groups, members, replays, transactions, journeys, schemas),
-    *(accounts, rules, quotas, node, away),
-)
+ASKED_AT_THE_END = 5
+PARTS_OF_TENANTS = (topics, queues, delays, groups, members, replays, transactions, journeys, schemas)

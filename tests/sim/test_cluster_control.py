@@ -4,7 +4,7 @@ import pytest
 
 from goqueue.client.admin import Admin
 from goqueue.client.producer import Producer
-from goqueue.machines.controller import Reassign, Result
+from goqueue.machines.controller_commands import Reassign, Result
 from goqueue.model.errors import CannotJoin
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.simulation import Simulation

@@ -1,13 +1,12 @@
 """Transactions, groups, queues and delays whose coordinators and partitions are on different nodes."""
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
 from goqueue.client.admin import Admin
 from goqueue.client.consumer import Consumer
 from goqueue.client.producer import Producer
 from goqueue.machines.delays.commands import RecurringReply
-from goqueue.machines.deliveries.commands import How, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag

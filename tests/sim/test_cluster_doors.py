@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from goqueue.client.exchange import Ask
 from goqueue.client.http import Http, HttpRefused
 from goqueue.testing.simulation import Simulation
 from goqueue.wire.rest.operation import Operation
@@ -24,6 +25,10 @@ class Caller:
 
     async def __call__(self, name: str, /, **given: Any) -> Any:
         return msgspec.to_builtins(await self._http.call(BY_NAME[name], given))
+
+    async def status(self, method: str, target: str, body: bytes) -> int:
+        asked = Ask(method, target, {"content-type": "application/json"}, body, 10.0)
+        return (await self._http._exchange.ask(asked)).status
 
 
 @asynccontextmanager
@@ -204,6 +209,21 @@ def test_a_group_is_set_back_and_forked_from_anywhere() -> None:
         assert len(await receive_all(nodes[0], "copy")) == 12
         assert not (await nodes[1]("compare", group="workers", other="copy"))["is_equal"]
         assert (await nodes[1]("replay", group="workers", topic="orders", start="earliest"))["messages"] == 12
+
+    run(scenario)
+
+
+def test_what_was_made_is_answered_with_the_same_status_wherever_it_is() -> None:
+    """The group has one place: one node does it, and two pass it on."""
+
+    async def scenario(sim: Simulation, nodes: list[Caller]) -> None:
+        await nodes[0]("create_topic", name="lone", num_partitions=1)
+        await sim.let_pass("1s")
+        await publish(nodes[0], 1, "lone")
+        assert len(await receive_all(nodes[0], "crew", "lone")) == 1
+        for number, node in enumerate(nodes):
+            body = b'{"name": "copy-%d"}' % number
+            assert await node.status("POST", "/groups/crew/fork", body) == BY_NAME["fork"].status
 
     run(scenario)
 

@@ -2,11 +2,17 @@
 leader is.
 """
 
-from goqueue.broker.groups.groups import commands
+from contextlib import AsyncExitStack
+
+import pytest
+
 from goqueue.broker.shards import shard_of_group
 from goqueue.client.admin import Admin
 from goqueue.client.producer import Producer
+from goqueue.cluster import handing_over
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError, NotTaken
+from goqueue.model.topics import TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.simulation import Process, Simulation
@@ -91,3 +97,91 @@ def test_a_command_waits_too_and_whoever_gave_it_is_told_that_it_was_not_done() 
         assert not sim.loop.exceptions
 
     Simulation(seed=3, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_a_partition_of_a_node_that_stops_takes_writes_until_its_own_group_is_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    per_group, groups = 2, 2
+    monkeypatch.setattr(handing_over, "AT_ONCE_WHEN_LEAVING", per_group)
+    monkeypatch.setattr(handing_over, "SIDE_BY_SIDE", groups)
+
+    async def scenario(sim: Simulation) -> None:
+        assert sim.etcd is not None
+        me = sim.process("me")
+        await sim.let_pass("8s")
+        async with Admin(sim.nodes[0].http, **me.ports) as admin:
+            await admin.create_topic(ORDERS, partitions=18)
+        await sim.let_pass("1s")
+        leader = sim.nodes[1]
+        placements = sim.nodes[0].broker.topics.image.topics[ORDERS].placements
+        mine = [number for number, one in enumerate(placements) if one.leader == leader.number]
+        assert len(mine) > per_group * groups
+        async with AsyncExitStack() as stack:
+            producers: dict[int, Producer] = {}  # one for each: what comes behind a request that waits has to wait too
+            for number in mine:
+                producer = Producer([node.kafka for node in sim.nodes], linger_ms=0, **me.ports)
+                producers[number] = await stack.enter_async_context(producer)
+                await producers[number].send(ORDERS, b"before", partition=number)
+            expands = sim.nodes[0].broker.cluster.isr_expands
+            sim.etcd.pause()
+            stopping = me.spawn(leader.stop())
+            await sim.let_pass("100ms")
+            resting = [number for number in mine if replica_of(leader, ORDERS, number).is_resting]
+            assert len(resting) == per_group * groups, "so many transactions are under way, and nothing else rests"
+            sending = {
+                number: me.spawn(producer.send(ORDERS, b"meanwhile", partition=number))
+                for number, producer in producers.items()
+            }
+            await sim.let_pass("100ms")
+            assert [number for number in mine if not sending[number].done()] == resting
+            sim.etcd.weather.delay_ms = 40.0, 60.0  # so that heirs have time to look at their ISRs
+            sim.etcd.go_on()
+            for one in sending.values():
+                assert (await one).offset == 1
+            await stopping
+            assert sim.nodes[0].broker.cluster.isr_expands == expands, "no heir takes it into its ISR again"
+        after = sim.nodes[0].broker.topics.image.topics[ORDERS].placements
+        assert all(leader.number not in (after[number].leader, *after[number].isr) for number in mine)
+        assert not sim.loop.exceptions
+
+    Simulation(seed=4, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_what_is_written_to_is_handed_over_first_and_followers_leave_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handing_over, "AT_ONCE_WHEN_LEAVING", 2)
+
+    async def scenario(sim: Simulation) -> None:
+        assert sim.etcd is not None
+        me = sim.process("me")
+        await sim.let_pass("8s")
+        async with Admin(sim.nodes[0].http, **me.ports) as admin:
+            await admin.create_topic(ORDERS, partitions=30)
+        await sim.let_pass("4s")
+        leader, other = sim.nodes[1], sim.nodes[0]
+        placements = other.broker.topics.image.topics[ORDERS].placements
+        mine = [number for number, one in enumerate(placements) if one.leader == leader.number]
+        busy = mine[-3:]
+        async with Producer([node.kafka for node in sim.nodes], linger_ms=0, **me.ports) as producer:
+            for number in busy:
+                await producer.send(ORDERS, b"before", partition=number)
+        moved: list[int] = []
+        still_led: list[int] = []
+
+        def look(change: TopicsChange) -> None:
+            was, now = change.before.topics[ORDERS].placements, change.image.topics[ORDERS].placements
+            moved.extend(number for number in mine if was[number].leader == leader.number != now[number].leader)
+            if any(leader.number in was[number].isr and leader.number not in now[number].isr for number in followed):
+                still_led.append(sum(one.leader == leader.number for one in now))
+
+        followed = [number for number in range(30) if number not in mine]
+        other.broker.topics.on_change.append(look)
+        sim.etcd.weather.delay_ms = 40.0, 60.0  # so that leaders hear that it leaves before it has handed over all
+        await leader.stop()
+        assert sorted(moved[:3]) == busy
+        assert sorted(moved) == mine
+        assert still_led, "it has left the ISRs of what it followed"
+        assert not any(still_led), "and not before it had handed over all that it led"
+        assert not sim.loop.exceptions
+
+    Simulation(seed=5, nodes=3, cluster=True).run(scenario, limit="2m")

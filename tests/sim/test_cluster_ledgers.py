@@ -4,8 +4,8 @@ all of them; or whoever was there first would be the only one that knows groups 
 
 from collections import Counter
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.shards import shard_of_group
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 from goqueue.model.placements import Placement
 from goqueue.testing.simulated_node import SimulatedNode

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.shards import shard_of_group
 from goqueue.machines.deliveries.commands import Place, Stand
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.testing.simulation import Simulation

@@ -1,15 +1,19 @@
 """All actions of SQS, asked of nodes that have only a part of the queue they are about: as one node alone answers."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from goqueue.client import Admin
 from goqueue.client.exchange import Ask, PlainExchange
 from goqueue.client.loop_streams import LoopStreams
 from goqueue.doors.sqs.handlers.table import ACTIONS
+from goqueue.model.tenancy import TENANT_HEADER
 from goqueue.testing.simulated_node import HTTP_PORT
 from goqueue.testing.simulation import Simulation
+from goqueue.wire.rest.operations.tenants import CREATE_TENANT
 
 DRAWN = {
     *("MessageId", "ReceiptHandle", "SequenceNumber", "TaskHandle", "StartedTimestamp", "CreatedTimestamp"),
@@ -30,8 +34,9 @@ def comparable(value: Any, name: str = "") -> Any:
 class Asked:
     """A client of several nodes, asked in turn, that keeps what it was told."""
 
-    def __init__(self, sim: Simulation, asked: list[int]) -> None:
+    def __init__(self, sim: Simulation, asked: list[int], tenant: str = "") -> None:
         self.sim = sim
+        self._tenant = {TENANT_HEADER: tenant} if tenant else {}
         at = sim.network.at("walker")
         self._exchanges = [PlainExchange(sim.nodes[number].name, HTTP_PORT, 5.0, LoopStreams(at)) for number in asked]
         self._count = 0
@@ -41,6 +46,7 @@ class Asked:
         self._count += 1
         exchange = self._exchanges[self._count % len(self._exchanges)]
         headers = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0"}
+        headers |= self._tenant
         answer = await exchange.ask(Ask("POST", "/", headers, json.dumps(given).encode(), 30.0))
         body = json.loads(answer.body)
         return body if answer.status == 200 else {"refused": answer.status, "type": body.get("__type")}
@@ -122,10 +128,12 @@ async def walk(ask: Asked) -> None:
     await ask("GetQueueUrl", QueueName="jobs")
 
 
-def walked(asked: list[int], *, nodes: int) -> Told:
+def walked(asked: list[int], *, nodes: int, tenant: str = "") -> Told:
     async def inside(sim: Simulation) -> Told:
         await sim.let_pass("2s")
-        ask = Asked(sim, asked)
+        if tenant:
+            await furnish(sim, tenant)
+        ask = Asked(sim, asked, tenant)
         await walk(ask)
         await ask.close()
         assert sim.loop.exceptions == [], sim.loop.exceptions
@@ -133,6 +141,16 @@ def walked(asked: list[int], *, nodes: int) -> Told:
 
     settings: dict[str, Any] = {"default_replication_factor": 1} if nodes > 1 else {}
     return Simulation(seed=13, nodes=nodes, cluster=nodes > 1, **settings).run(inside, limit="1h")
+
+
+async def furnish(sim: Simulation, tenant: str) -> None:
+    """Make a tenant; `default` has other queues with the names that it will use."""
+    admin = Admin(sim.nodes[0].http, **sim.process("admin").ports)
+    await admin.call(CREATE_TENANT, id=tenant, name=tenant)
+    for topic in ("jobs", "dead"):
+        await admin.create_topic(topic, partitions=1)
+    await sim.let_pass("1s")
+    await admin.close()
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +166,12 @@ def test_no_action_is_left_out(told_alone: Told) -> None:
 def test_every_action_is_answered_as_by_one_node_alone(told_alone: Told, asked: list[int]) -> None:
     for (name, here), (other, alone) in zip(walked(asked, nodes=3), told_alone, strict=True):
         assert (name, here) == (other, alone)
+
+
+def test_every_action_of_a_tenant_is_answered_as_by_one_node_alone(told_alone: Told) -> None:
+    """Each node leads other partitions of the queues of `default` with the same names."""
+    told = walked([0, 1, 2], nodes=3, tenant="acme")
+    accounts = [set(re.findall(r":(\d{12}):", json.dumps(each))) for each in (told, told_alone)]
+    assert len(accounts[0]) == len(accounts[1]) == 1
+    assert accounts[0] != accounts[1]
+    assert json.dumps(told).replace(*accounts[0], *accounts[1]) == json.dumps(told_alone)

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import SHARDS, shard_of_group, shard_of_transaction
 from goqueue.client.admin import Admin
 from goqueue.client.http import HttpRefused
 from goqueue.client.producer import Producer
 from goqueue.machines.delays.commands import RecurringReply
-from goqueue.machines.deliveries.commands import How, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

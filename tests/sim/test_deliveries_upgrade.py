@@ -2,12 +2,12 @@
 crash: what was settled stays settled, and options stay set.
 """
 
-from goqueue.broker.stored import DELIVERY_FACTS, OptionsStored
 from goqueue.machines.deliveries.blocks import bits_of, pack_bits
 from goqueue.machines.deliveries.commands import Place
-from goqueue.machines.deliveries.facts import BlockStored, Progress
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS, BlockStored, OptionsStored, Progress
+from goqueue.machines.machine import Fact
 from goqueue.replica.companions import LEDGER_OPTIONS
-from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.runtime.ledger import Ledger
 from goqueue.testing import MemoryDisk, VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

@@ -12,9 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from goqueue.broker.gate import Gate
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
 from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.machines.deliveries.commands import How, Verdict
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import NO_OFFSET, OffsetToCommit
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

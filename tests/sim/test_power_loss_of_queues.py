@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.settle import How, Wanted
-from goqueue.broker.topics.topics import SetOptions
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.deliveries.commands import How
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage

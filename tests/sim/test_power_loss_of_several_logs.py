@@ -10,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.transactions.commands import InitProducer
 from tests.sim.crashes import images_by_file
 from tests.sim.lives import (
     LATE_MS,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import commands
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import NO_OFFSET
 from goqueue.model.codes import Code
 from goqueue.model.topic_partition import TopicPartition

@@ -4,10 +4,10 @@ written."""
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.queues.receive import ReceiveRequest
-from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.broker.topics.topics import SetOptions
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.queues.taking import ReceiveRequest
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
 from goqueue.records.messages import NewMessage

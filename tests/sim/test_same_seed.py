@@ -25,7 +25,11 @@ def digests(kind: str, seeds: str, hash_seed: int) -> str:
     return ended.stdout
 
 
-CASES = [("storms", "101-102", 2), pytest.param("cluster", "102-103", 2, marks=pytest.mark.second_layer)]
+CASES = [
+    ("storms", "101", 1),
+    pytest.param("storms", "102-103", 2, marks=pytest.mark.second_layer),
+    pytest.param("cluster", "102-103", 2, marks=pytest.mark.second_layer),
+]
 
 
 @pytest.mark.parametrize(("kind", "seeds", "count"), CASES)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from goqueue.records.batch import split
 from goqueue.records.decode import decode

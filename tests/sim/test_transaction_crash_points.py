@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.transactions.transactions import (
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit
+from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
     EndTogether,
@@ -16,7 +17,6 @@ from goqueue.broker.transactions.transactions import (
     InitProducer,
     TogetherReply,
 )
-from goqueue.machines.groups.commands import NO_OFFSET, CommitTransactionOffsets, OffsetToCommit
 from goqueue.model.codes import Code
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.records.batch import Batch

@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.broker.queues.receive import ReceiveRequest
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.queues.taking import ReceiveRequest
 from goqueue.broker.reading.scan import scan
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import How, Place, Verdict
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.stored import GROUP_FACTS
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.groups.facts import GROUP_FACTS
 from goqueue.machines.groups.offsets import OffsetCommitted
+from goqueue.machines.transactions.commands import InitProducer
 from goqueue.node.upgrade import NEXT
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.runtime.ledger import Ledger

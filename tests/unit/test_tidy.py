@@ -27,11 +27,27 @@ READS_ENVIRONMENT = ("src/goqueue/node/settings.py", "src/goqueue/node/environme
 SPARK_READS_ENVIRONMENT = ("src/goqueue/spark/errors.py", "src/goqueue/spark/sessions.py")
 """Spark's own processes are told some things by variables only."""
 
+FACADES = (
+    "src/goqueue/client/",  # what users import
+    "src/goqueue/spark/",  # the same, and names that differ between versions of Spark
+    "src/goqueue/testing/",  # what users' tests import
+    "src/goqueue/cli/commands/__init__.py",  # read at every start of the CLI, so that a command imports only its own
+    "src/goqueue/wire/rest/operations/__init__.py",  # imports the module of an operation when it is first asked for
+)
+"""Where a name may be imported from a module that does not define it, or a package holds more than its docstring."""
+
 # One letter in brackets, so that this file does not break its own rule.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:wo[r]k|fa[r]m|ro[o]t|ho[m]e/\w+|Us[e]rs/\w+)/")
 REGISTRY = re.compile(r"pyp[i]\.org|pythonhoste[d]\.org|npmj[s]\.org|--(?:extra-)?inde[x]-url|--find-link[s]")
 STUB = re.compile(r"NotImplementedErro[r]|#\s*(?:TOD[O]|FIXM[E]|XX[X])\b")
 MADE_HERE = re.compile(r"\.(?!ci$).*|__pycache__|build|data|dist|.*\.egg-info")
+PASSED_ON = re.compile(r"__all__|\b(\w+)\s+as\s+\1\b")
+"""Where it is found, the syntax tells whether it is one."""
+SECRETS = re.compile("password|secret|digest|signature|proof|mac|stored_key|token")
+SECRET = re.compile(rf"(?:^|_)(?:{SECRETS.pattern}|secrets)$")
+COMPARES_OWN = ("src/goqueue/node/bootstrap.py",)
+"""The key that a node has made with the one that is stored: nobody guesses."""
+LISTED = re.compile(r"def test_[a-z]\d+_")
 ADR_NAME = re.compile(r"\d{4}-[a-z0-9-]+\.md")
 
 
@@ -66,10 +82,18 @@ def long_files(files: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{name}: {lines} lines" for name, lines in sizes if lines > FILE_LINES_MAX]
 
 
+def statements(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """These and those inside them. What they are made of is ten times as much, which `ast.walk` goes through."""
+    for node in nodes:
+        yield node
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            yield from statements(getattr(node, part, ()))
+
+
 def long_functions(files: Iterable[tuple[str, str]]) -> list[str]:
     found = []
     for name, text in files:
-        for node in ast.walk(ast.parse(text)):
+        for node in statements([ast.parse(text)]):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
@@ -90,11 +114,15 @@ def sleeps(files: Iterable[tuple[str, str]]) -> list[str]:
     """Calls of `time.sleep` or `asyncio.sleep`, however imported."""
     found = []
     for name, text in files:
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(ast.parse(text)) if "sleep" in text else ():
             if isinstance(node, ast.ImportFrom) and node.module in {"time", "asyncio"}:
                 is_sleep = any(alias.name == "sleep" for alias in node.names)
             else:
-                is_sleep = isinstance(node, ast.Attribute) and ast.unparse(node) in {"time.sleep", "asyncio.sleep"}
+                is_sleep = (
+                    isinstance(node, ast.Attribute)
+                    and node.attr == "sleep"
+                    and ast.unparse(node.value) in {"time", "asyncio"}
+                )
             if is_sleep:
                 found.append(f"{name}:{node.lineno}")  # type: ignore[attr-defined]
     return found
@@ -120,8 +148,44 @@ def unlisted_records(names: Iterable[str], index: str) -> list[str]:
     return [name for name in sorted(names) if f"]({name})" not in index]
 
 
+def passed_on(files: Iterable[tuple[str, str]]) -> list[str]:
+    """Names that a module offers and does not define. Where there is no `__all__` and no `import x as x`, mypy
+    refuses to import them."""
+    found = []
+    for name, text in files:
+        if not name.endswith("__init__.py") and not PASSED_ON.search(text):
+            continue
+        tree = ast.parse(text)
+        if name.endswith("__init__.py") and len(tree.body) > 1:
+            found.append(f"{name}: more than a docstring")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id == "__all__":
+                found.append(f"{name}:{node.lineno} __all__")
+            elif isinstance(node, ast.alias) and node.asname == node.name:
+                found.append(f"{name}:{node.lineno} {node.name} as {node.name}")
+    return found
+
+
 def undocumented(files: Iterable[tuple[str, str]]) -> list[str]:
-    return [name for name, text in files if not ast.get_docstring(ast.parse(text))]
+    plain = re.compile(r'"""\w')
+    return [name for name, text in files if not plain.match(text) and not ast.get_docstring(ast.parse(text))]
+
+
+def comparisons(path: str, text: str) -> list[str]:
+    """Of secrets, by == or !=."""
+    if not any(("==" in line or "!=" in line) and SECRETS.search(line) for line in text.splitlines()):
+        return []
+
+    def name(node: ast.expr) -> str:
+        found = node.func if isinstance(node, ast.Call) else node
+        return found.attr if isinstance(found, ast.Attribute) else found.id if isinstance(found, ast.Name) else ""
+
+    return [
+        f"{path}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Compare) and any(isinstance(one, ast.Eq | ast.NotEq) for one in node.ops)
+        if any(SECRET.search(name(each)) for each in (node.left, *node.comparators))
+    ]
 
 
 def test_files_are_small_rooms() -> None:
@@ -180,6 +244,20 @@ def test_the_source_holds_no_stubs() -> None:
     assert len(matching_lines(STUB, [("a.py", "\n".join(bad))])) == 3
 
 
+def test_secrets_are_compared_in_constant_time() -> None:
+    """`==` takes longer, the more of a guess is right."""
+    found = [
+        line
+        for path, text in texts(".py", under="src/")
+        if path not in COMPARES_OWN
+        for line in comparisons(path, text)
+    ]
+    assert found == []
+    assert comparisons("a.py", "x.digest == y") == ["a.py:1 x.digest == y"]
+    assert comparisons("a.py", "b != self._mac(c)") == ["a.py:1 b != self._mac(c)"]
+    assert comparisons("a.py", "compare_digest(x.digest, y) and key == z") == []
+
+
 def test_only_the_settings_read_the_environment() -> None:
     assert environment_readers(texts(".py", under="src/")) == []
     bad = "os.environ['X']"
@@ -197,3 +275,22 @@ def test_every_decision_record_is_listed() -> None:
 def test_every_room_says_what_it_is_for() -> None:
     assert undocumented(texts(".py", under="src/")) == []
     assert undocumented([("a.py", "x = 1"), ("b.py", '"""Why."""')]) == ["a.py"]
+
+
+def test_a_name_is_imported_from_where_it_is_defined() -> None:
+    ours = (each for each in texts(".py", under="src/goqueue/") if not each[0].startswith(FACADES))
+    assert passed_on(ours) == []
+    bad = [
+        ("a/__init__.py", '"""Why."""\nfrom x import y'),
+        ("b.py", '__all__ = ["y"]'),
+        ("c.py", "from x import y as y"),
+    ]
+    assert passed_on(bad) == ["a/__init__.py: more than a docstring", "b.py:1 __all__", "c.py:1 y as y"]
+    assert passed_on([("a/__init__.py", '"""Why."""'), ("b.py", "from x import y as z")]) == []
+
+
+def test_tests_are_named_by_what_they_promise() -> None:
+    """A number of a list that is not in the repository tells a reader nothing."""
+    assert matching_lines(LISTED, texts(".py", under="tests/")) == []
+    bad, good = "def test_" + "b14_an_older_epoch_is_fenced() -> None:", "def test_lz4_blocks_stand_alone() -> None:"
+    assert matching_lines(LISTED, [("a.py", f"{good}\nasync {bad}")]) == [f"a.py:2 async {bad}"]

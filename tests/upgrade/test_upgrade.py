@@ -15,6 +15,9 @@ from tests.upgrade.contents import Reader
 from tests.upgrade.make import DATA
 
 VERSIONS = sorted(path.stem for path in DATA.glob("*.json"))
+"""`first` stored the first formats, `second` metadata in format 4 of 9: after deliveries and delays had moved to their
+partitions, before there were users and tenants."""
+KEPT = sorted(path.name.removesuffix(".tar.xz").rsplit("-", 1) for path in DATA.glob("*.tar.xz"))
 
 
 def unpack(name: str, directory: Path) -> None:
@@ -22,8 +25,7 @@ def unpack(name: str, directory: Path) -> None:
         archive.extractall(directory, filter="data")
 
 
-@pytest.mark.parametrize("kind", ["stopped", "killed"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "kind"), KEPT)
 def test_a_directory_of_an_earlier_version_holds_what_it_held(version: str, kind: str, tmp_path: Path) -> None:
     unpack(f"{version}-{kind}", tmp_path)
     expected = json.loads((DATA / f"{version}.json").read_text("utf-8"))

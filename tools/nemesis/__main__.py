@@ -1,8 +1,8 @@
 """`make nemesis MINUTES=10`: real nodes, real clients, real trouble, and a verdict. Ends with 1 if a promise is broken.
 
 The folder that it names keeps the history, the logs of all processes and the report; it is removed if the run passed
-and nobody chose it. From its start to its verdict a run takes a minute or two longer than it is told; what is not over
-by then is ended, and has failed.
+and nobody chose it. The minutes are those of the whole run, from its start to its verdict. What is not over two minutes
+later is ended, and has failed.
 """
 
 import argparse
@@ -13,21 +13,23 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 from tools.etcd.server import build
-from tools.nemesis.availability import STUCK_S
 from tools.nemesis.changes import read_changes
 from tools.nemesis.enclosure import WITH_PARENT, cannot_enclose, furnish, run_enclosed
-from tools.nemesis.ending import end_all, keep_states
+from tools.nemesis.ending import end_all, keep_stacks, keep_states, last_words
+from tools.nemesis.faults import Fault as Kind
 from tools.nemesis.faults import decks, lets_pass
 from tools.nemesis.history import Book, Fault, Window, read_histories
-from tools.nemesis.judge import judge, told
+from tools.nemesis.judge import Healed, acknowledged, judge, told
 from tools.nemesis.possible import possible
 from tools.nemesis.processes import NotStarted
 from tools.nemesis.starved import Watch
 from tools.nemesis.town import FORWARDER, NAMESPACES, Town
+from tools.nemesis.waiting import wait_until
 from tools.nemesis.workloads.common import Run, Workload
 from tools.nemesis.workloads.consumer_groups import ConsumerGroups
 from tools.nemesis.workloads.delays import Delays
@@ -41,11 +43,18 @@ from tools.nemesis.workloads.workers import WorkerQueue
 
 CALM_S = 10.0
 """Before the first fault."""
-LAST_FAULT_S = 45.0
-"""None begins later before the end of the time: it takes a while to heal."""
-HEALED_S = STUCK_S + 5
-"""After the last fault: so long that whoever is stuck is found."""
-DRAIN_S = 60.0
+FAULT_S = 30.0
+"""What a fault and its healing may take. A slow machine takes longer, which is found out."""
+CLOSING_S = 60.0
+"""Before the end of the time: everybody is served again, workers finish, all is read once more and judged."""
+PAUSES_S = (2.0, 8.0)
+"""Between two faults, at least and at most."""
+STUCK_S = 60.0
+"""Clients give up a request after ten seconds here (librdkafka's own default is 60), a transaction that was left open
+ends after 20, a member that is gone leaves its group after 45, and TCP sends again up to 12 s after a cut is healed."""
+HEALED_S_MAX = STUCK_S + 5
+"""After the last fault, until everybody is served again: so long that whoever is stuck is found."""
+DRAIN_S = 75.0
 """Then workloads are told to end, and have so long for what they have begun."""
 END_S_MAX = 120.0
 """From the end of the time to the verdict, or the run has failed."""
@@ -104,7 +113,7 @@ def _tail(path: Path, lines_max: int = 25) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.nemesis", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long nodes are troubled (default 10)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long the whole run takes (default 10)")
     parser.add_argument("--nodes", type=int, default=3, help="1: a node without etcd; 3: a cluster (default)")
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
     parser.add_argument("--faults", default="", help="names of faults; 'none' for a healthy run; empty: all there are")
@@ -149,23 +158,37 @@ def _run(town: Town, folder: Path, ends_s: float, given: argparse.Namespace) -> 
         watch = Watch(nodes)
         watch.start()
         threads = _begin(run, workloads)
-        troubles = _trouble(town, ends_s, given)
-        if not troubles and given.faults != "none":
+        kinds = _kinds(town, given)
+        troubles = _trouble(town, kinds, ends_s, given)
+        if not troubles and kinds:
             run.problems.append("there was no time for a fault: give it more minutes")
         town.heal()
         healed = time.monotonic()
-        threading.Event().wait(HEALED_S)
+        wait_until(lambda: not run.book.unserved_since(healed), HEALED_S_MAX)
         ended = time.monotonic()
         run.is_ending.set()
         stuck = end_all(threads, DRAIN_S)
-        if stuck:
+        finishing = time.monotonic()
+        if stuck or run.given_up:
             keep_states(run.http, folder)
+            keep_stacks(folder)
         for workload in workloads:
             workload.finish(run)
     watch.stop()
     changes = [*read_changes([node.log for node in town.nodes], wall_ahead), *watch.windows]
-    verdict = judge(read_histories(folder), troubles, healed, ended, wall_ahead, changes, stuck)
+    history = read_histories(folder)
+    verdict = judge(history, troubles, Healed(healed, ended, STUCK_S, may_be_late=True), wall_ahead, changes, stuck)
     lines = [verdict.report, *told(run.notes), *(f"not proved: {problem}" for problem in run.problems)]
+    for name in dict.fromkeys(run.given_up):
+        lines += [f"the last words of {name}:", *(f"  {line}" for line in last_words(folder / CLIENTS_LOG, name))]
+    lines.append(
+        f"after the last fault everybody was served within {ended - healed:.0f} s, workers had ended after "
+        f"{finishing - healed:.0f} s, and all was judged after {time.monotonic() - healed:.0f} s"
+    )
+    lines.append(
+        f"{len(troubles) / max(1, len(kinds)):.1f} rounds of {len(kinds)} kinds, {len(troubles)} faults, "
+        f"{acknowledged(history)} messages acknowledged, {len(verdict.faults)} violations"
+    )
     lines.append(f"seed {given.seed}: {'FAILED' if verdict.faults or run.problems else 'passed'}")
     (folder / REPORT).write_text("\n".join(lines) + "\n", "utf-8")
     print("\n".join(lines), flush=True)
@@ -189,33 +212,40 @@ def _begin(run: Run, workloads: list[Workload]) -> list[threading.Thread]:
     return found
 
 
-def _trouble(town: Town, ends_s: float, given: argparse.Namespace) -> list[Window]:
-    """Until it is too late to heal another fault in time."""
-    dice = Random(given.seed)  # noqa: S311  faults are no secret
+def _kinds(town: Town, given: argparse.Namespace) -> dict[str, Kind]:
+    """The kinds of faults of this run, by name."""
     known, missing = possible(town)
     names = [] if given.faults == "none" else [name for name in given.faults.split(",") if name] or sorted(known)
-    begun = time.monotonic()
-    pause = threading.Event()
     print(f"{len(names)} kinds of faults: {', '.join(names)}", flush=True)
     for name, why in missing.items():
         print(f"cannot be made here: {name}, because {why}", flush=True)
+    return {name: known[name] for name in names}
+
+
+def _trouble(town: Town, kinds: Mapping[str, Kind], ends_s: float, given: argparse.Namespace) -> list[Window]:
+    """Until it is too late to heal another fault in time."""
+    dice = Random(given.seed)  # noqa: S311  faults are no secret
+    begun = time.monotonic()
+    pause = threading.Event()
     pause.wait(min(CALM_S, given.minutes * 30))
     troubles: list[Window] = []
-    left = list(names)
-    for name in decks(names, dice):
-        if time.monotonic() >= ends_s - LAST_FAULT_S:
+    left = list(kinds)
+    longest_s = FAULT_S
+    for name in decks(left, dice):
+        if time.monotonic() + longest_s >= ends_s - CLOSING_S:
             break
         left = [each for each in left if each != name]
         begin = time.monotonic()
-        trouble = known[name](town, dice)
+        trouble = kinds[name](town, dice)
         print(f"{begin - begun:7.1f} s  {trouble.what}", flush=True)
         lets_pass(trouble, pause)
         troubles.append(Window(begin, time.monotonic(), trouble.what, trouble.ahead_s))
-        pause.wait(dice.uniform(3, 15))
+        longest_s = max(longest_s, troubles[-1].end - begin)
+        pause.wait(dice.uniform(*PAUSES_S))
     if left:
         print(f"there was no time for: {', '.join(left)}", flush=True)
-    if not names:
-        pause.wait(max(0.0, ends_s - LAST_FAULT_S - time.monotonic()))
+    if not kinds:
+        pause.wait(max(0.0, ends_s - CLOSING_S - time.monotonic()))
     return troubles
 
 

@@ -32,8 +32,8 @@ def longest_gaps(history: Iterable[Operation]) -> Mapping[str, Gap]:
     return found
 
 
-def check_served(history: Iterable[Operation], healed: float, ended: float) -> list[Fault]:
-    """Everything that was asked after `healed` was answered within STUCK_S, up to `ended`, when workloads stopped."""
+def check_served(history: Iterable[Operation], healed: float, ended: float, stuck_s: float = STUCK_S) -> list[Fault]:
+    """Everything that was asked after `healed` was answered in time, up to `ended`, when workloads stopped."""
     asked: dict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         if operation.ended >= healed and operation.began <= ended:
@@ -42,7 +42,7 @@ def check_served(history: Iterable[Operation], healed: float, ended: float) -> l
     for what, operations in sorted(asked.items()):
         times = sorted([healed, *(each.ended for each in operations if each.is_ok and each.ended <= ended), ended])
         worst = max(_waited(operations, before, after) for before, after in pairwise(times))
-        if worst > STUCK_S:
+        if worst > stuck_s:
             found.append(Fault("stuck", f"nobody got an answer to {what} for {worst:.0f} s after all was healed"))
     return found
 

@@ -6,11 +6,16 @@ Clients of C hang where Python cannot interrupt them. Their threads are left beh
 import asyncio
 import gc
 import json
+import os
+import shutil
+import subprocess
 import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +25,7 @@ import httpx
 from tools.nemesis.history import Fault
 
 ASK_S_MAX = 5.0
+STACKS_S_MAX = 15.0
 STATES = ("health", "nodes", "partitions", "events")
 
 
@@ -63,6 +69,25 @@ def _awaiting(coroutine: Any) -> list[FrameType]:
         found.append(frame)
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
     return found
+
+
+def keep_stacks(folder: Path) -> None:
+    """Of this process, whose clients are of C, if there is a debugger."""
+    if shutil.which("gdb") is None:
+        return
+    command = ["gdb", "-batch", "-ex", "thread apply all bt", "-p", str(os.getpid())]
+    with (folder / "stacks.txt").open("wb") as file, suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=STACKS_S_MAX, check=False)
+
+
+def last_words(log: Path, name: str, lines_max: int = 20) -> list[str]:
+    """Of the client of that name, as librdkafka wrote them: `%7|time|what|NAME#producer-3| ...`."""
+    newest: deque[str] = deque(maxlen=lines_max)
+    with log.open("r", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if f"|{name}#" in line:
+                newest.append(line.rstrip()[:240])
+    return list(newest)
 
 
 def keep_states(urls: Sequence[str], folder: Path) -> None:

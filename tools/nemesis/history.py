@@ -34,6 +34,11 @@ class Operation(NamedTuple):
         return self.outcome == OK
 
 
+def kind_of(what: str, asked: Mapping[str, Any]) -> str:
+    door = asked.get("door")
+    return f"{what} ({door})" if door else what
+
+
 class Fault(NamedTuple):
     """A promise that was broken."""
 
@@ -60,12 +65,13 @@ class Window(NamedTuple):
 class Asking:
     """An operation that has begun. It is answered once; whoever does not is told `unknown`."""
 
-    def __init__(self, book: "Book", number: int) -> None:
-        self._book, self._number = book, number
+    def __init__(self, book: "Book", number: int, kind: str, began: float) -> None:
+        self._book, self._number, self._kind, self._began = book, number, kind, began
         self._is_open = True
 
     def ok(self, **answer: Any) -> None:
         self._end(OK, answer)
+        self._book.note_served(self._kind, self._began)
 
     def fail(self, why: object = "") -> None:
         self._end(FAIL, {"why": str(why)[:200]})
@@ -88,12 +94,22 @@ class Book:
         """Seconds of the one clock of this history; a simulation has one of its own."""
         self._lock = threading.Lock()
         self._numbers = itertools.count()
+        self._served: dict[str, float] = {}
 
     def begin(self, process: str, what: str, **asked: Any) -> Asking:
-        number = next(self._numbers)
-        line = {"id": number, "type": "invoke", "at": self.now(), "process": process, "what": what}
+        number, began = next(self._numbers), self.now()
+        line = {"id": number, "type": "invoke", "at": began, "process": process, "what": what}
         self.write(line | {"asked": asked})
-        return Asking(self, number)
+        return Asking(self, number, kind_of(what, asked), began)
+
+    def note_served(self, kind: str, began: float) -> None:
+        with self._lock:
+            self._served[kind] = max(began, self._served.get(kind, began))
+
+    def unserved_since(self, at: float) -> list[str]:
+        """Kinds of operations that were ok before, and none that began since then."""
+        with self._lock:
+            return sorted(kind for kind, began in self._served.items() if began < at)
 
     def write(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, separators=(",", ":")) + "\n"

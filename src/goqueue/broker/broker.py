@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from goqueue.broker.accounts.accounts import Accounts
+from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
@@ -22,11 +23,12 @@ from goqueue.broker.queues.receive import Receiver
 from goqueue.broker.queues.reliability import Reliabilities
 from goqueue.broker.queues.replay import Replays
 from goqueue.broker.queues.settle import Settler
+from goqueue.broker.queues.whole_leases import WholeLeases
 from goqueue.broker.reading.fetch import Fetcher
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.shown_settings import ShownSetting
+from goqueue.broker.tenants.tenants import Tenants
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.tracing.tracing import Tracing
 from goqueue.broker.transactions.listing import TransactionList
 from goqueue.broker.transactions.steps import TransactionSteps
@@ -34,6 +36,7 @@ from goqueue.broker.transactions.transactions import Transactions
 from goqueue.model.compaction import Compact
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.journeys import Journeys
 
 DEFAULT_PARTITIONS = 3
 
@@ -77,6 +80,9 @@ class Broker:
     health: Health
     durable: Durable
     accounts: Accounts
+    tenants: Tenants
+    audit: Audit | None = None
+    """Where clients have to show who they are."""
     default_partitions: int = DEFAULT_PARTITIONS
     creates_topics: bool = True
     """A topic that a client asks for and nobody made is made, if the client wants that too."""
@@ -86,6 +92,10 @@ class Broker:
     @property
     def cluster(self) -> ClusterWatch:
         return self.health.cluster
+
+    @property
+    def leases(self) -> WholeLeases:
+        return WholeLeases(self.queues, self.settler)
 
     @property
     def journeys(self) -> Journeys:

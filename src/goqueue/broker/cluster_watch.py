@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from goqueue.machines.cluster.recovery import Plan
+from goqueue.machines.cluster.steward import steward_of
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.topics import Image, Topic, TopicsChange, minimum_in_sync
 from goqueue.ports.copying import Copying
@@ -120,6 +121,9 @@ class ClusterWatch:
         self.halted: Callable[[], str] = lambda: ""
         """Why nobody leads anything: etcd was restored from a backup, and an operator has to decide."""
         self.recover: Recover = lambda wish, on_done: on_done("this node is its own cluster: it has no etcd")
+        self.metadata_faults: Callable[[], int] | None = None
+        """Of the machine that decides about metadata; and what that could not take in. None: a coordinator has it."""
+        self.metadata_skipped: Callable[[], int] | None = None
         self.copying: Callable[[], Copying] = Copying
         self.is_suspected: Callable[[NodeInfo], bool] = lambda node: False
         """Whether a node is most likely dead, though its session has not ended yet."""
@@ -128,8 +132,9 @@ class ClusterWatch:
 
     @property
     def controller(self) -> int:
-        """The node that looks after what is not urgent: the living one with the lowest id."""
-        return min(self.image.nodes, default=self.node_id)
+        """The node that looks after what is not urgent; this one, while none is known to be alive."""
+        steward = steward_of(self.image.nodes)
+        return self.node_id if steward is None else steward
 
     @property
     def is_controller(self) -> bool:

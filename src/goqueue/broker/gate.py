@@ -4,20 +4,25 @@ the broker for each operation.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
-from weakref import WeakSet
+from weakref import ReferenceType, WeakSet, ref
 
-from goqueue.broker.accounts.credentials import Credentials
-from goqueue.broker.accounts.logins import Logins, NotAuthenticated, OnLogin, Principal, WrongSignature
+from goqueue.broker.accounts.audit import Audit
+from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
+from goqueue.broker.tenants.belonging import account_of, home_of, is_shut, may_act_for, rights_of, trusted_rights
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
-from goqueue.model.access import ANY_HOST, OPEN, AllRights, Kind, NoRights, Operation, Permission, Rights
-from goqueue.model.accounts import ANONYMOUS, KEY, USER, ApiKey, User, is_key_id
-from goqueue.model.grants import Grants
+from goqueue.model.access import ANY_HOST, OPEN, ROLES, AllRights, Kind, NoRights, Operation, Permission, Rights
+from goqueue.model.accounts import ANONYMOUS, is_key_id
+from goqueue.model.audit import Asked, Outcome
+from goqueue.model.codes import Code
+from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal
 from goqueue.model.listener import Connected
-from goqueue.model.placements import HostPort
+from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -25,60 +30,84 @@ from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-__all__ = ["Access", "Allowance", "Credentials", "Gate", "NotAuthenticated", "Principal", "WrongSignature"]
-
+NOBODY = ""
+"""Of who has shown nothing where something has to be shown. Another node that is told this lets nobody in."""
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
+LOGIN = "login"
+ROLES_END = "@"
+"""Between roles and a principal, which begins with its kind."""
 
 
 class Access:
     """What one principal may do: one for each of them, whatever they come through."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all that one principal is
         self,
         broker: Broker,
         principal: str,
         rights: Rights,
         quotas: Quotas,
         host: str = "",
+        roles: tuple[str, ...] = (),
         *,
         is_stored: bool = False,
+        home: str = DEFAULT_TENANT,
+        tenancy: Tenancy = ONE_TENANT,
     ) -> None:
         self._broker = broker
         self._quotas = quotas
         self.principal = principal
         self.host = host
+        self.roles = roles
+        """Of a token, beside those of the account."""
         self.is_stored = is_stored
         """A user or a key; a certificate may name others."""
         self._rights = rights
+        self.home = home
+        """The tenant that it belongs to."""
+        self.tenancy = tenancy
+        """Of the tenant that it acts for."""
+        audit = broker.audit
+        self._on_refused = None if audit is None else partial(_note_refusal, audit, principal, host)
         self._views: dict[Permission, View] = {}
         """Bounded: permissions stand in the tables of operations."""
         self.is_over = False
-        """There is no such user or key any more."""
+        """There is no such user or key any more, or what it has shown has ended."""
         self.kept: dict[str, Any] = {}
         """What APIs remember for this access: gone when the rights change."""
+
+    @property
+    def told(self) -> str:
+        """Who this is, as nodes of a cluster tell each other: with the roles of a token, which the others never saw."""
+        who = f"{','.join(self.roles)}{ROLES_END}{self.principal}" if self.roles else self.principal
+        tenant = self.tenancy.tenant
+        return who if tenant == self.home else f"{ACTS}{tenant};{who}"
 
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
         found = self._views.get(permission)
         if found is None:
             if self.is_over and permission is not OPEN:
-                raise NotAuthenticated(f"{self.principal} is gone")
-            found = self._views[permission] = View(self._broker, Scope(permission, self._rights))
+                raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
+            scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
+            found = self._views[permission] = View(self._broker, scope)
         return found
 
     def allowance(self, client_id: str) -> Allowance | None:
         """How much of it, for a client that calls itself so. None: there is no limit."""
         quotas = self._quotas
-        return quotas.of(self.principal.partition(":")[2], client_id) if quotas.are_set else None
+        if not quotas.are_set:
+            return None
+        return quotas.of(self.principal.partition(":")[2], client_id, self.tenancy.tenant)
 
-    def renew(self, rights: Rights, *, is_over: bool) -> None:
+    def renew(self, rights: Rights, tenancy: Tenancy, *, is_over: bool) -> None:
         """Whoever reads messages meets the new rights in the middle of it: fetches that wait, long polls, streams.
         Others finish what they have begun: one may have taken its own rights away, and is answered."""
-        self._rights, self.is_over = rights, is_over
+        self._rights, self.tenancy, self.is_over = rights, tenancy, is_over
         for permission, view in self._views.items():
             if Operation.READ in permission.needs.get(Kind.TOPIC, ()):
-                view.renew(rights)
+                view.renew(rights, tenancy)
         self._views.clear()
         self.kept.clear()
 
@@ -102,31 +131,34 @@ class Gate:
         self._topics = broker.topics
         self.logins = logins
         self.quotas = Quotas(broker.clock.monotonic_s, broker.metrics.meters.throttled)
-        self._trusted = Access(broker, ANONYMOUS, rights or AllRights(), self.quotas)
-        self._nobody = Access(broker, ANONYMOUS, NoRights(), self.quotas)
-        self._accesses: dict[tuple[str, str], Access] = {}
-        """By principal and host; the last used last."""
+        self._given = rights or AllRights()
+        self._trusted: dict[str, Access] = {}
+        """Of those who come in without showing anything, by the tenant that they say they act for."""
+        self._nobody = Access(broker, NOBODY, NoRights(), self.quotas)
+        self._accesses: dict[tuple[Principal, str, str], Access] = {}
+        """By what was shown, host and tenant; the last used last."""
         self._alive: WeakSet[Access] = WeakSet()
         self._revision = -1
         self._has_hosts = False
         """Some rule is about an address: then what a principal may do depends on its own."""
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
+        if broker.audit is not None and logins is not None:
+            logins.on_failed = partial(_note_failure, broker.audit)
         broker.accounts.on_change.append(self._changed)
         self._changed()
         self.clock: Clock = broker.clock
         self.dice: Dice = broker.dice
         self.meters: Meters = broker.metrics.meters
 
+    def enter(self, tenant: str) -> Callable[[], None] | None:
+        """Somebody takes a connection of a tenant, and leaves by what is returned. QuotaExceeded: there is none."""
+        return self._broker.tenants.seats.enter(tenant)
+
     @classmethod
     def trusted(cls, broker: Broker, forwarding: Forwarding | None = None) -> "Gate":
         """For a broker inside a test or an application: whoever can call it may do everything."""
         return cls(broker, AllRights(), forwarding)
-
-    def grpc_address(self, node_id: int) -> HostPort | None:
-        """Where a node offers gRPC; None: it is not there, or does not."""
-        node = self._topics.image.nodes.get(node_id)
-        return None if node is None else node.grpc
 
     def partitions(self, topic: str) -> int:
         """0: there is no such topic."""
@@ -135,6 +167,17 @@ class Gate:
 
     def when_topics_change(self, call: Callable[[TopicsChange], None]) -> None:
         self._topics.on_change.append(call)
+
+    def audited(self, permission: Permission) -> Audit | None:
+        """Where a request is to be written down before it is carried out: it changes something."""
+        audit = self._broker.audit
+        return audit if permission.is_change else None
+
+    def note(self, access: Access, permission: Permission, api: str, operation: str) -> None:
+        """A request that changes nothing, where such are noted."""
+        audit = self._broker.audit
+        if audit is not None and audit.is_noted(access.principal, permission):
+            audit.note(Asked(access.principal, access.host, api, operation))
 
     # -- who comes in
 
@@ -158,23 +201,24 @@ class Gate:
         """NotAuthenticated: more has to be shown, or what was shown is wrong."""
         connected = credentials.connected
         if self.logins is None:
-            return self._trusted
+            return self.trusted_in(credentials.tenant)
         if credentials.principal is not None:
-            return self._said(credentials.principal)
+            return self._said(credentials.principal, credentials.peer)
         if credentials.key:
-            return self.access(self.logins.key(credentials.key, host_of(connected.peer)), connected)
+            found = self.logins.key(credentials.key, host_of(connected.peer))
+            return self.access(found, connected, credentials.tenant)
         if connected.principal is not None:
-            return self.access(Principal(connected.principal), connected)
+            return self.access(Principal(connected.principal), connected, credentials.tenant)
         if self._requires(connected):
             raise NotAuthenticated
-        return self._trusted
+        return self.trusted_in(credentials.tenant)
 
     async def admit_request(self, credentials: Credentials) -> Access:
         """For APIs whose credentials come with each request. NotAuthenticated is raised a little later than it is
         known: who guesses has to wait."""
         try:
-            if credentials.basic and not credentials.key and self.logins is not None:
-                return self.access(await self._logged_in(credentials), credentials.connected)
+            if self.logins is not None and credentials.principal is None and (credentials.key or credentials.basic):
+                return self.access(await self._logged_in(credentials), credentials.connected, credentials.tenant)
             return self.admit(credentials)
         except NotAuthenticated:
             assert self.logins is not None
@@ -188,20 +232,23 @@ class Gate:
         if self.logins is None or not (is_key_id(key_id) or self.needs_credentials(connected)):
             return self.admit(credentials)
         try:
-            return self.access(self.logins.signed(key_id, host_of(connected.peer), is_signed), connected)
+            found = self.logins.signed(key_id, host_of(connected.peer), is_signed)
+            return self.access(found, connected, credentials.tenant)
         except NotAuthenticated:
             await self.pause(self.logins.delay_ms)
             raise
 
     async def _logged_in(self, credentials: Credentials) -> Principal:
-        name, password = credentials.name_and_password()
         done: asyncio.Future[Principal | NotAuthenticated] = asyncio.get_running_loop().create_future()
 
         def logged_in(found: Principal | NotAuthenticated) -> None:
             if not done.done():  # who asked may have gone meanwhile
                 done.set_result(found)
 
-        self.log_in(name, password, credentials.connected, logged_in)
+        if credentials.key:
+            self.bearer(credentials.key, credentials.connected, logged_in)
+        else:
+            self.log_in(*credentials.name_and_password(), credentials.connected, logged_in)
         found = await done
         if isinstance(found, NotAuthenticated):
             raise found
@@ -215,42 +262,88 @@ class Gate:
         finally:
             timer.cancel()
 
-    def _said(self, principal: str) -> Access:
+    def _said(self, said: str, peer: str) -> Access:
         """By another node. Whoever it let in without a name is let in here."""
-        if not principal:
+        if not said:
             raise NotAuthenticated("the node that passed this on did not say who asks")
-        return self._trusted if principal == ANONYMOUS else self._access(principal, "")
+        acts, _, principal = said.removeprefix(ACTS).partition(";") if said.startswith(ACTS) else ("", "", said)
+        if principal == ANONYMOUS:
+            return self.trusted_in(acts)
+        roles, end, name = principal.partition(ROLES_END)
+        if end and not set(words := tuple(roles.split(","))) - set(ROLES):
+            return self._access(Principal(name, roles=words), host_of(peer), acts)
+        return self._access(Principal(principal), host_of(peer), acts)
 
-    def access(self, principal: Principal, connected: Connected) -> Access:
-        """Of somebody who has shown who they are."""
-        return self._access(principal.name, host_of(connected.peer))
+    def access(self, principal: Principal, connected: Connected, tenant: str = "") -> Access:
+        """Of somebody who has shown who they are; `tenant`: the one that they say they act for. It is over when what
+        they have shown ends."""
+        if principal.name == ANONYMOUS:  # other nodes would take it for one of those whom an open node lets in
+            raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
+        audit, host = self._broker.audit, host_of(connected.peer)
+        if audit is not None and audit.notes_logins:
+            audit.note(Asked(principal.name, host, "", LOGIN))
+        return self._access(principal, host, tenant)
+
+    def bearer(self, text: str, connected: Connected, on_login: OnLogin) -> None:
+        assert self.logins is not None
+        self.logins.bearer(text, host_of(connected.peer), on_login)
+
+    def access_now(self, access: Access, connected: Connected) -> Access:
+        """Of a connection that has had this one: what it may do may depend on its address since."""
+        if not self._has_hosts or access.host or access.principal in (ANONYMOUS, NOBODY):
+            return access
+        try:
+            shown = Principal(access.principal, roles=access.roles)
+            return self._access(shown, host_of(connected.peer), access.tenancy.tenant)
+        except Refused:  # its tenant is closed: the access it has is of no use either
+            return access
 
     def log_in(self, name: str, password: str, connected: Connected, on_login: OnLogin) -> None:
         assert self.logins is not None
         self.logins.password(name, password, host_of(connected.peer), on_login)
 
-    def _access(self, principal: str, host: str) -> Access:
-        key = principal, host if self._has_hosts else ""
+    def trusted_in(self, tenant: str) -> Access:
+        """Of whoever comes in without showing anything."""
+        tenant = tenant or DEFAULT_TENANT
+        found = self._trusted.get(tenant)
+        if found is None:
+            image = self._broker.accounts.image
+            self._check_acting(DEFAULT_TENANT, tenant, self._given)
+            rights, tenancy = trusted_rights(image, tenant, self._given), Tenancy(tenant, image.tenants)
+            found = Access(self._broker, ANONYMOUS, rights, self.quotas, tenancy=tenancy)
+            self._alive.add(found)
+            self._trusted[tenant] = found
+        return found
+
+    def _access(self, principal: Principal, host: str, tenant: str) -> Access:
+        image, (name, expires_ms, roles) = self._broker.accounts.image, principal
+        home, host = home_of(image, name), host if self._has_hosts else ""
+        key = principal, host, tenant or home
         found = self._accesses.pop(key, None)
         if found is None:
-            account = self._account(principal)
-            rights = self._rights(*key)
-            found = Access(self._broker, principal, rights, self.quotas, key[1], is_stored=account is not None)
+            self._check_acting(home, key[2], rights_of(image, name, host, home, roles))
+            rights, tenancy = rights_of(image, name, host, key[2], roles), Tenancy(key[2], image.tenants)
+            is_stored = account_of(image, name) is not None
+            found = Access(
+                self._broker, name, rights, self.quotas, host, roles, is_stored=is_stored, home=home, tenancy=tenancy
+            )
             self._alive.add(found)
+            if expires_ms:
+                self.clock.call_after(max(0, expires_ms - self.clock.now_ms()), partial(_end, ref(found)))
         self._accesses[key] = found
         if len(self._accesses) > ACCESSES_MAX:
             del self._accesses[next(iter(self._accesses))]
         return found
 
-    def _account(self, principal: str) -> User | ApiKey | None:
+    def _check_acting(self, home: str, tenant: str, rights: Rights) -> None:
+        """Who may not act for a tenant does not learn whether there is one."""
         image = self._broker.accounts.image
-        kind, _, name = principal.partition(":")
-        return image.users.get(name) if kind == USER else image.keys.get(name) if kind == KEY else None
-
-    def _rights(self, principal: str, host: str) -> Rights:
-        account = self._account(principal)
-        rules = self._broker.accounts.image.rules.values()
-        return Grants(principal, host, () if account is None else account.roles, rules)
+        if is_shut(image, home):
+            raise NotAuthenticated(f"the tenant {home!r} is closed")
+        if not may_act_for(home, tenant, rights):
+            raise Refused(Code.CLUSTER_AUTHORIZATION_FAILED, f"acting for the tenant {tenant[:40]!r} is not allowed")
+        if is_shut(image, tenant):
+            raise Refused(Code.RESOURCE_NOT_FOUND, f"there is no tenant {tenant[:40]!r} to act for")
 
     def _changed(self) -> None:
         image = self._broker.accounts.image
@@ -259,13 +352,36 @@ class Gate:
         self._revision = image.revision
         self._has_hosts = any(rule.host != ANY_HOST for rule in image.rules.values())
         self.quotas.renew(image)
-        self._trusted.kept.clear()
         self._accesses.clear()
         for access in list(self._alive):
-            is_over = access.is_stored and self._account(access.principal) is None
-            rights = NoRights() if is_over else self._rights(access.principal, access.host)
-            access.renew(rights, is_over=access.is_over or is_over)
+            self._renew(access)
+        self._trusted = {tenant: each for tenant, each in self._trusted.items() if not each.is_over}
         call_each(self.on_change)
+
+    def _renew(self, access: Access) -> None:
+        image, tenant, is_anonymous = self._broker.accounts.image, access.tenancy.tenant, access.principal == ANONYMOUS
+        is_gone = access.is_stored and account_of(image, access.principal) is None
+        is_over = access.is_over or is_gone or is_shut(image, access.home) or is_shut(image, tenant)
+        rights: Rights = NoRights()
+        if not is_over:
+            given = trusted_rights(image, tenant, self._given)
+            rights = given if is_anonymous else rights_of(image, access.principal, access.host, tenant, access.roles)
+        access.renew(rights, Tenancy(tenant, image.tenants), is_over=is_over)
+
+
+def _note_failure(audit: Audit, host: str, name: str) -> None:
+    audit.note(Asked(name, host, "", LOGIN), Outcome.FAILED)
+
+
+def _note_refusal(audit: Audit, principal: str, host: str, kind: Kind, operation: Operation, name: str) -> None:
+    audit.note(Asked(principal, host, "", operation.name.lower(), f"{kind} {name}"), Outcome.REFUSED)
+
+
+def _end(reference: ReferenceType[Access]) -> None:
+    """What goes on with it, such as a stream, ends too."""
+    access = reference()
+    if access is not None:
+        access.renew(NoRights(), access.tenancy, is_over=True)
 
 
 def host_of(peer: str) -> str:

@@ -1,13 +1,15 @@
 """What is the matter with this node, if anything is: asked by probes, and exported."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.health import Check, Status
 from goqueue.replica.replicas import Replicas
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import AllCoordinators
 from goqueue.runtime.life import Life
 
@@ -54,7 +56,7 @@ class Health:
 
     def _checks(self, failed: list[str] | None = None) -> Iterator[Check]:
         failed = self.failed_partitions() if failed is None else failed
-        yield _check("broker", not self.is_stopping, "stops" if self.is_stopping else "answers")
+        yield self._broker()
         words = f"{len(failed)} partitions are out of service: {_some(failed)}"
         yield _check("storage", not failed, words if failed else "all partitions are in service")
         ledgers = self.failed_coordinators()
@@ -69,13 +71,22 @@ class Health:
         words = f"requests waited up to {late_s:.1f} s for their turn in the last half minute"
         yield _check("event_loop", late_s < LATE_S_MAX, words)
 
+    def _broker(self) -> Check:
+        is_opening = self._topics.is_opening
+        words = "stops" if self.is_stopping else "opens its partitions" if is_opening else "answers"
+        return _check("broker", not self.is_stopping and not is_opening, words)
+
     def coordinator_lives(self) -> dict[Life, int]:
         """How many are active, are being loaded, have failed."""
         return self._coordinators.lives()
 
     def faults(self) -> dict[str, int]:
         """By coordinator: commands that met a fault of ours since the start."""
-        return self._coordinators.counted(lambda each: each.faults)
+        return self._counted(lambda each: each.faults, self.cluster.metadata_faults)
+
+    def _counted(self, of: Callable[[Coordinator[Any]], int], of_metadata: Callable[[], int] | None) -> dict[str, int]:
+        found = self._coordinators.counted(of)
+        return found if of_metadata is None else {**found, "metadata-0": of_metadata()}
 
     def loads(self) -> dict[str, int]:
         """By coordinator: how often it has read its ledger."""
@@ -83,7 +94,7 @@ class Health:
 
     def skipped_facts(self) -> dict[str, int]:
         """By coordinator: facts of its ledger that it could not read or apply when it was loaded last."""
-        return self._coordinators.counted(lambda each: each.skipped_facts)
+        return self._counted(lambda each: each.skipped_facts, self.cluster.metadata_skipped)
 
     def skipped_facts_total(self) -> dict[str, int]:
         """The same of all loads."""

@@ -64,12 +64,13 @@ class Call:
 
     @property
     def _security(self) -> "Security | None":
-        """Of a context with files."""
-        if self.target.ca is None and self.target.cert is None:
+        """Beside the key: files, and whom to act for."""
+        target = self.target
+        if target.ca is None and target.cert is None and target.tenant is None:
             return None
         from goqueue.client import Security
 
-        return Security(ca_file=self.target.ca, cert_file=self.target.cert, key_file=self.target.key)
+        return Security(ca_file=target.ca, cert_file=target.cert, key_file=target.key, tenant=target.tenant)
 
     async def close(self) -> None:
         if "admin" in self.__dict__:

@@ -16,7 +16,8 @@ from goqueue.node.environment import client_environment
 DEFAULT_NAME = "local"
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 DEFAULT_TIMEOUT_MS = 30_000
-FILES = ("ca", "cert", "key")
+FILES = {"ca": "ca", "cert": "cert", "key": "cert_key"}
+"""In a context, and as a flag: `--key` is that of a message."""
 FILE_MODE, DIRECTORY_MODE, OTHERS = 0o600, 0o700, 0o077
 
 
@@ -32,6 +33,8 @@ class Target(NamedTuple):
     """Files, for https: whom to believe, and what to show."""
     cert: str | None = None
     key: str | None = None
+    tenant: str | None = None
+    """That an admin acts for."""
 
 
 class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -42,6 +45,7 @@ class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    tenant: str | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
@@ -143,6 +147,10 @@ def _key(found: str | None) -> str | None:
     return lines[0].strip()
 
 
+def _path(name: str | None) -> str | None:
+    return None if name is None else str(Path(name).expanduser())
+
+
 def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
     told = client_environment()
     contexts = contexts or Contexts()
@@ -167,6 +175,14 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
                 return value
         raise AssertionError
 
+    files = {
+        what: _path(first(what, getattr(given, flag, None), f"GOQUEUE_{flag.upper()}", None))
+        for what, flag in FILES.items()
+    }
+    tenant = first("tenant", getattr(given, "acts_for", None), "GOQUEUE_TENANT", None)
+    optional = {**files, "tenant": tenant}
+    for what in [each for each in optional if optional[each] is None]:
+        del sources[what]
     timeout = first("timeout", getattr(given, "timeout", None), "", DEFAULT_TIMEOUT_MS)
     return Target(
         server=first("server", getattr(given, "server", None), "GOQUEUE_SERVER", DEFAULT_SERVER),
@@ -174,5 +190,6 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
         timeout_ms=duration_ms(timeout) if isinstance(timeout, str) else timeout,
         context=name,
         sources=sources,
-        **{what: first(what, None, "", None) for what in FILES if what in context},
+        tenant=tenant,
+        **files,
     )

@@ -11,6 +11,7 @@ from goqueue.cli.exits import (
     complain,
 )
 from goqueue.client import ConnectionLost, HttpRefused, InvalidArgument, TimedOut
+from goqueue.model.access import FORBIDDEN
 from goqueue.model.errors import GoQueueError, InvalidMoment
 
 CODES = {
@@ -38,14 +39,19 @@ ADVICE = {
 }
 
 
+MISSING_RIGHT = {code.name for code in FORBIDDEN} | {"FORBIDDEN"}
+
+
 def explain(error: GoQueueError, call: Call) -> int:
     advice = ""
     code = EXIT_FAILED
     if isinstance(error, HttpRefused):
         code = EXIT_NOT_FOUND if error.code == NO_OFFSET else CODES.get(error.status, EXIT_FAILED)
         advice = ADVICE.get(error.code, "")
-        if code == EXIT_DENIED:
-            advice = "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key KEY"
+        if error.code in MISSING_RIGHT:
+            advice = "an admin can allow it: goqueue acl create PRINCIPAL OPERATION --on KIND --name NAME"
+        elif code == EXIT_DENIED:
+            advice = "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key-file FILE"
     elif isinstance(error, ConnectionLost):
         code = EXIT_UNREACHABLE
         advice = (

@@ -61,7 +61,7 @@ class Output:
         if not self.is_for_a_person:
             self.data(plain(item))
             return
-        facts = shown if shown is not None else plain(item)
+        facts = shown if shown is not None else {name: timed(name, value) for name, value in plain(item).items()}
         width = max(map(width_of, facts), default=0)
         for name, value in facts.items():
             self.line(f"{self._paint(BOLD, padded(f'{name}:', width + 1))} {self._mood(cell(value))}")
@@ -129,6 +129,15 @@ def cell(value: Any) -> str:
         text = str(value)
     text = safe(text)
     return text if len(text) <= CELL_CHARS_MAX else f"{text[: CELL_CHARS_MAX - 3]}..."
+
+
+def timed(field: str, value: Any) -> Any:
+    """What a person wants to see of a field: some operations tell times in milliseconds."""
+    if field.endswith(("_at", "at_ms")) and type(value) is int:
+        from goqueue.model.moments import format_moment  # not before it is needed: datetime takes its time
+
+        return format_moment(value)
+    return value
 
 
 def safe(text: str) -> str:

@@ -65,6 +65,8 @@ class Asks(NamedTuple):
     columns: tuple[Shown, ...] = ()
     nothing: str = "nothing found"
     """Said where there are no rows."""
+    silent: str = ""
+    """The field of the reply with the nodes that did not answer."""
     says: str = ""
     """What was done, as a sentence with fields of the reply in braces."""
     keeps: tuple[str, ...] = ()

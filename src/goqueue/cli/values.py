@@ -126,3 +126,13 @@ def offset_place(text: str) -> tuple[int, int]:
     if not mark or not partition.isdigit() or not offset.isdigit():
         raise ArgumentTypeError(f"{text!r}: expected PARTITION/OFFSET, such as 0/17")
     return int(partition), int(offset)
+
+
+REFUSED = "refused: others on this machine see arguments. Use GOQUEUE_API_KEY or --api-key-file"
+
+
+def refused_secret(_text: str) -> str:
+    """What was said is not told again."""
+    raise ArgumentTypeError(
+        "a key is not taken as an argument, which others can see: use GOQUEUE_API_KEY or --api-key-file"
+    )

@@ -272,9 +272,12 @@ class Cluster:
         async with self._contact_lock:
             if self._contact is not None and self._contact.is_open:
                 return self._contact
+            alive = set(self._brokers.values())
             addresses = list(dict.fromkeys([*self._brokers.values(), *self._servers]))
             self.dice.shuffle(addresses)
-            addresses.sort(key=lambda address: address == self._contact_address)  # another one than last time
+            # Another one than last time. A server that brokers do not tell of any more may be a machine that is gone:
+            # a dial to it waits for its time-out.
+            addresses.sort(key=lambda address: (address == self._contact_address, address not in alive))
             problem: ClientError = ConnectionLost("no server is known")
             for address in addresses:
                 try:

@@ -46,6 +46,10 @@ class Ask(NamedTuple):
     read_s: float
     """How long nothing may come."""
 
+    def __repr__(self) -> str:
+        """Without headers, which have the credentials, and without the body: tracebacks are logged."""
+        return f"Ask({self.method} {self.target})"
+
 
 class Answer(NamedTuple):
     status: int

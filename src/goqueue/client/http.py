@@ -22,6 +22,7 @@ from goqueue.client.exchange import (
 )
 from goqueue.client.exchanges import Exchanges
 from goqueue.client.times import duration_s
+from goqueue.model.tenancy import TENANT_HEADER
 from goqueue.wire.rest.common import ErrorReply
 from goqueue.wire.rest.operation import JSON, Operation
 
@@ -84,15 +85,23 @@ class Http:
             raise InvalidArgument(f"{server!r}: the addresses of one cluster have the same path")
         self._exchange = found[0][1] if len(found) == 1 else Exchanges([each for _, each in found])
         self._timeout_s = timeout_s
+        self._security: Security | None = None
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise InvalidArgument("the API key has characters that a header cannot carry, such as the end of a line")
         self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         if security is not None and security.has_credentials:
-            self._headers = {"authorization": _authorization(security)}
+            self._headers = {}
+            self._security = security
+        self._tenant = {} if security is None or not security.tenant else {TENANT_HEADER: security.tenant}
         self._attempts_max = attempts_max
         self._backoff = backoff or Backoff()
         self._clock = clock
         self._dice = dice
+
+    def _shown(self) -> dict[str, str]:
+        """Who asks, now: a token may be another than the last time."""
+        shown = self._headers if self._security is None else {"authorization": self._security.authorization}
+        return shown | self._tenant
 
     async def close(self) -> None:
         await self._exchange.close()
@@ -101,7 +110,7 @@ class Http:
         """What is None is not said."""
         target, body = self._target(operation, given)
         content = None if operation.body_type is None else msgspec.json.encode(body)
-        headers = self._headers if content is None else self._headers | CONTENT_TYPE
+        headers = self._shown() if content is None else self._shown() | CONTENT_TYPE
         ask = Ask(operation.method, target, headers, content, self._timeout_s + _wait_s(operation, given))
         attempt = 0
         while True:
@@ -118,7 +127,7 @@ class Http:
     async def events(self, operation: Operation[str], given: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """What comes, until somebody ends it. A broker that is silent for long is lost: it speaks now and then."""
         target, _ = self._target(operation, given)
-        ask = Ask(operation.method, target, self._headers, None, EVENTS_SILENCE_S)
+        ask = Ask(operation.method, target, self._shown(), None, EVENTS_SILENCE_S)
         try:
             async with self._exchange.stream(ask) as streamed:
                 if not _is_success(streamed.status):
@@ -210,14 +219,6 @@ def _exchange(
 
     tls = None if security is None else security.ssl_context()
     return parts.path, HttpxExchange(f"{parts.scheme}://{parts.netloc}", timeout_s, transport, tls)
-
-
-def _authorization(security: "Security") -> str:
-    if security.api_key is not None:
-        return f"Bearer {security.api_key}"
-    from base64 import b64encode
-
-    return "Basic " + b64encode(f"{security.user}:{security.password}".encode()).decode()
 
 
 def _wait_s(operation: Operation[Any], given: Mapping[str, Any]) -> float:

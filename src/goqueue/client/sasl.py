@@ -3,7 +3,6 @@
 from goqueue.client.connection import Connection
 from goqueue.client.errors import BrokerRefused
 from goqueue.client.security import Security
-from goqueue.model.accounts import parse_key
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism
@@ -14,20 +13,15 @@ from goqueue.wire.kafka.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from goqueue.wire.sasl.oauthbearer import OAUTHBEARER, Bearer
 from goqueue.wire.sasl.plain import PLAIN, Plain
 from goqueue.wire.sasl.scram import NONCE_BYTES, ScramClient
 
 
 async def authenticate(connection: Connection, security: Security, dice: Dice) -> None:
     """BrokerRefused: the broker does not believe it, or does not offer the mechanism."""
-    if security.api_key is not None:
-        key = parse_key(security.api_key)
-        assert key is not None
-        mechanism, name, password = PLAIN, key.key_id, key.secret
-    else:
-        assert security.user is not None
-        assert security.password is not None
-        mechanism, name, password = security.mechanism, security.user, security.password
+    mechanism, name, password = security.sasl
+    tenant = security.tenant or ""
     shake = await connection.ask(SaslHandshakeRequest(mechanism), SaslHandshakeResponse)
     if shake.error_code:
         offered = ", ".join(shake.mechanisms) or "none"
@@ -35,9 +29,12 @@ async def authenticate(connection: Connection, security: Security, dice: Dice) -
             Code(shake.error_code), f"{connection.address} does not offer {mechanism} (it has {offered})"
         )
     if mechanism == PLAIN:
-        await _say(connection, Plain(name, password).encode())
+        await _say(connection, Plain(name, password, tenant).encode())
         return
-    client = ScramClient(Mechanism(mechanism), name, password, dice.randbytes(NONCE_BYTES).hex())
+    if mechanism == OAUTHBEARER:
+        await _say(connection, Bearer(password, tenant).encode())
+        return
+    client = ScramClient(Mechanism(mechanism), name, password, dice.randbytes(NONCE_BYTES).hex(), tenant)
     try:
         answer = await _say(connection, client.step(await _say(connection, client.first())))
         client.step(answer)

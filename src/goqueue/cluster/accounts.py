@@ -1,4 +1,6 @@
-"""Users, keys, rules and quotas between the controller machine, which has facts, and a store with keys and values."""
+"""Users, keys, rules, quotas and tenants between the controller machine, which has facts, and a store with keys
+and values.
+"""
 
 from goqueue.machines.accounts import (
     AccountFact,
@@ -9,14 +11,19 @@ from goqueue.machines.accounts import (
     UserForgotten,
     UserStored,
 )
+from goqueue.machines.controller_facts import SchedulePlaced
+from goqueue.machines.group_options import GroupOptionsStored
+from goqueue.machines.machine import Fact
 from goqueue.machines.quotas import QuotaForgotten, QuotaStored
+from goqueue.machines.tenants import TenantForgotten, TenantStored
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, UserKey, Value
+from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, TenantKey, UserKey, Value
 from goqueue.model.quotas import Quota
+from goqueue.model.tenancy import DEFAULT_TENANT, Tenant, tenant_said
 
-AccountKey = UserKey | ApiKeyKey | RuleKey | QuotaOf
-AccountValue = User | ApiKey | Rule | Quota
+AccountKey = UserKey | ApiKeyKey | RuleKey | QuotaOf | TenantKey
+AccountValue = User | ApiKey | Rule | Quota | Tenant
 
 
 def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:  # noqa: PLR0911  one for each
@@ -37,6 +44,30 @@ def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:
             return QuotaOf(fact.quota.quota_id), fact.quota
         case QuotaForgotten():
             return QuotaOf(fact.quota_id), None
+        case TenantStored():
+            return TenantKey(fact.tenant.tenant_id), fact.tenant
+        case TenantForgotten():
+            return TenantKey(fact.tenant_id), None
+
+
+def tenant_of_fact(fact: Fact) -> str:  # noqa: PLR0911  one for each
+    """Whose something is that is made or changed and goes with its tenant. That of all else is the default one; a
+    topic's is looked at where it is made."""
+    match fact:
+        case GroupOptionsStored():
+            return tenant_said(fact.group_id)
+        case SchedulePlaced():
+            return tenant_said(fact.name)
+        case QuotaStored():
+            return tenant_said(fact.quota.user or "")
+        case UserStored():
+            return tenant_said(fact.user.name)
+        case KeyStored():
+            return fact.api_key.tenant
+        case RuleStored():
+            return fact.rule.tenant
+        case _:
+            return DEFAULT_TENANT
 
 
 def account_fact(key: AccountKey, value: Value | None) -> AccountFact:
@@ -49,3 +80,5 @@ def account_fact(key: AccountKey, value: Value | None) -> AccountFact:
             return RuleStored(value) if isinstance(value, Rule) else RuleForgotten(rule_id)
         case QuotaOf(quota_id):
             return QuotaStored(value) if isinstance(value, Quota) else QuotaForgotten(quota_id)
+        case TenantKey(tenant_id):
+            return TenantStored(value) if isinstance(value, Tenant) else TenantForgotten(tenant_id)

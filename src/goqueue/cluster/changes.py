@@ -6,13 +6,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from goqueue.cluster.accounts import account_change
+from goqueue.cluster.accounts import account_change, tenant_of_fact
 from goqueue.cluster.mirror import Mirror
 from goqueue.machines.accounts import AccountFact
 from goqueue.machines.cluster.election import Partition
 from goqueue.machines.cluster.placement import TooFewNodes, assign, first_placement, hosts
 from goqueue.machines.cluster.steward import cancel, reassign
-from goqueue.machines.controller import AddPartitions, CreateTopic, DeleteTopic, Reassign, Result, topic_of
+from goqueue.machines.controller import topic_of
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, Reassign, Result
 from goqueue.machines.controller_facts import (
     ProducerIdsTaken,
     ScheduleForgotten,
@@ -38,11 +39,13 @@ from goqueue.model.metadata import (
     ScheduleKey,
     ScheduleValue,
     Step,
+    TenantKey,
     TopicKey,
     TopicValue,
     Value,
 )
 from goqueue.model.placements import Placement
+from goqueue.model.tenancy import DEFAULT_TENANT, Tenant, tenant_said
 from goqueue.model.topics import minimum_in_sync
 
 PARTITIONS_PER_STEP = 100
@@ -106,7 +109,21 @@ class Changes:
     def _step(self, facts: Sequence[Fact]) -> Step:
         changes = [self._change(fact) for fact in facts]
         compares = tuple(Compare(key, self._mirror.revision_of(key)) for key, _ in changes)
+        compares += self._tenants_as_known({tenant_of_fact(fact) for fact in facts})
         return Step(compares, tuple(Put(key, value) for key, value in changes))
+
+    def _tenants_as_known(self, tenants: Iterable[str]) -> tuple[Compare, ...]:
+        """Nothing is made for a tenant that another node has begun to delete meanwhile."""
+        keys = (TenantKey(each) for each in sorted(tenants) if each != DEFAULT_TENANT)
+        return tuple(Compare(key, self._mirror.revision_of(key)) for key in keys)
+
+    def _counted(self, name: str) -> tuple[tuple[Compare, ...], tuple[Put, ...]]:
+        """Of a topic of a tenant that may have so many: each one that is made, or gets more partitions, changes the
+        revision of the tenant. So of two nodes that both have room for the last one, one looks again."""
+        tenant = tenant_said(name)
+        found = self._mirror.find(TenantKey(tenant))
+        puts = (Put(TenantKey(tenant), found),) if isinstance(found, Tenant) and found.is_counted else ()
+        return self._tenants_as_known((tenant,)), puts
 
     def _change(self, fact: Fact) -> tuple[Key, Value | None]:  # noqa: PLR0911  one for each kind
         match fact:
@@ -143,7 +160,8 @@ class Changes:
             made = self._planned(command)
             if isinstance(made, Result):
                 return made
-            outcome = yield Step((Compare(key, ABSENT),), (Put(key, made),))
+            compares, puts = self._counted(command.name)
+            outcome = yield Step((Compare(key, ABSENT), *compares), (Put(key, made), *puts))
             if not isinstance(outcome, Committed | Conflict):
                 yield Reread()
         is_made = yield from self.finish(command.name, command.topic_id, command.assignments)
@@ -217,7 +235,8 @@ class Changes:
                 if step is None:
                     return Result(Code.INVALID_REPLICATION_FACTOR, "too few nodes are alive (min.insync.replicas)")
             else:
-                step = Step((compare,), (Put(key, stored._replace(partitions=command.partitions)),))
+                compares, puts = self._counted(command.name)
+                step = Step((compare, *compares), (Put(key, stored._replace(partitions=command.partitions)), *puts))
             outcome = yield step
             if isinstance(outcome, Committed) and not missing:
                 return reply

@@ -13,7 +13,7 @@ from goqueue.cluster.store import OnDone, OnEvents, OnListed, Store
 from goqueue.machines.machine import Command
 from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import CoordinatorFailed, GoQueueError
 from goqueue.model.metadata import Compare, Event, Listing, Put, RemovedKey, RemovedValue, Step, TopicKey
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.refusal import Refused
@@ -52,6 +52,7 @@ class ClusterController:
         self._next_reread: list[Callable[[], None]] = []
         self._watchers: dict[object, Callable[[], None]] = {}
         self.metadata = Metadata(self)
+        self._undecided = 0
         self.on_change: list[Callable[[], None]] = []
         """Called whenever anything in the metadata has changed, after the image was replaced."""
 
@@ -78,8 +79,18 @@ class ClusterController:
         return self.mirror.group_options
 
     @property
+    def topic_sizes(self) -> Mapping[str, int]:
+        """Partitions of every topic, also of those that are being made or deleted."""
+        return {name: each.partitions for name, each in self.mirror.machine.topics.items()}
+
+    @property
     def access(self) -> AccessImage:
         return self.mirror.machine.access
+
+    @property
+    def faults(self) -> int:
+        """Of ours, as a coordinator counts them: what could not be decided, or not be taken in."""
+        return self._undecided + self.mirror.faults
 
     def start(self, on_ready: Callable[[], None]) -> None:
         """Called when all that there is is known. From then on every change is."""
@@ -142,6 +153,12 @@ class ClusterController:
         """Bring it about; the reply, or Refused after a while, when it may have been done or not."""
         UnderWay(self, change, on_reply, self._clock).go_on(None)
 
+    def not_decided(self, fault: Exception) -> CoordinatorFailed:
+        """`decide` only reads: the next command may fare better."""
+        self._undecided += 1
+        events.error("command failed", coordinator="metadata", exc_info=fault)
+        return CoordinatorFailed("the metadata could not be changed: a fault of the node, see its log")
+
     def reread(self, call: Callable[[], None]) -> None:
         """Call when everything is known that is in etcd now."""
         self._next_reread.append(call)
@@ -180,6 +197,9 @@ class UnderWay:
             return
         except GoQueueError as error:
             self._end(error)
+            return
+        except Exception as fault:  # noqa: BLE001  whoever asked is told now, not when time is up
+            self._end(self._controller.not_decided(fault))
             return
         match wanted:
             case Step():

@@ -5,7 +5,7 @@ partition by one that is derived from its topic's.
 from typing import NamedTuple
 
 from goqueue.model.errors import GoQueueError, LogClosed
-from goqueue.replica.companions import FOLLOWING, KINDS, CompanionName
+from goqueue.replica.companion_names import FOLLOWING, KINDS, CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.replica.roles import Leading, Reign

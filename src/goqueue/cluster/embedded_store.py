@@ -8,22 +8,15 @@ from typing import TypeVar
 
 from goqueue.cluster.store import OnDone, OnEvents, OnListed
 from goqueue.machines.accounts import AccountFact
-from goqueue.machines.controller import (
-    Controller,
-    NameCluster,
-    Transact,
-    Transacted,
-)
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_commands import Transact, Transacted
 from goqueue.machines.controller_facts import (
-    STORED_FACTS,
-    ClusterNamed,
-    ProducerIdsTaken,
     ScheduleForgotten,
     SchedulePlaced,
     TopicForgotten,
     TopicStored,
 )
-from goqueue.machines.group_options import GroupOptionsForgotten, GroupOptionsStored, SetGroupOptions
+from goqueue.machines.group_options import GroupOptionsForgotten, GroupOptionsStored
 from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
 from goqueue.model.accounts import AccessImage
@@ -44,19 +37,6 @@ from goqueue.model.metadata import (
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.telemetry.calls import call_each
-
-__all__ = [
-    "STORED_FACTS",
-    "ClusterNamed",
-    "Controller",
-    "EmbeddedStore",
-    "GroupOptionsStored",
-    "NameCluster",
-    "ProducerIdsTaken",
-    "SchedulePlaced",
-    "SetGroupOptions",
-    "TopicStored",
-]
 
 R = TypeVar("R")
 
@@ -93,6 +73,11 @@ class EmbeddedStore:
     @property
     def producer_ids_end(self) -> int:
         return self._coordinator.peek().producer_ids_end
+
+    @property
+    def topic_sizes(self) -> Mapping[str, int]:
+        """Partitions of every topic, also of those that are being made or deleted."""
+        return {name: each.partitions for name, each in self._coordinator.peek().topics.items()}
 
     def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         self._coordinator.submit(command, on_reply)

@@ -1,6 +1,7 @@
 """Leaders give their place to another copy that has everything: when their node stops, when the preferred leader is
 back, when a partition moves. For a moment nothing is appended, so that the other one can reach the end; whoever wants
-to append meanwhile waits, and goes where the next leader is.
+to append meanwhile waits, and goes where the next leader is. That moment is as long as a transaction of its own group
+takes: the others take writes until it is their turn.
 """
 
 import asyncio
@@ -23,6 +24,12 @@ from goqueue.telemetry.logs import get_logger
 AT_ONCE = 20
 AT_ONCE_WHEN_LEAVING = 60
 """As many as one transaction takes."""
+SIDE_BY_SIDE = 8
+"""Groups of a node that stops. A connection of Kafka is answered in order, so a producer that meets a group after the
+other would wait for all of them, one after the other."""
+IDLE_PAUSE_S_MAX = 0.1
+"""Between two groups that nobody has appended to lately. They come last, one at a time and with pauses as long as each
+took, since every change of a leader takes time from those that are being served."""
 REST_S_MAX = 0.2
 """How long appends wait for a copy that may not get to the end."""
 PATIENCE_S = 0.03
@@ -49,6 +56,9 @@ class InSync(Protocol):
 
     def is_settled(self, host: Replica) -> bool:
         """Whether all members have: nobody waits for an acknowledgement any more."""
+
+    def is_busy(self, host: Replica) -> bool:
+        """Whether something was appended lately, to companions too."""
 
     def copies_of(self, host: Replica) -> list[Replica]:
         """The partition and its companions."""
@@ -79,14 +89,43 @@ class HandingOver:
     def _led(self) -> list[Replica]:
         return [one for one in self._replicas.hosts() if one.role.is_leader and one.log.failure is None]
 
-    async def all(self) -> int:
-        """Everything that another node can lead. Returns how much that was."""
-        moved = 0
+    async def all(self, within_s: float) -> int:
+        """Everything that another node can lead. Returns how much that was. `within_s`: how long it may take."""
+        moved, hurry_s = 0, self._clock.monotonic_s() + within_s / 2
         for _ in range(TRIES):
             moves = list(self._given_up())
             if not moves:
                 break
-            moved += await self._move(moves, AT_ONCE_WHEN_LEAVING)
+            busy = [move for move in moves if self._in_sync.is_busy(move.replica)]
+            idle = [move for move in moves if not self._in_sync.is_busy(move.replica)]
+            moved += await self._leave(busy)
+            moved += await self._leave_slowly(idle, hurry_s)
+        _tell(moved)
+        return moved
+
+    async def _leave(self, moves: Sequence[Move]) -> int:
+        groups = iter(_groups(moves))
+        moved = 0
+
+        async def one_after_the_other() -> None:
+            nonlocal moved
+            for group in groups:
+                moved += await self._move_some(group, leaves=True)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(SIDE_BY_SIDE):
+                tasks.create_task(one_after_the_other())
+        return moved
+
+    async def _leave_slowly(self, moves: Sequence[Move], hurry_s: float) -> int:
+        """As long as there is time for it."""
+        moved, groups = 0, _groups(moves)
+        for number, group in enumerate(groups):
+            since_s = self._clock.monotonic_s()
+            if since_s >= hurry_s:
+                return moved + await self._leave([move for left in groups[number:] for move in left])
+            moved += await self._move_some(group, leaves=True)
+            await asyncio.sleep(min(self._clock.monotonic_s() - since_s, IDLE_PAUSE_S_MAX))
         return moved
 
     def _given_up(self) -> Iterable[Move]:
@@ -105,7 +144,11 @@ class HandingOver:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._has_changed.wait(), BALANCE_S - BALANCE_S_MIN)
             self._has_changed.clear()
-            await self._move(list(self._wanted()), AT_ONCE)
+            moves = list(self._wanted())
+            moved = 0
+            for first in range(0, len(moves), AT_ONCE):
+                moved += await self._move_some(moves[first : first + AT_ONCE], leaves=False)
+            _tell(moved)
 
     def _wanted(self) -> Iterable[Move]:
         image, now_s = self._image(), self._clock.monotonic_s()
@@ -125,20 +168,12 @@ class HandingOver:
                     yield Move(replica, (first,))
         self._back_since = since
 
-    async def _move(self, moves: Sequence[Move], at_once: int) -> int:
-        moved = 0
-        for first in range(0, len(moves), at_once):
-            moved += await self._move_some(moves[first : first + at_once])
-        if moved:
-            events.info("leaderships handed over", partitions=moved)
-        return moved
-
-    async def _move_some(self, moves: Sequence[Move]) -> int:
+    async def _move_some(self, moves: Sequence[Move], *, leaves: bool) -> int:
         for each in moves:
             self._rest(each)
-        left, moved, waited_s = list(moves), 0, 0.0
+        left, moved, since_s = list(moves), 0, self._clock.monotonic_s()
         try:
-            while left and waited_s < REST_S_MAX:
+            while left and (waited_s := self._clock.monotonic_s() - since_s) < REST_S_MAX:
                 for gone in [move for move in left if not move.replica.role.is_leader]:
                     left.remove(gone)
                     self._go_on(gone)
@@ -146,13 +181,12 @@ class HandingOver:
                 is_late = waited_s >= PATIENCE_S
                 settled = [one for one in ready if is_late or self._in_sync.is_settled(one[0].replica)]
                 if settled and (is_late or len(settled) == len(left)):
-                    moved += await self._hand_over(settled)
+                    moved += await self._hand_over(settled, leaves=leaves)
                     for move, _ in settled:
                         left.remove(move)
                         self._go_on(move)
                 else:
                     await asyncio.sleep(LOOK_S)
-                    waited_s += LOOK_S
         finally:
             for move in left:
                 self._go_on(move)
@@ -166,9 +200,11 @@ class HandingOver:
         for copy in self._in_sync.copies_of(move.replica):
             copy.go_on()
 
-    async def _hand_over(self, ready: Sequence[tuple[Move, int]]) -> int:
+    async def _hand_over(self, ready: Sequence[tuple[Move, int]], *, leaves: bool) -> int:
         image = self._image()
-        steps = [hand_over(partition_of(image, move.replica), image.nodes, target) for move, target in ready]
+        steps = [
+            hand_over(partition_of(image, move.replica), image.nodes, target, leaves=leaves) for move, target in ready
+        ]
         wanted = [step for step in steps if step is not None]
         if not wanted:
             return 0
@@ -192,3 +228,12 @@ class HandingOver:
 
         self._store.txn(step, done)
         return await answer
+
+
+def _groups(moves: Sequence[Move]) -> list[Sequence[Move]]:
+    return [moves[first : first + AT_ONCE_WHEN_LEAVING] for first in range(0, len(moves), AT_ONCE_WHEN_LEAVING)]
+
+
+def _tell(moved: int) -> None:
+    if moved:
+        events.info("leaderships handed over", partitions=moved)

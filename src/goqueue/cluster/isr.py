@@ -64,6 +64,10 @@ class IsrKeeper:
         self._seen = Image()
         self._leaving: dict[int, int] = {}
         """Followers that have said that they stop soon, each in which life."""
+        self._handing_over: dict[int, int] = {}
+        """Those of them that lead something still."""
+        self._left: dict[Replica, None] = {}
+        """To be looked at because of those that do not: bit by bit, since no write waits for it."""
         self._is_stopped = False
         self.changes = 0
         """Proposals that were confirmed."""
@@ -87,10 +91,18 @@ class IsrKeeper:
             self._gather_soon()
 
     def leaving(self, follower: int, incarnation: int) -> None:
-        """It stops soon: it leaves while it still follows, where the floor allows, and nobody waits for it then."""
+        """It stops soon: it leaves while it still follows, where the floor allows, and nobody waits for it then. First
+        it hands over what it leads, for which clients wait."""
         if self._leaving.get(follower) != incarnation:
             self._leaving[follower] = incarnation
-            self._due.update(dict.fromkeys(self._leading()))
+            self._handing_over[follower] = incarnation
+            self._look_who_has_handed_over()
+
+    def _look_who_has_handed_over(self) -> None:
+        image = self._image()
+        for node_id in [one for one, life in self._handing_over.items() if not _has_to_hand_over(image, one, life)]:
+            del self._handing_over[node_id]
+            self._left = dict.fromkeys(self._leading())
             self._gather_soon()
 
     def image_changed(self) -> None:
@@ -106,6 +118,8 @@ class IsrKeeper:
                 self._forget_removed(host, image)
                 for companion in self._copies.companions_of(host):
                     companion.copy_isr(host)
+        if self._handing_over:
+            self._look_who_has_handed_over()
         if self._due:
             self._gather_soon(0 if is_somebody_gone else GATHER_MS)  # writes wait for whoever is gone
 
@@ -130,10 +144,11 @@ class IsrKeeper:
         def some(again: Again) -> None:
             now_ms = self._now_ms()
             for host in rest[:PER_TURN]:
-                host.look_who_is_heard(now_ms)
-                for companion in self._copies.companions_of(host):
-                    companion.copy_isr(host)
-                    companion.look_who_is_heard(now_ms)
+                for one in self.copies_of(host):
+                    one.copy_isr(host)
+                    one.look_who_is_heard(now_ms)
+                    if isinstance(one.role, Leading):
+                        one.role.look_at_end(one.end_offset)
                 self._due[host] = None
             del rest[:PER_TURN]
             if rest and not self._is_stopped:
@@ -155,11 +170,15 @@ class IsrKeeper:
             self._gathering.cancel()
             self._gathering = None
         due, self._due = self._due, {}
+        for host in list(self._left)[:PER_TURN]:
+            due[host] = self._left.pop(host)
         found = [proposed for host in due if (proposed := self._propose(host)) is not None]
         by_step = {proposed.step: proposed for proposed in found}
         for steps in together([proposed.step for proposed in found]):
             self._rounds.append([by_step[step] for step in steps])
         self._send()
+        if self._left:
+            self._gather_soon()
 
     # -- proposing
 
@@ -192,6 +211,7 @@ class IsrKeeper:
             node_id: node.incarnation
             for node_id, node in self._image().nodes.items()
             if self._leaving.get(node_id) != node.incarnation
+            or (node_id in self._handing_over and node_id in view.isr)  # it leaves later, and does not come back
         }
         companions = []
         for one in self._copies.companions_of(host):
@@ -229,8 +249,10 @@ class IsrKeeper:
         current = [one for one in proposed if one.is_current]
         if isinstance(outcome, Committed):
             self.changes += len(proposed)
-            for one in current:
-                events.info("in-sync replicas changed", copy=one.replica.name, isr=list(one.isr))
+            first = proposed[0]  # one line for all: there are hundreds when a node comes or goes
+            events.info(
+                "in-sync replicas changed", partitions=len(proposed), first=first.replica.name, isr=list(first.isr)
+            )
         elif isinstance(outcome, Conflict):
             if len(proposed) > 1:
                 self._rounds += [[one] for one in current]
@@ -274,6 +296,10 @@ class IsrKeeper:
     def is_settled(self, host: Replica) -> bool:
         """All members have: nobody waits for an acknowledgement any more."""
         return all(one.high_watermark >= one.end_offset for one in self.copies_of(host))
+
+    def is_busy(self, host: Replica) -> bool:
+        """Something was appended lately."""
+        return any(isinstance(one.role, Leading) and one.role.is_busy(one.end_offset) for one in self.copies_of(host))
 
     def copies_of(self, host: Replica) -> list[Replica]:
         """The partition and its companions."""
@@ -320,3 +346,17 @@ def _is_at_end(replica: Replica, follower: int) -> bool:
     role = replica.role
     noted = role.view.noted(follower) if isinstance(role, Leading) else None
     return noted is not None and noted.offset >= replica.end_offset
+
+
+def _has_to_hand_over(image: Image, node_id: int, incarnation: int) -> bool:
+    """It leads something, in this life, that another node could lead."""
+    return any(
+        one.leader == node_id and one.incarnation == incarnation and _has_heir(one, image)
+        for topics in (image.ledgers, image.topics)
+        for topic in topics.values()
+        for one in topic.placements
+    )
+
+
+def _has_heir(placement: Placement, image: Image) -> bool:
+    return any(one in image.nodes for one in placement.isr if one != placement.leader)

@@ -34,6 +34,8 @@ VERSION = VERSIONS[FETCH]
 WAIT_MS = 500
 ANSWER_MS_MAX = 2500
 """A leader that takes longer is not there."""
+SILENT_MS = 1500
+"""A leader whose answer takes so long stands still, or is cut off: nobody is sent to it until it is heard of again."""
 ANSWER_BYTES_MAX = 2 * 1024 * 1024
 AT_ONCE_MAX = 2
 SYNC_WAIT_MS = 4
@@ -97,6 +99,10 @@ class LeaderLink:
         self._failures = 0
         self._backlog: list[tuple[CopyId, FetchedPartition]] = []
         self._timer: Timer | None = None
+        self._waits_since_s: float | None = None
+        """For an answer; None: for none."""
+        self._listening: Timer | None = None
+        self._is_silent = False
         self._is_sending_soon = False
         self._is_closed = False
 
@@ -177,6 +183,9 @@ class LeaderLink:
         self._under_way += 1
         self.fetches += 1
         self._session_epoch += 1
+        if self._waits_since_s is None:
+            self._waits_since_s = self._clock.monotonic_s()
+            self._listen(SILENT_MS)
         self._way.ask(FETCH, body, lambda answer: self._answered(life, epoch, answer), ANSWER_MS_MAX)
 
     def _may_send(self) -> bool:
@@ -226,6 +235,7 @@ class LeaderLink:
         if isinstance(answer, GoQueueError):
             self._begin_anew(str(answer))
             return
+        self._hear()
         try:
             response, _ = decode(FetchResponse, VERSION, answer)
         except MalformedRequest as error:
@@ -276,6 +286,30 @@ class LeaderLink:
                 self._on_full(self, followed)
         return taken.size
 
+    # -- silence
+
+    def _hear(self) -> None:
+        self._waits_since_s = self._clock.monotonic_s() if self._under_way else None
+        if self._is_silent:
+            self._is_silent = False
+            self._way.heard()
+
+    def _listen(self, delay_ms: float) -> None:
+        """There are many fetches and one timer: it looks how long the answer has been waited for by then."""
+        if self._listening is None and not self._is_closed:
+            self._listening = self._clock.call_after(delay_ms, self._look_if_silent)
+
+    def _look_if_silent(self) -> None:
+        self._listening = None
+        if self._waits_since_s is None or not self._followed:
+            self._waits_since_s = None
+            return
+        left_ms = SILENT_MS - (self._clock.monotonic_s() - self._waits_since_s) * 1000
+        if left_ms <= 0:
+            self._is_silent = True
+            self._way.silent()
+        self._listen(max(left_ms, WAIT_MS))
+
     def _begin_anew(self, why: str) -> None:
         """The session is lost, or nobody is there: all copies are named again."""
         if self._failures in (0, COMPLAIN_EVERY):
@@ -302,7 +336,8 @@ class LeaderLink:
     def close(self) -> None:
         self._is_closed = True
         self._life += 1
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._listening):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._listening = None
         self._followed.clear()

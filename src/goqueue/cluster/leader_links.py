@@ -10,7 +10,7 @@ from goqueue.cluster.leader_link import LeaderLink, Myself
 from goqueue.cluster.peers import PeerWay
 from goqueue.cluster.throttle import Throttle
 from goqueue.ports.copying import Copying
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.roles import Following
 from goqueue.runtime.clock import Clock

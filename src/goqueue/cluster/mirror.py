@@ -3,6 +3,7 @@ controller machine sees them, so that one set of rules decides on one node and i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from goqueue.cluster.accounts import account_fact
 from goqueue.machines.controller import Controller
@@ -42,6 +43,7 @@ from goqueue.model.metadata import (
     RuleKey,
     ScheduleKey,
     ScheduleValue,
+    TenantKey,
     TopicKey,
     TopicValue,
     UserKey,
@@ -50,6 +52,9 @@ from goqueue.model.metadata import (
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.placements import NodeInfo, Placement
+from goqueue.telemetry.logs import get_logger
+
+events = get_logger("cluster")
 
 FACTOR_WITHOUT_A_WISH = 3
 
@@ -66,9 +71,19 @@ class Mirror:
         """By topic id: which nodes have removed their logs of it, and at which revision they said so."""
         self.nodes: dict[int, NodeInfo] = {}
         """Those that are alive."""
-        self.machine = Controller(limits, copies=NodeCopies(self, default_factor))
+        self._limits = limits
+        self._copies = NodeCopies(self, default_factor)
+        self._revisions = count(1)
+        self.machine = self._new_machine()
+        self.faults = 0
+        """How often the machine could not take in what it was told, and was made anew."""
+        self.skipped_facts = 0
+        """What it could not take in when it was made anew last."""
         self.schedules: Mapping[str, tuple[bytes, int]] = {}
         self.group_options: NameTable[Mapping[str, str]] = NameTable()
+
+    def _new_machine(self) -> Controller:
+        return Controller(self._limits, self._revisions, self._copies)
 
     # -- what is known
 
@@ -180,13 +195,33 @@ class Mirror:
     def _tell_machine(self, key: Key, value: Value | None) -> None:
         fact = _fact(key, value)
         if fact is not None:
-            self.machine.apply(fact)
+            try:
+                self.machine.apply(fact)
+            except Exception as fault:  # noqa: BLE001  from here on the state is not what etcd says
+                self.faults += 1
+                events.error("metadata not applied", key=str(key), exc_info=fault)
+                self._make_anew()
         if isinstance(key, ScheduleKey):
             self.schedules = self.machine.schedules()
         elif isinstance(key, GroupKey):
             self.group_options.pop(key.group_id, None)
             if isinstance(value, GroupValue):
                 self.group_options[key.group_id] = value.options
+
+    def _make_anew(self) -> None:
+        """Nothing is believed of a machine that met a fault: the next one is told all that is known. What that cannot
+        take in either is left out, as a coordinator leaves out what it cannot read of its ledger."""
+        self.machine, self.skipped_facts = self._new_machine(), 0
+        for each in self._known.values():
+            fact = _fact(each.key, each.value)
+            if fact is None:
+                continue
+            try:
+                self.machine.apply(fact)
+            except Exception as fault:  # noqa: BLE001  whatever it was, the others are told
+                self.skipped_facts += 1
+                events.error("metadata left out", key=str(each.key), exc_info=fault)
+        self.schedules = self.machine.schedules()
 
 
 def _fact(key: Key, value: Value | None) -> Fact | None:  # noqa: PLR0911  one for each kind of key
@@ -205,7 +240,7 @@ def _fact(key: Key, value: Value | None) -> Fact | None:  # noqa: PLR0911  one f
             return GroupOptionsStored(group_id, dict(value.options))
         case GroupKey(group_id), _:
             return GroupOptionsForgotten(group_id)
-        case UserKey() | ApiKeyKey() | RuleKey() | QuotaOf(), _:
+        case UserKey() | ApiKeyKey() | RuleKey() | QuotaOf() | TenantKey(), _:
             return account_fact(key, value)
         case ProducerIdsKey(), ProducerIdsValue():
             return ProducerIdsTaken(value.end)

@@ -36,7 +36,8 @@ class PeerConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._pending: dict[int, _Pending] = {}
         self._next_id = 0
-        self._received = 0
+        self.received = 0
+        """Bytes, so far."""
         self.is_closed = False
         self.is_given_up = False
         """By this side: nothing is to be concluded from its end."""
@@ -52,7 +53,7 @@ class PeerConnection(asyncio.BufferedProtocol):
         number = self._next_id
         self._next_id = (number + 1) & 0x7FFFFFFF
         timer = self._clock.call_after(timeout_ms, lambda: self._timed_out(number))
-        self._pending[number] = _Pending(api_key, on_done, timer, self._received)
+        self._pending[number] = _Pending(api_key, on_done, timer, self.received)
         transport.writelines(peer_request(api_key, number, body))
 
     async def ask(self, api_key: int, body: bytes, timeout_ms: float) -> memoryview:
@@ -71,16 +72,20 @@ class PeerConnection(asyncio.BufferedProtocol):
         return await future
 
     @property
+    def is_waited_for(self) -> bool:
+        return bool(self._pending)
+
+    @property
     def _is_full(self) -> bool:
         transport = self._transport
         if len(self._pending) >= IN_FLIGHT_MAX:
             return True
         return transport is not None and transport.get_write_buffer_size() > UNSENT_BYTES_MAX
 
-    def give_up(self) -> None:
+    def give_up(self, why: str = "the connection was given up") -> None:
         """Close it now. Whatever waits for an answer gets none."""
         self.is_given_up = True
-        self._end("the connection was given up")
+        self._end(why)
 
     # -- from the event loop
 
@@ -97,7 +102,7 @@ class PeerConnection(asyncio.BufferedProtocol):
         return self._frames.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._received += nbytes
+        self.received += nbytes
         try:
             for frame in self._frames.take(nbytes):
                 self._take(frame)
@@ -120,7 +125,7 @@ class PeerConnection(asyncio.BufferedProtocol):
         if pending is None:
             return
         pending.on_done(Indeterminate(f"{self.name} did not answer in time"))
-        if pending.received == self._received:  # nothing at all has come since: nobody is there
+        if pending.received == self.received:  # nothing at all has come since: nobody is there
             self._end("nothing came for too long")
 
     def _end(self, why: str) -> None:

@@ -1,7 +1,8 @@
 """The way to other nodes: connections that are kept, made when they are first needed, and proved on both sides.
 
 Whoever asks is told in the end, and whether what it asked may have been done. Nothing is asked twice here. A node whose
-connection broke and that refused two dials after that is told of: it is most likely dead.
+connection broke and that refused two dials after that is told of: it is most likely dead. From one whose session has
+ended no answer is waited for: others lead what it led.
 """
 
 import asyncio
@@ -48,8 +49,11 @@ WAITING_MAX = 1000
 REFUSALS = 2
 """Of dials, after a connection broke, by which a node is taken for dead."""
 SUSPECTED_S = 1.0
-"""How long clients are not sent to a node whose connection broke and that refused a dial. By then it is reached again,
-or its session was ended."""
+"""How long nobody is sent to a node whose connection broke and that refused a dial, or that is silent still. By then it
+is reached again, or its session was ended."""
+LAST_WORDS_MS = 250
+"""How long a node whose session has ended may be silent before its connections are given up. One that has only lost the
+session still answers."""
 GENERAL = "general"
 
 events = get_logger("peers")
@@ -90,6 +94,12 @@ class Peers:
         self._dials: dict[asyncio.Task[None], None] = {}
 
     def ask(self, node_id: int, api_key: int, body: bytes, on_done: OnAnswer, timeout_ms: int) -> None:
+        node = self.find(node_id)
+        if node is not None and self.is_suspected(node):  # it would be waited for in vain, and not be known as not done
+            why = NotReached(f"node {node_id} does not answer at the moment")
+            self.clock.call_soon(lambda: on_done(why))
+            return
+
         def done(answer: memoryview | GoQueueError) -> None:
             on_done(answer if isinstance(answer, GoQueueError) else bytes(answer))
 
@@ -104,6 +114,8 @@ class Peers:
 
     def is_suspected(self, node: NodeInfo) -> bool:
         """It is most likely dead, and the metadata does not know it yet."""
+        if not self._suspected:
+            return False
         incarnation, until_s = self._suspected.get(node.node_id, (0, 0.0))
         return incarnation == node.incarnation and self.clock.monotonic_s() < until_s
 
@@ -112,6 +124,11 @@ class Peers:
 
     def reached(self, node_id: int) -> None:
         self._suspected.pop(node_id, None)
+
+    def nodes_changed(self) -> None:
+        """Some may have come or gone."""
+        for way in self._ways.values():
+            way.look_who_is_there()
 
     def dial(self, way: "PeerWay") -> None:
         task = asyncio.get_running_loop().create_task(way.dial())
@@ -178,6 +195,29 @@ class PeerWay:
         assert self._connection is not None
         self._connection.give_up()
         return False
+
+    def look_who_is_there(self) -> None:
+        """In another life, or none, the node leads nothing of what it was asked for."""
+        connection, life, now = self._connection, self._life, self._peers.find(self.node_id)
+        if connection is None or life is None or (now is not None and now.incarnation == life.incarnation):
+            return
+        self._life = life if now is None else now
+        heard = connection.received
+
+        def look() -> None:
+            if connection.received == heard and connection.is_waited_for:
+                connection.give_up("its session has ended, and it does not answer")
+
+        self._clock.call_after(LAST_WORDS_MS, look)
+
+    def silent(self) -> None:
+        """It does not answer what it should have answered by now: nobody else is sent there, for a while."""
+        node = self._peers.find(self.node_id)
+        if node is not None:
+            self._peers.suspect(node)
+
+    def heard(self) -> None:
+        self._peers.reached(self.node_id)
 
     # -- dialing
 

@@ -19,7 +19,7 @@ from goqueue.model.placements import NodeInfo
 from goqueue.model.topics import Image, Topic
 from goqueue.ports.copying import Copying
 from goqueue.ports.peers import PeerHandler
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.replica.roles import Leading
@@ -47,6 +47,7 @@ class Replication:
     ) -> None:
         """`session_holds`: nobody can have taken this node's place."""
         self._replicas = replicas
+        self._peers = peers
         self._image = image
         self._clock = clock
         self._session_holds = session_holds
@@ -100,6 +101,8 @@ class Replication:
         before, self._seen = self._seen, self._image()
         if any(_has_other_options(topic, before.topics.get(name)) for name, topic in self._seen.topics.items()):
             self._look_at_options()
+        if before.nodes is not self._seen.nodes:
+            self._peers.nodes_changed()
         self.isr.image_changed()
 
     def _look_at_options(self) -> None:

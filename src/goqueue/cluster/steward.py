@@ -9,7 +9,7 @@ from goqueue.cluster.controller import ClusterController
 from goqueue.cluster.mirror import FACTOR_WITHOUT_A_WISH, Mirror
 from goqueue.machines.cluster.election import Partition, joined
 from goqueue.machines.cluster.placement import TooFewNodes, grown, hosts, replaced
-from goqueue.machines.cluster.steward import finish_reassignment, reassign
+from goqueue.machines.cluster.steward import finish_reassignment, is_steward, reassign
 from goqueue.model.metadata import (
     Committed,
     Compare,
@@ -80,7 +80,7 @@ class Steward:
 
     @property
     def is_on_duty(self) -> bool:
-        return min(self._mirror.nodes, default=-1) == self._node_id and not self._is_stopped
+        return is_steward(self._mirror.nodes, self._node_id) and not self._is_stopped
 
     def _look_soon(self) -> None:
         if not self._is_due and self.is_on_duty:

@@ -12,7 +12,7 @@ events = get_logger("replication")
 
 
 class WatermarkSaving:
-    """Made before copies are opened, which are judged by what was saved; `start` when they are."""
+    """Made before copies are opened, which are judged by what was saved; `start` before the first of them serves."""
 
     def __init__(self, replicas: Replicas, saved: SavedWatermarks, clock: Clock, aside: Aside) -> None:
         self._replicas = replicas
@@ -23,7 +23,14 @@ class WatermarkSaving:
         self._is_saving = False
 
     def start(self) -> None:
+        """Durable when it returns: that the last stop was in good order says nothing of what is acknowledged now."""
+        self._save_now(is_clean=False)
+        self._timer = self._clock.call_after(SAVE_MS, self._save)
+
+    def all_opened(self) -> None:
+        """Or are known to have failed."""
         self._saved.begin()
+        self.stop()
         self._save()
 
     def _save(self) -> None:
@@ -48,7 +55,10 @@ class WatermarkSaving:
     def leave_clean(self) -> None:
         """Nothing is written any more: everything is synced, and the next start need not doubt it."""
         self._replicas.sync()
+        self._save_now(is_clean=True)
+
+    def _save_now(self, *, is_clean: bool) -> None:
         try:
-            self._saved.save(self._saved.of(self._replicas.all(), is_clean=True))
+            self._saved.save(self._saved.of(self._replicas.all(), is_clean=is_clean))
         except OSError as error:
             events.error("high watermarks not saved", reason=str(error))

@@ -1,8 +1,9 @@
-"""Users, API keys, rules and quotas, as the controller keeps them. What one command changes is stored in one batch, so
-that "the bootstrap key ends when there is an admin" is one moment.
+"""Users, API keys, rules, quotas and tenants, as the controller keeps them. What one command changes is stored in one
+batch, so that "the bootstrap key ends when there is an admin" is one moment.
 """
 
 from collections.abc import Iterator, Mapping
+from hmac import compare_digest
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -10,10 +11,13 @@ import msgspec
 
 from goqueue.machines.account_result import AccountResult
 from goqueue.machines.machine import Command, Fact
-from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, Quotas
+from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, QuotaForgotten, Quotas, QuotaStored, SetQuota
+from goqueue.machines.tenant_commands import TENANT_COMMANDS
+from goqueue.machines.tenants import TenantFact, Tenants
 from goqueue.model.access import Rule
 from goqueue.model.accounts import SECRETS_MAX, AccessImage, ApiKey, KeySecret, User
 from goqueue.model.codes import Code
+from goqueue.model.tenancy import MARK, TenantStatus, tenant_said
 
 USER_KEY, API_KEY, RULE_KEY = b"\0user/", b"\0key/", b"\0rule/"  # no topic can be called that
 ACCOUNTS_MAX = 10_000
@@ -56,6 +60,13 @@ class DeleteKey(Command[AccountResult], frozen=True):
     key_id: str
 
 
+class Reseal(Command[AccountResult], frozen=True):
+    """The same account, sealed under another master key. One that is not as it was `before` stays as it is."""
+
+    before: User | ApiKey
+    after: User | ApiKey
+
+
 class CreateRules(Command[AccountResult], frozen=True):
     """One that says the same as one that there is adds nothing."""
 
@@ -66,7 +77,11 @@ class DeleteRules(Command[AccountResult], frozen=True):
     rule_ids: tuple[str, ...]
 
 
-ACCOUNT_COMMANDS = (ChangeUser, DeleteUser, CreateKey, RotateKey, DeleteKey, CreateRules, DeleteRules, *QUOTA_COMMANDS)
+ACCOUNT_COMMANDS = (
+    *(ChangeUser, DeleteUser, CreateKey, RotateKey, DeleteKey, Reseal, CreateRules, DeleteRules),
+    *QUOTA_COMMANDS,
+    *TENANT_COMMANDS,
+)
 
 
 class UserStored(Fact, frozen=True, tag="UserStored"):
@@ -114,7 +129,9 @@ class RuleForgotten(Fact, frozen=True):
         return RULE_KEY + self.rule_id.encode()
 
 
-AccountFact = UserStored | UserForgotten | KeyStored | KeyForgotten | RuleStored | RuleForgotten | QuotaFact
+AccountFact = (
+    UserStored | UserForgotten | KeyStored | KeyForgotten | RuleStored | RuleForgotten | QuotaFact | TenantFact
+)
 
 
 class Accounts:
@@ -123,6 +140,7 @@ class Accounts:
         self._keys: dict[str, ApiKey] = {}
         self._rules: dict[str, Rule] = {}
         self._quotas = Quotas()
+        self._tenants = Tenants()
 
     def image(self, revision: int) -> AccessImage:
         users, keys, rules = dict(self._users), dict(self._keys), dict(self._rules)
@@ -132,6 +150,7 @@ class Accounts:
             MappingProxyType(keys),
             MappingProxyType(rules),
             MappingProxyType(dict(self._quotas.by_id)),
+            MappingProxyType(dict(self._tenants.by_id)),
         )
 
     def decide(self, command: object) -> tuple[list[Fact], AccountResult]:  # noqa: PLR0911  one for each
@@ -146,17 +165,35 @@ class Accounts:
                 return self._rotate(command)
             case DeleteKey(key_id):
                 return ([KeyForgotten(key_id)], AccountResult()) if key_id in self._keys else ([], _none("key", key_id))
+            case Reseal(before, after):
+                return self._reseal(before, after), AccountResult()
             case CreateRules():
                 return self._create_rules(command)
             case DeleteRules(rule_ids):
                 gone = [RuleForgotten(each) for each in dict.fromkeys(rule_ids) if each in self._rules]
                 return list(gone), AccountResult() if gone else _none("rule", ", ".join(rule_ids))
+            case SetQuota() if self.is_going(command.user or ""):
+                return [], _going(tenant_said(command.user or ""))
             case _ if isinstance(command, QUOTA_COMMANDS):
                 return self._quotas.decide(command)
+            case _ if isinstance(command, TENANT_COMMANDS):
+                return self._tenants.decide(command, self._users)
         raise TypeError(f"no command about accounts: {command!r}")
+
+    def is_going(self, name: str) -> bool:
+        """It is of a tenant that is being deleted: nothing is made any more that would have to go with it."""
+        found = self._tenants.by_id.get(tenant_said(name))
+        return found is not None and found.status is TenantStatus.DELETING
+
+    def closed(self, tenant_id: str) -> AccountResult | None:
+        """Why nothing can be made for this tenant; None: it can."""
+        return self._tenants.closed(tenant_id)
 
     def _change_user(self, command: ChangeUser) -> tuple[list[Fact], AccountResult]:
         before = self._users.get(command.name)
+        if before is None and (closed := self.closed(tenant_said(command.name))):
+            words = f"{closed.message}, and a user's name with a {MARK} begins with the id of one"
+            return [], AccountResult(Code.UNACCEPTABLE_CREDENTIAL, words)
         if before is None and command.is_new is False:
             return [], _none("user", command.name)
         changed = {**({} if before is None else before.scram), **command.scram}
@@ -182,6 +219,8 @@ class Accounts:
         before = self._keys.get(key.key_id)
         if before is not None:
             return [], AccountResult() if before == key else _taken("key", key.key_id)
+        if closed := self.closed(key.tenant):
+            return [], closed
         if len(self._keys) >= ACCOUNTS_MAX:
             return [], _too_many("keys")
         lasts = () if key.is_bootstrap or key.expires_ms else key.roles
@@ -198,12 +237,17 @@ class Accounts:
         if key is None:
             return [], _none("key", command.key_id)
         newest = key.secrets[0]
-        if newest.digest == command.digest:
+        if compare_digest(newest.digest, command.digest):
             return [], AccountResult()
         ends_ms = command.now_ms + command.overlap_ms
         older = () if not command.overlap_ms else (KeySecret(newest.digest, ends_ms, newest.sealed),)
         secrets = (KeySecret(command.digest, sealed=command.sealed), *older)[:SECRETS_MAX]
         return [KeyStored(msgspec.structs.replace(key, secrets=secrets))], AccountResult()
+
+    def _reseal(self, before: User | ApiKey, after: User | ApiKey) -> list[Fact]:
+        if isinstance(after, User):
+            return [UserStored(after)] if self._users.get(after.name) == before else []
+        return [KeyStored(after)] if self._keys.get(after.key_id) == before else []
 
     def _create_rules(self, command: CreateRules) -> tuple[list[Fact], AccountResult]:
         known = {said(rule) for rule in self._rules.values()}
@@ -211,6 +255,8 @@ class Accounts:
         for rule in command.rules:
             if said(rule) not in known:
                 new.setdefault(said(rule), rule)
+        if closed := next(filter(None, (self.closed(rule.tenant) for rule in new.values())), None):
+            return [], closed
         if len(self._rules) + len(new) > ACCOUNTS_MAX:
             return [], _too_many("rules")
         return [RuleStored(rule) for rule in new.values()], AccountResult()
@@ -229,8 +275,10 @@ class Accounts:
                 self._rules[rule.rule_id] = rule
             case RuleForgotten(rule_id):
                 self._rules.pop(rule_id, None)
-            case _:
+            case QuotaStored() | QuotaForgotten():
                 self._quotas.apply(fact)
+            case _:
+                self._tenants.apply(fact)
 
     def forget(self, key: bytes) -> bool:
         """Replay of a tombstone. False: it is none of these."""
@@ -243,18 +291,23 @@ class Accounts:
             if key.startswith(prefix):
                 known.pop(key.removeprefix(prefix).decode(), None)
                 return True
-        return self._quotas.forget(key)
+        return self._quotas.forget(key) or self._tenants.forget(key)
 
     def facts(self) -> Iterator[Fact]:
         yield from (UserStored(each) for each in self._users.values())
         yield from (KeyStored(each) for each in self._keys.values())
         yield from (RuleStored(each) for each in self._rules.values())
         yield from self._quotas.facts()
+        yield from self._tenants.facts()
 
 
 def said(rule: Rule) -> tuple[object, ...]:
     """All but its id."""
     return msgspec.structs.astuple(rule)[1:]
+
+
+def _going(tenant_id: str) -> AccountResult:
+    return AccountResult(Code.DUPLICATE_RESOURCE, f"tenant {tenant_id!r} is being deleted")
 
 
 def _none(what: str, name: str) -> AccountResult:

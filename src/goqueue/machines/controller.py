@@ -42,31 +42,11 @@ from goqueue.machines.machine import Fact, Outcome
 from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
 from goqueue.model.errors import InvalidName, InvalidOption
-from goqueue.model.names import check_topic_name, collision_key
+from goqueue.model.names import check_kept_name, collision_key
 from goqueue.model.partition_limits import PartitionLimits
+from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import RETENTION, full, tenant_said
 from goqueue.model.topics import LABELS, Topic, check_together, parse_option
-
-__all__ = [
-    "MIN_INSYNC_REPLICAS",
-    "TOPIC_COMMANDS",
-    "AddPartitions",
-    "Controller",
-    "Copies",
-    "CreateTopic",
-    "DeleteTopic",
-    "ForgetSchedule",
-    "ListChange",
-    "NameCluster",
-    "PlaceSchedule",
-    "ProducerIdBlock",
-    "Reassign",
-    "Result",
-    "SetOptions",
-    "TakeProducerIds",
-    "Transact",
-    "Transacted",
-    "topic_of",
-]
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -128,7 +108,7 @@ class Controller:
                 named = ClusterNamed(self.cluster_id or command.cluster_id, self.secret or command.secret)
                 facts = [] if self.cluster_id and self.secret else [named]
             case SetGroupOptions():
-                facts, reply = self.groups.decide(command), Code.NONE
+                facts, reply = self._set_group_options(command)
             case TakeProducerIds(count):
                 first = self.producer_ids_end
                 facts, reply = [ProducerIdsTaken(first + count)], ProducerIdBlock(first, first + count)
@@ -176,7 +156,9 @@ class Controller:
         if isinstance(copies, Result):
             return copies
         try:
-            check_topic_name(command.name)
+            check_kept_name(command.name)
+            if closed := self._accounts.closed(tenant_said(command.name)):
+                raise InvalidName(closed.message)
             self._check_options(command.overrides, command.overrides, copies)
             self._check_scope(command.overrides, command.partitions)
         except (InvalidName, InvalidOption) as error:
@@ -188,9 +170,38 @@ class Controller:
         if others and not command.may_collide:
             text = f"topic {command.name!r} collides with existing topic {min(others)!r}: '.' and '_' count as the same"
             return Result(Code.INVALID_TOPIC_EXCEPTION, text)
-        if refusal := self._limits.refusal(command.partitions, self._partitions):
+        refused = self._over_limit(command.name, command.partitions, is_own=command.may_collide)
+        overrides = self._kept_for(command.name, command.overrides, is_asked=not command.may_collide)
+        if refused is not None or isinstance(overrides, Result):
+            return refused or overrides  # type: ignore[return-value]  # one of them is a Result
+        return TopicStored(command.name, command.topic_id, command.partitions, overrides)
+
+    def _kept_for(self, name: str, overrides: Mapping[str, str], *, is_asked: bool) -> dict[str, str] | Result:
+        """Options of a topic as its tenant may have them, or why it may not have what is asked for."""
+        tenant = self.access.tenants.get(tenant_said(name))
+        if tenant is None:
+            return dict(overrides)
+        try:
+            limit_ms = tenant.retention(overrides, self._limits.retention_ms, is_asked=is_asked)
+        except Refused as error:
+            return Result(error.code, str(error))
+        return dict(overrides) if limit_ms is None else {**overrides, RETENTION: limit_ms}
+
+    def _over_limit(self, name: str, partitions: int, *, is_own: bool = False) -> Result | None:
+        """Why a topic cannot have so many partitions, by the limits of the cluster or of its tenant. `is_own`: the
+        broker needs it, so that a dead letter has a place; limits of a tenant do not count then."""
+        before = self._topics.get(name)
+        others = self._partitions - (0 if before is None else before.partitions)
+        if refusal := self._limits.refusal(partitions, others):
             return Result(Code.INVALID_PARTITIONS, refusal)
-        return TopicStored(command.name, command.topic_id, command.partitions, dict(command.overrides))
+        tenant = self.access.tenants.get(tenant_said(name))
+        if tenant is None or not tenant.is_counted or is_own:
+            return None
+        prefix = full(tenant.tenant_id, "")
+        its = [each for each in self._topics.values() if each.name.startswith(prefix)]
+        sizes = [each.partitions for each in its if each.name != name]
+        refusal = tenant.refusal(sizes, partitions, is_new=before is None)
+        return Result(Code.POLICY_VIOLATION, refusal) if refusal else None
 
     def _delete(self, command: DeleteTopic) -> tuple[list[Fact], Result]:
         """Its recurring schedules go with it."""
@@ -200,7 +211,15 @@ class Controller:
         gone = [ScheduleForgotten(each.name) for each in self._schedules.values() if each.topic_id == found.topic_id]
         return [*gone, msgspec.structs.replace(found, is_deleting=True)], Result(topic=topic_of(found))
 
+    def _set_group_options(self, command: SetGroupOptions) -> tuple[list[Fact], Code]:
+        facts = self.groups.decide(command)
+        if any(not each.is_tombstone for each in facts) and self._accounts.is_going(command.group_id):
+            return [], Code.RESOURCE_NOT_FOUND
+        return facts, Code.NONE
+
     def _place(self, command: PlaceSchedule) -> tuple[list[Fact], Result]:
+        if self._accounts.is_going(command.name):
+            return [], Result(Code.UNKNOWN_TOPIC_OR_PARTITION, f"the tenant of {command.name!r} is being deleted")
         topics = (each for each in self._topics.values() if each.topic_id == command.topic_id and not each.is_deleting)
         topic = next(topics, None)
         if topic is None or not 0 <= command.partition < topic.partitions:
@@ -211,13 +230,11 @@ class Controller:
         found = self._find(command.name)
         if isinstance(found, Result):
             return found
-        if refusal := self._limits.refusal(command.partitions, self._partitions - found.partitions):
-            return Result(Code.INVALID_PARTITIONS, refusal)
+        if refused := self._over_limit(command.name, command.partitions):
+            return refused
         if command.partitions <= found.partitions:
-            message = (
-                f"{command.name} has {found.partitions} partitions and cannot have {command.partitions}: only more"
-            )
-            return Result(Code.INVALID_PARTITIONS, message)
+            words = f"{command.name} has {found.partitions} partitions and cannot have {command.partitions}: only more"
+            return Result(Code.INVALID_PARTITIONS, words)
         try:
             self._check_scope(found.overrides, command.partitions)
         except InvalidOption as error:
@@ -242,7 +259,8 @@ class Controller:
                 self._check_scope(overrides, found.partitions)
         except InvalidOption as error:
             return Result(Code.INVALID_CONFIG, str(error))
-        return msgspec.structs.replace(found, overrides=overrides)
+        kept = self._kept_for(command.name, overrides, is_asked=RETENTION in command.changes)
+        return kept if isinstance(kept, Result) else msgspec.structs.replace(found, overrides=kept)
 
     def _check_options(self, overrides: Mapping[str, str], changed: Iterable[str], copies: int) -> None:
         """Only what is `changed` is refused: a topic must not be stuck with what an older node let it have."""

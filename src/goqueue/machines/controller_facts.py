@@ -4,6 +4,7 @@ from goqueue.machines.accounts import KeyStored, RuleStored, UserStored
 from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 from goqueue.machines.quotas import QuotaStored
+from goqueue.machines.tenants import TenantStored
 
 SCHEDULE_KEY = b"\0schedule/"  # no topic can be called that
 
@@ -71,4 +72,5 @@ STORED_FACTS: tuple[type[Fact], ...] = (
     KeyStored,
     RuleStored,
     QuotaStored,
+    TenantStored,
 )

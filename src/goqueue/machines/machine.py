@@ -158,18 +158,6 @@ def stepping(machine: Machine) -> Stepping | None:
     return machine if isinstance(machine, Stepping) else None
 
 
-class Direct(Protocol):
-    """What a machine has on top that is changed directly."""
-
-    @property
-    def direct(self) -> Ahead: ...
-
-
-def ahead(machine: Machine) -> Ahead:
-    """Of a machine that was changed directly, so that it is one; to look at its methods each time costs 20 us."""
-    return cast(Direct, machine).direct
-
-
 class Placing(Protocol):
     """What a machine with facts that want to know their place has on top."""
 

@@ -51,6 +51,7 @@ CODES: Mapping[Kind, Code] = {
     Kind.TRANSACTIONAL_ID: Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 FORBIDDEN: frozenset[Code] = frozenset(CODES.values())
+CHANGES = frozenset({Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS})
 
 
 class Permission:
@@ -58,13 +59,16 @@ class Permission:
     asked of every such name; the others where they are done. Compared by identity: each operation has one in its table.
     """
 
-    __slots__ = ("needs",)
+    __slots__ = ("is_change", "needs")
 
-    def __init__(self, needs: Mapping[Kind, Operation | tuple[Operation, ...]]) -> None:
+    def __init__(self, needs: Mapping[Kind, Operation | tuple[Operation, ...]], *, is_change: bool = False) -> None:
+        """`is_change`: somebody will ask who did this, though reading or writing is all that it needs."""
         self.needs: Mapping[Kind, tuple[Operation, ...]] = MappingProxyType(
             {kind: each if isinstance(each, tuple) else (each,) for kind, each in needs.items()}
         )
         assert all(self.needs.values()), "a kind without an operation"
+        self.is_change = is_change or any(needed[0] in CHANGES for needed in self.needs.values())
+        """It is in the audit trail before it is done."""
 
     def __repr__(self) -> str:
         told = (f"{kind.name}: {'+'.join(each.name for each in needed)}" for kind, needed in self.needs.items())
@@ -92,6 +96,8 @@ class Rule(msgspec.Struct, frozen=True):
     is_prefix: bool = False
     host: str = "*"
     """The address that the client has; `*` is any."""
+    tenant: str = "default"
+    """Whose: it is about principals and names of this tenant, as they are known there."""
 
 
 EVERYBODY = "User:*"
@@ -125,6 +131,13 @@ class NoRights:
 
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool:  # noqa: ARG002  whatever it is
         return False
+
+
+class SuspendedRights(NoRights):
+    """Of everybody in a tenant that is suspended."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
 
 def refusal(kind: Kind, operation: Operation | None, name: str) -> GoQueueError:

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from goqueue.model.access import ROLES, Rule
+from goqueue.model.access import EVERYBODY, ROLES, Rule
 from goqueue.model.codes import Code
 from goqueue.model.quotas import Quota
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import DEFAULT_TENANT, Tenant
 
 USER, KEY = "User", "Key"
 """Kinds of principals: `User:alice`, `Key:k7f3...`."""
 ANONYMOUS = "User:ANONYMOUS"
 """Kafka's name of whoever has shown nothing."""
 NAME_MAX = 200
+FOREIGN_NAME_MAX = 1000
 SECRETS_MAX = 2
 """Of a key: the one in use, and the one before it, while clients change over."""
 KEY_PREFIX = "gqk"
@@ -25,6 +27,7 @@ METADATA_MAX = 32
 DIGEST_BYTES = 32
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f:/]+")
+_FOREIGN_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 _KEY_ID = re.compile(r"k[0-9a-f]{16}")
 _KEY_TEXT = re.compile(rf"{KEY_PREFIX}_(k[0-9a-f]{{16}})_([0-9a-f]{{64}})")
 
@@ -66,6 +69,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
     is_bootstrap: bool = False
     """It ends when there is another admin."""
+    tenant: str = DEFAULT_TENANT
 
     @property
     def principal(self) -> str:
@@ -91,6 +95,8 @@ class AccessImage:
     """By id."""
     quotas: Mapping[str, Quota] = field(default_factory=lambda: MappingProxyType({}))
     """By id."""
+    tenants: Mapping[str, Tenant] = field(default_factory=lambda: MappingProxyType({}))
+    """By id; all but the default one."""
 
 
 class KeyText(NamedTuple):
@@ -118,6 +124,18 @@ def check_name(what: str, name: str) -> None:
     if not _NAME.fullmatch(name) or len(name.encode()) > NAME_MAX:
         words = f"a {what}'s name has 1 to {NAME_MAX} bytes, and no colon, slash or control character"
         raise Refused(Code.UNACCEPTABLE_CREDENTIAL, f"{words}: {name[:NAME_MAX]!r}")
+    if f"{USER}:{name}" == ANONYMOUS:
+        raise Refused(Code.UNACCEPTABLE_CREDENTIAL, f"{name} is the name of those who have shown nothing")
+
+
+def check_foreign_name(name: str) -> None:
+    """Of somebody whom a certificate or a token names. Nothing is stored of them, so most of what others call their own
+    may be in it."""
+    if not _FOREIGN_NAME.fullmatch(name) or len(name.encode()) > FOREIGN_NAME_MAX:
+        words = f"a name has 1 to {FOREIGN_NAME_MAX} bytes, and no control character"
+        raise Refused(Code.UNACCEPTABLE_CREDENTIAL, words)
+    if f"{USER}:{name}" in (ANONYMOUS, EVERYBODY):
+        raise Refused(Code.UNACCEPTABLE_CREDENTIAL, f"{name} stands for others than one user")
 
 
 def check_roles(roles: tuple[str, ...]) -> tuple[str, ...]:

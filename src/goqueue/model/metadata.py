@@ -11,6 +11,7 @@ from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.quotas import Quota
+from goqueue.model.tenancy import Tenant
 
 ABSENT = 0
 """The revision of a key that there is not."""
@@ -100,6 +101,11 @@ class QuotaOf:
     quota_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class TenantKey:
+    tenant_id: str
+
+
 class ClusterValue(NamedTuple):
     cluster_id: str
     secret: bytes
@@ -172,6 +178,7 @@ Key = (
     | ApiKeyKey
     | RuleKey
     | QuotaOf
+    | TenantKey
 )
 Value = (
     ClusterValue
@@ -188,6 +195,7 @@ Value = (
     | ApiKey
     | Rule
     | Quota
+    | Tenant
 )
 
 

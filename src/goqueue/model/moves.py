@@ -1,5 +1,6 @@
 """Moves of dead letters, as they are shown."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from goqueue.model.errors import GoQueueError
@@ -13,22 +14,22 @@ class MoveStatus(StrEnum):
     FAILED = "FAILED"
 
 
+@dataclass
 class Move:
     """One of them, to be looked at."""
 
-    def __init__(self, number: int, source: str, to: str | None, rate: int, records: int, started_ms: int) -> None:
-        self.number = number
-        self.source = source
-        self.to = to
-        """None: each record back to where it came from."""
-        self.rate = rate
-        """Records per second; 0: as fast as possible."""
-        self.records = records
-        """How many there were at the start: more are not moved, or what comes back at once would go round for ever."""
-        self.started_ms = started_ms
-        self.moved = 0
-        self.status = MoveStatus.RUNNING
-        self.error: GoQueueError | None = None
+    number: int
+    source: str
+    to: str | None
+    """None: each record back to where it came from."""
+    rate: int
+    """Records per second; 0: as fast as possible."""
+    records: int
+    """How many there were at the start: more are not moved, or what comes back at once would go round for ever."""
+    started_ms: int
+    moved: int = 0
+    status: MoveStatus = MoveStatus.RUNNING
+    error: GoQueueError | None = None
 
     @property
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ TOPIC_NAME_CHARS_MAX = 249
 LEDGER_PREFIX = "@"
 """The names of the broker's own logs begin with it. No topic's can, so the two never share a directory or a label."""
 
+_TENANT = re.compile(r"\A[a-z0-9][a-z0-9-]{0,31}~")
 _TOPIC_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{TOPIC_NAME_CHARS_MAX}}}")
 
 
@@ -21,9 +22,16 @@ def check_topic_name(name: str) -> None:
         )
 
 
+def check_kept_name(name: str) -> None:
+    """Raise InvalidName unless a topic may be kept under `name`: that of another tenant than the default one has that
+    tenant's id and a ~ in front."""
+    check_topic_name(_TENANT.sub("", name, count=1) if len(name) <= TOPIC_NAME_CHARS_MAX else name)
+
+
 def is_topic_name(name: str) -> bool:
+    """Of a topic as it is kept."""
     try:
-        check_topic_name(name)
+        check_kept_name(name)
     except InvalidName:
         return False
     return True
@@ -31,7 +39,7 @@ def is_topic_name(name: str) -> bool:
 
 def check_log_name(name: str) -> None:
     """Raise InvalidName unless `name` is that of a topic or of a ledger: a directory may be called so."""
-    check_topic_name(name.removeprefix(LEDGER_PREFIX))
+    check_kept_name(name.removeprefix(LEDGER_PREFIX))
 
 
 def collision_key(topic: str) -> str:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from goqueue.model.topics import UNLIMITED
+
 
 class PartitionLimits(NamedTuple):
     """How many partitions there may be. What was made under other limits stays."""
@@ -10,6 +12,8 @@ class PartitionLimits(NamedTuple):
     in_all: int = 100_000
     default: int = 3
     """Of a topic that does not say how many."""
+    retention_ms: int = UNLIMITED
+    """Of a topic that does not say how long it keeps records: a tenant may have no right to that."""
 
     def refusal(self, wanted: int, others: int) -> str:
         """Why a topic cannot have `wanted` partitions beside the `others` of all other topics; empty: it can."""

@@ -24,18 +24,21 @@ class QuotaKey(StrEnum):
     PRODUCER_BYTE_RATE = "producer_byte_rate"
     CONSUMER_BYTE_RATE = "consumer_byte_rate"
     REQUEST_RATE = "request_rate"
-    """Kafka has a share of its threads' time instead."""
+    REQUEST_PERCENTAGE = "request_percentage"
+    """Of the time of this node's event loop, as Kafka has it of one of its threads: of requests over Kafka."""
 
 
 PRODUCED, CONSUMED, REQUESTS = QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE, QuotaKey.REQUEST_RATE
+TIME = QuotaKey.REQUEST_PERCENTAGE
+BYTES = (PRODUCED, CONSUMED)
 
 
 class QuotaExceeded(Refused):
     """Nothing was done. Again after `retry_ms`."""
 
-    def __init__(self, key: QuotaKey, rate: float, retry_ms: int) -> None:
-        words = f"the quota {key} of {rate:g} a second is used up; try again in {retry_ms} ms"
-        super().__init__(Code.THROTTLING_QUOTA_EXCEEDED, words)
+    def __init__(self, key: str, rate: float, retry_ms: int, words: str = "") -> None:
+        used_up = f"the quota {key} of {rate:g} a second is used up; try again in {retry_ms} ms"
+        super().__init__(Code.THROTTLING_QUOTA_EXCEEDED, words or used_up)
         self.rate = rate
         self.retry_ms = retry_ms
 
@@ -79,7 +82,7 @@ def check_limit(key: str, value: float | None) -> None:
         return
     if not math.isfinite(value) or not 0 < value <= RATE_MAX:
         raise Refused(Code.INVALID_REQUEST, f"{key} is more than 0, not {value}")
-    if key != QuotaKey.REQUEST_RATE and value != int(value):
+    if key in BYTES and value != int(value):
         raise Refused(Code.INVALID_REQUEST, f"{key} is a whole number of bytes, not {value}")
 
 

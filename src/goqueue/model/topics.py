@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
-from goqueue.model.names import LEDGER_PREFIX, check_topic_name
+from goqueue.model.names import LEDGER_PREFIX, check_kept_name
 from goqueue.model.placements import NOWHERE, NodeInfo, Placement
 from goqueue.model.schemas import SUBJECT_CHARS_MAX
 
@@ -181,7 +181,7 @@ def _check_subject(name: str, text: str) -> str:
 def _check_topic(name: str, text: str) -> str:
     if text:
         try:
-            check_topic_name(text)
+            check_kept_name(text)
         except InvalidName as mistake:
             raise InvalidOption(f"{name}: {mistake}") from None
     return text
@@ -278,12 +278,9 @@ class Image:
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._ids.get(topic_id)
 
-    @property
+    @cached_property
     def _ids(self) -> Mapping[bytes, Topic]:
-        ids: Mapping[bytes, Topic] | None = self.__dict__.get("_by_id")
-        if ids is None:
-            ids = self.__dict__["_by_id"] = {topic.id: topic for topic in self.topics.values()}
-        return ids
+        return {topic.id: topic for topic in self.topics.values()}
 
     def replaced(
         self, revision: int, changes: Mapping[str, Topic | None], nodes: Mapping[int, NodeInfo] | None = None
@@ -304,7 +301,7 @@ class Image:
             else:
                 topics[name] = ids[topic.id] = topic
         image = Image(revision, MappingProxyType(topics), self.nodes if nodes is None else nodes, ledgers)
-        image.__dict__["_by_id"] = ids
+        image.__dict__["_ids"] = ids
         return image
 
 

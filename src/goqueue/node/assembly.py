@@ -7,12 +7,12 @@ from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
 from goqueue.broker.dead_letters.writing import DeadLetterWriter
 from goqueue.broker.durable import Durable
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.groups.lag import Lag
 from goqueue.broker.groups.members import Members
 from goqueue.broker.health import Health
 from goqueue.broker.loop_watch import LoopWatch
-from goqueue.broker.metrics.metrics import Metrics, MetricsOptions, Sources
+from goqueue.broker.metrics.metrics import Metrics
+from goqueue.broker.metrics.sources import MetricsOptions, Sources
 from goqueue.broker.publishing.dedup import Deduplication
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.broker.publishing.send import Sender
@@ -24,8 +24,10 @@ from goqueue.broker.queues.settle import Settler
 from goqueue.broker.reading.fetch import Fetcher
 from goqueue.broker.remote.appends import RemoteAppends
 from goqueue.broker.remote.ends import RemoteEnds
-from goqueue.broker.tracing.noting import Forgetting, Step
+from goqueue.broker.tracing.noting import Forgetting
+from goqueue.broker.tracing.tracing import Tracing
 from goqueue.broker.transactions.steps import TransactionSteps
+from goqueue.machines.groups import commands
 from goqueue.model.compaction import Compact
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.node.peering import Peering
@@ -36,6 +38,7 @@ from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.journeys import Step
 from goqueue.telemetry.meters import Meters
 
 PERSISTED = Step.PERSISTED
@@ -65,11 +68,10 @@ class Assembly:
         made = replicas, clock, dice, aside, self._journeys, self._meters, partitions, group_options, node_id
         self._state = state = self._load(State(*made, cluster), memory)
         topics, groups, queues, schedules = state.topics, state.groups, state.queues, state.schedules
-        publisher, sender, validation = self._publishing(state)
-        (letters, letter_writer), lag = self._dead_letters(publisher, sender), self._lag()
-        receiver, identity = Receiver(queues, topics, clock, self._meters), Identity(node_id, state.cluster_id)
-        (health, sources), askable = self._watched(replicas, publisher), Askable(queues, receiver, schedules, lag)
-        traced = build_tracing(tracing, memory, topics, replicas, clock, identity, askable)
+        (publisher, sender, validation), lag = self._publishing(state), self._lag()
+        (letters, letter_writer), identity = self._dead_letters(publisher, sender), Identity(node_id, state.cluster_id)
+        receiver, (health, sources) = Receiver(queues, topics, clock, self._meters), self._watched(replicas, publisher)
+        traced = self._traced(tracing, memory, replicas, identity, Askable(queues, receiver, schedules, lag))
         self.broker = Broker(
             identity=identity,
             clock=clock,
@@ -93,13 +95,14 @@ class Assembly:
             replays=Replays(queues, groups, topics, clock),
             schemas=state.schemas,
             validation=validation,
-            transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock),
+            transaction_steps=TransactionSteps(state.transactions, topics, publisher, sender, clock, state.tenants.all),
             compact=compact,
             tracing=traced,
             metrics=Metrics(sources, traced.identities, node_id, metrics),
             health=health,
             durable=Durable(state.coordinators),
             accounts=state.accounts,
+            tenants=state.tenants,
             default_partitions=partitions.default,
             creates_topics=creates_topics,
         )
@@ -116,6 +119,11 @@ class Assembly:
         if state.asking is not None:
             made.ends = RemoteEnds(state.asking, state.serving, state.topics)
         return made
+
+    def _traced(
+        self, options: TracingOptions, memory: Memory, replicas: Replicas, identity: Identity, asked: Askable
+    ) -> Tracing:
+        return build_tracing(options, memory, self._state.topics, replicas, self._clock, identity, asked)
 
     def _moves(self, receiver: Receiver, letters: DeadLetters) -> Moves:
         made = Moves(self._state.queues, receiver, letters, self._state.topics, self._clock)
@@ -160,6 +168,7 @@ class Assembly:
             self._meters,
             health,
             {},
+            state.tenants.all,
         )
 
     def _publishing(self, state: State) -> tuple[Publisher, Sender, Validation]:
@@ -170,6 +179,7 @@ class Assembly:
         verify = state.transactions.verify
         state.topics.on_change.append(dedup.topics_changed)
         publisher = Publisher(state.topics, self._clock, verify, state.schedules, dedup, self._journeys, self._meters)
+        publisher.rooms = state.tenants.rooms.of
         validation = Validation(state.schemas, state.topics, publisher, self._clock, self._journeys, self._meters)
         state.recurring.check_record = validation.check_one
         self._appends: RemoteAppends | None = None
@@ -193,4 +203,6 @@ class Assembly:
         self.loop_watch.stop()
         self.broker.publisher.turns.stop()
         self.broker.tracing.journal.stop()
+        if self.broker.audit is not None:
+            self.broker.audit.flush()
         self._state.stop()

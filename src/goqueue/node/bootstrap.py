@@ -3,6 +3,7 @@ first lasting admin, or after a day.
 """
 
 import asyncio
+import hmac
 import os
 import sys
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from goqueue.broker.accounts.accounts import Accounts, digest_of
+from goqueue.broker.accounts.accounts import KEY_ID_BYTES, Accounts, digest_of
 from goqueue.model.accounts import AccessImage, KeySecret, KeyText, parse_key
 from goqueue.model.errors import GoQueueError, InvalidSettings
 from goqueue.node.environment import BOOTSTRAP_KEY_VARIABLE
@@ -40,29 +41,41 @@ class Bootstrap:
     now_ms: int
     given: str | None = None
     """A key, from the environment."""
+    secret: bytes = b""
+    """Of the cluster."""
 
     async def run(self) -> FirstKey | None:
-        """None: there are accounts. InvalidSettings: the key that was given cannot be used."""
+        """None: there are accounts, or another node was faster. InvalidSettings: the key that was given cannot be
+        used."""
         reset = self.settings.data_dir / RESET_NAME
-        if not is_wanted(self.accounts.image, self.now_ms) and not reset.exists():
+        is_reset = reset.exists()
+        if not is_wanted(self.accounts.image, self.now_ms) and not is_reset:
             return None
         given = self._given()
         made = self.accounts.new_key("bootstrap", ("admin",), self.now_ms + LIFE_MS)
-        key, text = msgspec.structs.replace(made.key, is_bootstrap=True), made.text
-        if given is not None:
-            text = given
-            secrets = (KeySecret(digest_of(given.secret)),)
-            key = msgspec.structs.replace(key, key_id=given.key_id, secrets=secrets)
+        text = given or (made.text if is_reset else made.text._replace(key_id=self._first_id()))
+        secrets = (KeySecret(digest_of(text.secret)),)
+        key = msgspec.structs.replace(made.key, key_id=text.key_id, secrets=secrets, is_bootstrap=True)
         # Told before it is stored: a key that was stored and not told is lost. Nobody can use it before.
         where = "the one that it was given" if given is not None else self._tell(text)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.accounts.store_key(key, done.set_result)
         reply = await done
         stored = self.accounts.image.keys.get(text.key_id)
-        if isinstance(reply, GoQueueError) and (stored is None or stored.is_over(self.now_ms)):
-            raise reply  # else another node of the cluster was given the same and was faster
+        if isinstance(reply, GoQueueError):  # another node of the cluster may have been faster
+            if stored is None or stored.is_over(self.now_ms):
+                raise reply
+            if stored.secrets != secrets:
+                self._take_back()
+                return None
         reset.unlink(missing_ok=True)
         return FirstKey(text.key_id, where)
+
+    def _first_id(self) -> str:
+        """The same on all nodes that start together, so that one of them has its key stored: the id is what they
+        compete for. Another one after the key before has ended."""
+        before = "".join(sorted(key.key_id for key in self.accounts.image.keys.values() if key.is_bootstrap))
+        return f"k{hmac.digest(self.secret, b'first key ' + before.encode(), 'sha256')[:KEY_ID_BYTES].hex()}"
 
     def _given(self) -> KeyText | None:
         if self.given is not None:
@@ -87,14 +100,26 @@ class Bootstrap:
         if sys.stderr.isatty():
             sys.stderr.write(f"The first key, an admin's, for a day or until there is another admin:\n  {text}\n")
             return "shown above, once"
-        ready = self.settings.ready_file
-        path = (self.settings.data_dir if ready is None else ready.parent) / FILE_NAME
+        path = self._path
         try:
             _write(path, f"{text}\n")
         except OSError as error:
             raise InvalidSettings(f"cannot write the first key to {path}: {error.strerror}") from error
         events.warning("bootstrap key written; it is an admin's until there is another", file=str(path))
         return str(path)
+
+    @property
+    def _path(self) -> Path:
+        ready = self.settings.ready_file
+        return (self.settings.data_dir if ready is None else ready.parent) / FILE_NAME
+
+    def _take_back(self) -> None:
+        """What was told is no key."""
+        if sys.stderr.isatty():
+            sys.stderr.write("That key is void: another node, which started at the same time, has shown one.\n")
+        else:
+            self._path.unlink(missing_ok=True)
+        events.warning("another node of the cluster has made the bootstrap key; that of this node is void")
 
 
 def is_wanted(image: AccessImage, now_ms: int) -> bool:

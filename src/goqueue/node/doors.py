@@ -12,8 +12,9 @@ from goqueue.doors.grpc.door import GrpcDoor, GrpcLimits
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.door import HttpDoor
+from goqueue.doors.http.listener import HttpLimits
 from goqueue.doors.http.metrics_only import MetricsOnly
-from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.listener import Api, Listener
 from goqueue.node.certificates import Certificates
@@ -44,12 +45,16 @@ class Doors:
             visitors=_visitors(settings),
         )
         now_ms = broker.clock.now_ms
-        self.kafka = KafkaDoor(gate, network=ports.network)
-        self.http = HttpDoor(app, network=ports.network, now_ms=now_ms)
+        age_ms, http_limits = settings.connection_age_ms_max, HttpLimits()
+        if age_ms:
+            http_limits.age_s_max = age_ms / 1000
+        kafka_limits = KafkaLimits(session_ms_max=settings.sasl_session_ms_max, age_ms_max=age_ms)
+        self.kafka = KafkaDoor(gate, kafka_limits, network=ports.network)
+        self.http = HttpDoor(app, http_limits, network=ports.network, now_ms=now_ms)
         self._metrics = HttpDoor(MetricsOnly(app), network=ports.network, now_ms=now_ms)
         self._grpc: GrpcDoor | None = None
         if ports.has_grpc:
-            limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max)
+            limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max, age_ms_max=age_ms)
             self._grpc = GrpcDoor(gate, limits, reflection=settings.grpc_reflection is Switch.ON)
         watch_doors(broker, *self._served)
 

@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 PREFIX = "GOQUEUE_"
-CLIENT_VARIABLES = frozenset(f"{PREFIX}{name}" for name in ("SERVER", "CONTEXT", "API_KEY", "API_KEY_FILE"))
+CLIENT_VARIABLES = frozenset(
+    f"{PREFIX}{name}" for name in ("SERVER", "CONTEXT", "API_KEY", "API_KEY_FILE", "CA", "CERT", "CERT_KEY", "TENANT")
+)
 """Client commands may share their environment with a node."""
 BOOTSTRAP_KEY_VARIABLE = f"{PREFIX}BOOTSTRAP_KEY"
 """No setting: secrets have no flag and no place in a file with settings."""

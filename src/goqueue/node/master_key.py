@@ -9,11 +9,11 @@ from goqueue.model.errors import InvalidSettings
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def read_master_key(path: Path, data_dir: Path) -> bytes:
-    """InvalidSettings: it cannot be used, and why."""
+def read_master_keys(path: Path, data_dir: Path) -> list[bytes]:
+    """The first is the one in use; others are those before it. InvalidSettings: it cannot be used, and why."""
     try:
         real, mode = path.resolve(strict=True), path.stat().st_mode
-        text = path.read_text("ascii").strip()
+        lines = path.read_text("ascii").split()
     except (OSError, UnicodeDecodeError) as error:
         raise _refusal(path, getattr(error, "strerror", None) or "it is not in hex") from None
     if real.is_relative_to(data_dir.resolve()):
@@ -21,12 +21,12 @@ def read_master_key(path: Path, data_dir: Path) -> bytes:
     if mode & OTHERS:
         raise _refusal(path, f"others may read it; mend it with: chmod 600 {path}")
     try:
-        key = bytes.fromhex(text)
+        keys = [bytes.fromhex(each) for each in lines]
     except ValueError:
-        key = b""
-    if len(key) != MASTER_BYTES:
-        raise _refusal(path, f"it has to be {MASTER_BYTES} bytes in hex; make one with: openssl rand -hex 32")
-    return key
+        keys = []
+    if not keys or any(len(each) != MASTER_BYTES for each in keys):
+        raise _refusal(path, f"each line has to be {MASTER_BYTES} bytes in hex; make one with: openssl rand -hex 32")
+    return keys
 
 
 def _refusal(path: Path, why: str) -> InvalidSettings:

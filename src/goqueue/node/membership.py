@@ -9,7 +9,7 @@ from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.cluster.controller import ClusterController
 from goqueue.cluster.deaths import Deaths
 from goqueue.cluster.elections import Elections
-from goqueue.cluster.etcd.codec import PREFIX
+from goqueue.cluster.etcd.keys import PREFIX
 from goqueue.cluster.etcd.store import EtcdStore
 from goqueue.cluster.handing_over import HandingOver
 from goqueue.cluster.peers import Peers
@@ -173,13 +173,16 @@ class Membership:
         self.recovery = Recovery(controller, replication.states, clock)
         self.deaths = Deaths(self._store.revoke, controller.mirror.nodes.get, session.is_valid, clock)
         peers.on_refused = self.deaths.suspect
-        self._is_suspected = peers.is_suspected
+        # Who has lost the session is most likely the one that is cut off: its clients need the others' addresses.
+        self._is_suspected = lambda node: session.is_valid() and peers.is_suspected(node)
         return replication
 
     def serve(self, watch: ClusterWatch) -> None:
         """What this node has is open: it takes part in the work of the cluster from now on."""
         self.session.serve()
         watch.session_holds = self.session.is_valid
+        watch.metadata_faults = lambda: self.controller.faults
+        watch.metadata_skipped = lambda: self.controller.mirror.skipped_facts
         watch.halted = lambda: self.controller.mirror.cluster.halted
         if self.unclean is not None:
             watch.lead_unclean = self.unclean.lead
@@ -222,19 +225,20 @@ class Membership:
         self.steward.stop()
         if self.unclean_steward is not None:
             self.unclean_steward.stop()
+        if self.replication is not None:
+            self.replication.leave()  # first, or heirs take this node into their ISRs again
+        drain_s = self._settings.drain_ms / 1000
+        within_s = max(1.0, drain_s)
         try:
-            async with asyncio.timeout(max(1.0, self._settings.drain_ms / 1000)):
-                moved = await self.handing_over.all()
+            async with asyncio.timeout(within_s):
+                moved = await self.handing_over.all(within_s)
         except TimeoutError:
             events.warning("not all leaderships were handed over in time")
             return
-        drain_s = self._settings.drain_ms / 1000
-        if self.replication is not None:
-            self.replication.leave()
-            for _ in range(round(min(LEAVING_S_MAX, drain_s) / LOOK_S)):
-                if not self._is_waited_for():
-                    break
-                await asyncio.sleep(LOOK_S)
+        for _ in range(round(min(LEAVING_S_MAX, drain_s) / LOOK_S)):
+            if not self._is_waited_for():
+                break
+            await asyncio.sleep(LOOK_S)
         if moved:
             await asyncio.sleep(drain_s)
 

@@ -6,7 +6,7 @@ from goqueue.model.errors import LogPoisoned, MetadataDamaged
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.disk import Disk
-from goqueue.storage.inspection import Inspection, inspect
+from goqueue.storage.inspection import inspect
 
 METADATA = f"{LEDGER_PREFIX}metadata"
 METADATA_PATH = f"{LOGS_NAME}/{METADATA}/0"
@@ -46,6 +46,3 @@ def refuse_damaged_metadata(disk: Disk) -> None:
 
 def _is_log(name: str) -> bool:
     return is_topic_name(name.removeprefix(LEDGER_PREFIX))
-
-
-__all__ = ["METADATA", "METADATA_PATH", "Inspection", "metadata_fault", "refuse_damaged_metadata"]

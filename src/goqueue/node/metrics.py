@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.metrics.export import MetricsExport
-from goqueue.broker.metrics.metrics import MetricsOptions
+from goqueue.broker.metrics.sources import MetricsOptions
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.node.settings import Settings

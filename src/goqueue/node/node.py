@@ -14,23 +14,26 @@ from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.broker import Broker
 from goqueue.broker.gate import Gate
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.metrics.export import MetricsExport
+from goqueue.broker.topics.topics import Topics
 from goqueue.cluster.watermark_saving import WatermarkSaving
+from goqueue.machines.groups import commands
 from goqueue.model.listener import Api
 from goqueue.node.assembly import Assembly
+from goqueue.node.auditing import open_audit
 from goqueue.node.bootstrap import Bootstrap, FirstKey
 from goqueue.node.certificates import Certificates
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.doors import Doors, opening
 from goqueue.node.leftovers import clear_leftovers
 from goqueue.node.listeners import plans
-from goqueue.node.master_key import read_master_key
+from goqueue.node.master_key import read_master_keys
 from goqueue.node.membership import Membership
 from goqueue.node.metrics import metrics_export, metrics_options
+from goqueue.node.oidc import Oidc
 from goqueue.node.open_files import partition_limits
 from goqueue.node.peering import Peering
-from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts, RealPorts
+from goqueue.node.ports import AsideWorker, Commits, DiskCrew, NodeClock, NodePorts, RealPorts
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
@@ -103,6 +106,7 @@ class Node:
         self._commits: Commits | None = None
         self._aside: AsideWorker | None = None
         self._thinking: AsideWorker | None = None
+        self._crew: DiskCrew | None = None
         self._directory: DataDirectory | None = None
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
@@ -112,11 +116,12 @@ class Node:
         self._metrics_export: MetricsExport | None = None
         self._membership: Membership | None = None
         self._peering: Peering | None = None
+        self._oidc: Oidc | None = None
         self._watermarks: WatermarkSaving | None = None
 
-    async def open(self) -> Opened:
+    async def open(self, stop: asyncio.Event | None = None) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked, OSError or DoorStaysShut
-        if that cannot be.
+        if that cannot be. `stop`: once it is set, a node of a cluster opens no more logs.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -130,10 +135,11 @@ class Node:
             if self._membership is not None:
                 assert self._directory is not None
                 assert self._replicas is not None
-                clear_leftovers(self._directory, self._replicas, self._membership.controller)
                 self._membership.serve(assembly.broker.cluster)
-            if self._watermarks is not None:
-                self._watermarks.start()
+                if await _all_opened(assembly.broker.topics, stop or asyncio.Event()):
+                    clear_leftovers(self._directory, self._replicas, self._membership.controller)
+                    assert self._watermarks is not None
+                    self._watermarks.all_opened()
         except BaseException:
             await self.close()
             raise
@@ -153,7 +159,9 @@ class Node:
     async def _open_doors(self, broker: Broker) -> dict[Api, list[Address]]:
         gate = self._gate(broker)
         if any(plan.listener.requires_authentication for plan in plans(self._settings)):
-            bootstrap = Bootstrap(self._settings, broker.accounts, broker.clock.now_ms(), self._bootstrap_key)
+            assert self._assembly is not None
+            about = self._bootstrap_key, self._assembly.secret
+            bootstrap = Bootstrap(self._settings, broker.accounts, broker.clock.now_ms(), *about)
             self.first_key = await bootstrap.run()
         self._certificates.tell(broker.metrics.meters)
         self._doors = Doors(self._settings, self._ports, broker, gate, self._certificates)
@@ -166,7 +174,9 @@ class Node:
         assert self._assembly is not None
         assert self._thinking is not None
         broker.accounts.aside = self._thinking
-        logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret)
+        self._oidc = Oidc(self._settings, self._ports.aside, broker.clock)
+        tokens = self._oidc.open()
+        logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
         forwarding = None if self._peering is None else self._peering.spread(broker)
         return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
 
@@ -174,14 +184,14 @@ class Node:
         settings = self._settings
         if settings.master_key_file is not None:
             assert self._assembly is not None
-            master = read_master_key(settings.master_key_file, settings.data_dir)
-            self._assembly.broker.accounts.sealing = Sealing(self._ports.dice, master)
+            masters = read_master_keys(settings.master_key_file, settings.data_dir)
+            self._assembly.broker.accounts.sealing = Sealing(self._ports.dice, *masters)
 
     async def _join(self) -> None:
         assert self._clock is not None
         assert self._directory is not None
         settings = self._settings
-        limits = partition_limits(settings.partitions_max, settings.default_partitions)
+        limits = partition_limits(settings.partitions_max, settings.default_partitions, settings.retention_ms)
         self._membership = Membership(settings, self._ports, self._clock, self._directory, limits)
         self._membership.replicas = self._replicas
         controller, network = self._membership.controller, self._ports.network
@@ -191,6 +201,7 @@ class Node:
         assert self._aside is not None
         saved = SavedWatermarks(self._disk, self._ports.boot_id)
         self._watermarks = WatermarkSaving(self._replicas, saved, self._clock, self._aside)
+        self._watermarks.start()
         replication = self._membership.take_part(self._replicas, self._peering.peers)
         self._peering.door.handlers.update(replication.handlers)
 
@@ -203,6 +214,7 @@ class Node:
         self._commits = ports.commits()
         self._aside, self._thinking = ports.aside("goqueue-aside"), ports.aside("goqueue-thinking")
         self._directory = DataDirectory.open(self._disk, committer=self._commits.committer)
+        self._crew = ports.crew()
         self._replicas = Replicas(
             self._directory,
             defaults=settings.topic_defaults(),
@@ -210,6 +222,7 @@ class Node:
             sync_interval_ms=settings.sync_interval_ms,
             defer=self._clock.call_soon,
         )
+        self._replicas.side_by_side = self._crew
         self._compactions = Compactions(self._replicas, self._settled, self._compact)
 
     def _assemble(self) -> Assembly:
@@ -224,7 +237,7 @@ class Node:
             self._clock,
             self._ports.dice,
             settings.node_id,
-            partition_limits(settings.partitions_max, settings.default_partitions),
+            partition_limits(settings.partitions_max, settings.default_partitions, settings.retention_ms),
             creates_topics=settings.auto_create_topics == "on",
             compact=self._compactions.now,
             aside=self._aside,
@@ -235,7 +248,11 @@ class Node:
         )
         self._assembly.broker.schemas.work_aside(self._thinking)
         self._assembly.broker.publisher.turns.work_aside(self._thinking)
-        self._assembly.broker = replace(self._assembly.broker, settings=shown_settings(settings))
+        self._assembly.broker = replace(
+            self._assembly.broker,
+            settings=shown_settings(settings),
+            audit=open_audit(settings, self._replicas, self._clock),
+        )
         self._read_master_key()
         return self._assembly
 
@@ -296,6 +313,8 @@ class Node:
         if self._commits is not None:
             await asyncio.to_thread(self._commits.stop)
         self._close_directory()
+        if self._crew is not None:
+            self._crew.stop()
         self._doors = self._metrics_export = None
         self._assembly = self._commits = self._aside = self._thinking = self._replicas = self._directory = None
 
@@ -318,6 +337,8 @@ class Node:
     async def _stop_thinking(self) -> None:
         if self._assembly is not None:
             self._assembly.broker.publisher.turns.stop()
+        if self._oidc is not None:
+            await self._oidc.close()
         for aside in (self._aside, self._thinking):
             if aside is not None:
                 await asyncio.to_thread(aside.stop)
@@ -344,6 +365,21 @@ class Node:
             self._replicas.maintain(self._settled.now_ms(), self._settled.monotonic_s())
             for log in list(self._directory.logs.values()):
                 await self._compactions.keep_up(log)
+
+
+async def _all_opened(topics: Topics, stop: asyncio.Event) -> bool:
+    """False: it is to stop before."""
+    opened = asyncio.Event()
+    topics.when_opened(opened.set)
+    waiting = [asyncio.ensure_future(each.wait()) for each in (opened, stop)]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
+    if not opened.is_set():
+        topics.stop_opening()
+    return opened.is_set()
 
 
 def _tell(report: RecoveryReport) -> None:

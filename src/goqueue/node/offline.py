@@ -16,8 +16,6 @@ from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
 
-__all__ = ["Fault", "Repair", "ask_for_first_key", "look_at_logs", "repair_directory"]
-
 
 class Fault(NamedTuple):
     log: str

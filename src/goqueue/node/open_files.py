@@ -23,9 +23,9 @@ def raise_open_files_limit() -> None:
             events.warning("cannot raise the limit on open files", soft=soft, hard=hard, exc_info=error)
 
 
-def partition_limits(per_topic: int, default: int) -> PartitionLimits:
+def partition_limits(per_topic: int, default: int, retention_ms: int) -> PartitionLimits:
     """What this process can bear, with the limit on open files that it has now."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = PartitionLimits().in_all
     in_all = most if files == resource.RLIM_INFINITY else (files - OTHER_FILES) // FILES_PER_PARTITION
-    return PartitionLimits(per_topic, max(1, min(in_all, most)), default)
+    return PartitionLimits(per_topic, max(1, min(in_all, most)), default, retention_ms)

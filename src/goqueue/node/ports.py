@@ -1,7 +1,7 @@
 """What a node gets from its machine: the real machine here, a simulated one in `goqueue.testing`."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,8 @@ from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import LoopNetwork, Network
 from goqueue.runtime.aside import AsideThread, Done, Work
 from goqueue.runtime.clock import Clock, LoopClock
-from goqueue.storage.committer import Committer, CommitThreads
+from goqueue.storage.committer import SYNCS_AT_ONCE, Committer, CommitThreads
+from goqueue.storage.crew import Crew
 
 
 class NodeClock(Clock, Protocol):
@@ -37,6 +38,14 @@ class AsideWorker(Protocol):
 
     def stop(self) -> None:
         """Returns when nothing is under way and nothing will be."""
+
+
+class DiskCrew(Protocol):
+    """`SideBySide`, until it is stopped."""
+
+    def __call__(self, works: Sequence[Work]) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class EtcdPorts(NamedTuple):
@@ -73,6 +82,9 @@ class NodePorts(Protocol):
 
     def aside(self, name: str) -> AsideWorker: ...
 
+    def crew(self) -> DiskCrew:
+        """For many logs that are opened or closed together."""
+
     def etcd(self, settings: Settings) -> EtcdPorts:
         """Of a node of a cluster."""
 
@@ -98,6 +110,9 @@ class RealPorts:
 
     def aside(self, name: str) -> AsideWorker:
         return AsideThread(asyncio.get_running_loop(), name)
+
+    def crew(self) -> DiskCrew:
+        return Crew(SYNCS_AT_ONCE)
 
     def etcd(self, settings: Settings) -> EtcdPorts:
         # grpcio, which a node that is on its own need not load before its door opens.

@@ -24,6 +24,7 @@ from goqueue.node.open_files import raise_open_files_limit
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
 from goqueue.ports.tls import BadCertificate
+from goqueue.records.native import load_codec
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
 from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolve_format
@@ -48,6 +49,8 @@ def serve(settings: Settings) -> None:
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
+    if settings.etcd:
+        load_codec()
     uvloop.run(_serve(settings))
 
 
@@ -59,7 +62,7 @@ async def _serve(settings: Settings) -> None:
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, RealDisk(settings.data_dir), compact=compact, bootstrap_key=take_bootstrap_key())
     try:
-        opened = await node.open()
+        opened = await node.open(stop)
     except (DoorStaysShut, CannotJoin, BadCertificate, InvalidSettings) as error:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
@@ -69,7 +72,8 @@ async def _serve(settings: Settings) -> None:
     node.broker.metrics.meters.insecure_listeners = len(open_to_others)
     warning = asyncio.create_task(_keep_warning(open_to_others))
     try:
-        _announce(settings, opened, node.first_key)
+        if not stop.is_set():
+            _announce(settings, opened, node.first_key)
         await node.run(stop)
     finally:
         warning.cancel()

@@ -10,21 +10,15 @@ from typing import Any
 
 import msgspec
 
-from goqueue.cluster.embedded_store import (
-    STORED_FACTS,
-    ClusterNamed,
-    Controller,
-    ProducerIdsTaken,
-    SchedulePlaced,
-    TopicStored,
-)
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_facts import STORED_FACTS, ClusterNamed, ProducerIdsTaken, SchedulePlaced, TopicStored
+from goqueue.machines.machine import Fact
 from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.metadata_check import METADATA_PATH, metadata_fault
 from goqueue.ports.dice import Dice, random_id
 from goqueue.records.decode import decode
 from goqueue.records.log_files import LOGS_NAME
-from goqueue.runtime.ledger import Fact
 from goqueue.storage.data_directory import LOCK_NAME
 from goqueue.storage.disk import Disk
 from goqueue.storage.format_file import note_formats, refuse_newer

@@ -8,16 +8,18 @@ problem at once.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from goqueue.model.certificate_names import DEFAULT_RULES, PrincipalRule
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
 from goqueue.node.environment import BOOTSTRAP_KEY_VARIABLE, CLIENT_VARIABLES, PREFIX
+from goqueue.node.identity_settings import IdentitySettings
 from goqueue.node.listener_values import Listeners, ListenerSetting, PrincipalRules
+from goqueue.node.setting import setting
 from goqueue.node.values import (
     Address,
     AddressKind,
@@ -50,230 +52,204 @@ _NO_SETTINGS = CLIENT_VARIABLES | {CONFIG_VARIABLE, BOOTSTRAP_KEY_VARIABLE}
 
 _LOG = LogOptions()
 
-T = TypeVar("T")
-
-
-def _setting(default: T, kind: Kind, help_text: str) -> T:
-    made: T = field(default=default, metadata={"kind": kind, "help": help_text})
-    return made
-
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    data_dir: Path = _setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
-    authentication: Authentication = _setting(
-        Authentication.AUTO,
-        Choice(Authentication),
-        "Whether clients have to show who they are: with on, nothing but health is open to those who do not. auto is "
-        "on, except with dev or insecure.",
-    )
-    bootstrap_key_file: Path | None = _setting(
-        None,
-        FilePath(),
-        "File with the API key of the first admin, for a node with authentication that has no account yet. The key "
-        "itself may be in GOQUEUE_BOOTSTRAP_KEY instead. Without either such a node makes a key, and shows it on a "
-        "terminal or writes bootstrap.key beside its ready file.",
-    )
-    master_key_file: Path | None = _setting(
-        None,
-        FilePath(),
-        "File with the key that passwords' verifiers are sealed under: 32 bytes in hex, in one line, readable by its "
-        "owner only and not inside data_dir. All nodes of a cluster have the same.",
-    )
-    ready_file: Path | None = _setting(
+class Settings(IdentitySettings):
+    data_dir: Path = setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
+    ready_file: Path | None = setting(
         None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
     )
-    dev: Switch = _setting(
+    dev: Switch = setting(
         Switch.OFF, Choice(Switch), "For development: open to everybody on this machine, and to nobody else."
     )
-    insecure: Switch = _setting(
+    insecure: Switch = setting(
         Switch.OFF,
         Choice(Switch),
         "Open addresses that others can reach without TLS or without authentication. It warns for as long as it runs.",
     )
-    listeners: tuple[ListenerSetting, ...] = _setting(
+    listeners: tuple[ListenerSetting, ...] = setting(
         (),
         Listeners(),
         "Where clients connect, and how. An API that is not named here has the one listener of its own setting.",
     )
-    kafka: Address = _setting(
+    kafka: Address = setting(
         Address("127.0.0.1", 9092), AddressKind(), "Where Kafka clients connect; port 0 picks a free one."
     )
-    kafka_advertised: Address | None = _setting(
+    kafka_advertised: Address | None = setting(
         None, AddressKind(), "The address that Kafka clients are told to dial, if it is not the one listened on."
     )
-    http: Address = _setting(
+    http: Address = setting(
         Address("127.0.0.1", 8080), AddressKind(), "Where HTTP and SQS clients connect; port 0 picks a free one."
     )
-    http_requests_per_second_max: int = _setting(
+    http_requests_per_second_max: int = setting(
         0, Count(at_least=0), "Requests that the HTTP door answers in a second; 0 is no limit."
     )
-    http_allowed_hosts: tuple[str, ...] = _setting(
+    http_allowed_hosts: tuple[str, ...] = setting(
         (),
         HostNames(),
         "Names of this node that may stand in the header Host, beside localhost and its own address. Once some are "
         "named, others are refused on every address, not only on loopback; * allows any.",
     )
-    http_allowed_origins: tuple[str, ...] = _setting(
+    http_allowed_origins: tuple[str, ...] = setting(
         (), Origins(), "Web pages that may use this node from a browser (CORS); those of all other origins are refused."
     )
-    grpc: Address = _setting(
+    grpc: Address = setting(
         Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."
     )
-    grpc_reflection: Switch = _setting(
+    grpc_reflection: Switch = setting(
         Switch.OFF, Choice(Switch), "Whether gRPC clients may ask which services there are, as grpcurl does."
     )
-    grpc_message_bytes_max: int = _setting(
+    grpc_message_bytes_max: int = setting(
         4 * MIB, byte_size(at_least=KIB, at_most=64 * MIB), "Largest message that a gRPC client may send."
     )
-    grpc_streams_max: int = _setting(100, Count(at_least=1), "Calls that one gRPC connection may have open at once.")
-    tls_cert_file: Path | None = _setting(
+    grpc_streams_max: int = setting(100, Count(at_least=1), "Calls that one gRPC connection may have open at once.")
+    tls_cert_file: Path | None = setting(
         None, FilePath(), "Certificate that listeners show, with those between it and its authority (PEM)."
     )
-    tls_key_file: Path | None = _setting(None, FilePath(), "Key of tls_cert_file (PEM).")
-    tls_key_password_file: Path | None = _setting(
+    tls_key_file: Path | None = setting(None, FilePath(), "Key of tls_cert_file (PEM).")
+    tls_key_password_file: Path | None = setting(
         None, FilePath(), "File with the password of tls_key_file, in one line, if it has one."
     )
-    tls_ca_file: Path | None = _setting(
+    tls_ca_file: Path | None = setting(
         None, FilePath(), "Authorities that have signed the certificates of clients (PEM)."
     )
-    tls_client_auth: ClientAuth = _setting(
+    tls_client_auth: ClientAuth = setting(
         ClientAuth.NONE, Choice(ClientAuth), "Whether listeners with TLS ask clients for a certificate."
     )
-    tls_principal_rules: tuple[PrincipalRule, ...] = _setting(
+    tls_principal_rules: tuple[PrincipalRule, ...] = setting(
         DEFAULT_RULES, PrincipalRules(), "Who the owner of a certificate is: the first rule that matches says."
     )
-    node_id: int = _setting(1, Count(at_least=0), "Number of this node in its cluster.")
-    default_partitions: int = _setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
-    partitions_max: int = _setting(
+    node_id: int = setting(1, Count(at_least=0), "Number of this node in its cluster.")
+    default_partitions: int = setting(3, Count(at_least=1), "Partitions of a topic that does not say how many.")
+    partitions_max: int = setting(
         1000,
         Count(at_least=1, at_most=10_000),
         "Most partitions that a topic may have. A node also keeps all of them within its limit on open files.",
     )
-    auto_create_topics: Switch = _setting(
+    auto_create_topics: Switch = setting(
         Switch.ON,
         Choice(Switch),
         "Whether a topic that a client publishes to, or a Kafka client asks for, is made if there is none.",
     )
-    group_initial_rebalance_delay_ms: int = _setting(
+    group_initial_rebalance_delay_ms: int = setting(
         0,
         duration(at_least=0),
         "How long a new group of the classic protocol waits for more members. Kafka waits 3s; 0 assigns at once.",
     )
-    log_level: LogLevel = _setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
-    log_format: LogFormat = _setting(
+    log_level: LogLevel = setting(LogLevel.INFO, Choice(LogLevel), "Least severe event that is logged.")
+    log_format: LogFormat = setting(
         LogFormat.AUTO, Choice(LogFormat), "Shape of the log lines; auto means console on a terminal, else JSON."
     )
-    durability: Durability = _setting(
+    durability: Durability = setting(
         _LOG.durability,
         Choice(Durability),
         "When an append is acknowledged: disk after it is synced, os from the page cache (lost with the machine).",
     )
-    cleanup: Cleanup = _setting(
+    cleanup: Cleanup = setting(
         _LOG.cleanup, Choice(Cleanup), "What happens to old records: delete by retention, compact by key, or both."
     )
-    segment_bytes: int = _setting(
+    segment_bytes: int = setting(
         _LOG.segment_bytes, byte_size(at_least=MIB, at_most=KIB * MIB), "Size at which a log starts a new segment."
     )
-    segment_ms: int = _setting(
+    segment_ms: int = setting(
         _LOG.segment_ms, duration(at_least=SECOND_MS), "Age at which a log starts a new segment, full or not."
     )
-    retention_ms: int = _setting(
+    retention_ms: int = setting(
         _LOG.retention_ms, duration(may_be_unlimited=True), "Age at which records may be deleted."
     )
-    retention_bytes: int = _setting(
+    retention_bytes: int = setting(
         _LOG.retention_bytes, byte_size(may_be_unlimited=True), "Size of a log above which its oldest segments go."
     )
-    sync_interval_ms: int = _setting(
+    sync_interval_ms: int = setting(
         _LOG.sync_interval_ms, duration(), "With durability os: how long a write may wait for its sync."
     )
-    disk_reserve_bytes: int = _setting(
+    disk_reserve_bytes: int = setting(
         _LOG.disk_reserve_bytes, byte_size(at_least=0), "Appends are refused while the disk has less free space."
     )
-    maintenance_interval_ms: int = _setting(
+    maintenance_interval_ms: int = setting(
         30 * SECOND_MS, duration(at_least=100), "Pause between two rounds of retention and other upkeep."
     )
-    trace_sampling: float = _setting(
+    trace_sampling: float = setting(
         1.0, Fraction(), "The part of all messages whose journeys are remembered. What goes wrong always is."
     )
-    trace_retention_ms: int = _setting(
+    trace_retention_ms: int = setting(
         3 * DAY_MS, duration(may_be_unlimited=True), "Age at which stored journeys may be deleted."
     )
-    trace_retention_bytes: int = _setting(
+    trace_retention_bytes: int = setting(
         256 * MIB, byte_size(at_least=MIB), "Size of the stored journeys above which the oldest go."
     )
-    trace_export: TraceExport = _setting(
+    trace_export: TraceExport = setting(
         TraceExport.NONE, Choice(TraceExport), "Where the spans of journeys are sent beside what is stored."
     )
-    trace_file: Path = _setting(
+    trace_file: Path = setting(
         Path("traces.jsonl"), FilePath(), "With trace_export file: where spans are written, one line of JSON each."
     )
-    trace_file_bytes: int = _setting(
+    trace_file_bytes: int = setting(
         64 * MIB, byte_size(at_least=KIB), "Size at which that file is turned over into traces.jsonl.1 and so on."
     )
-    trace_files: int = _setting(5, Count(at_least=1), "Files of spans that are kept, with the one written to.")
-    trace_otlp_endpoint: str = _setting(
+    trace_files: int = setting(5, Count(at_least=1), "Files of spans that are kept, with the one written to.")
+    trace_otlp_endpoint: str = setting(
         "http://localhost:4318/v1/traces", HttpUrl(), "With trace_export otlp: the collector, OTLP over HTTP."
     )
 
-    metrics: Switch = _setting(Switch.ON, Choice(Switch), "Whether /metrics tells anything.")
-    metrics_partition_label: Switch = _setting(
+    metrics: Switch = setting(Switch.ON, Choice(Switch), "Whether /metrics tells anything.")
+    metrics_partition_label: Switch = setting(
         Switch.OFF, Choice(Switch), "Whether offsets, sizes and lags are told of each partition, not of each topic."
     )
-    metrics_series_max: int = _setting(
+    metrics_series_max: int = setting(
         1000, Count(at_least=1), "Series of one metric; topics and groups beyond are summed up as _other."
     )
-    metrics_export: MetricsExporter = _setting(
+    metrics_export: MetricsExporter = setting(
         MetricsExporter.NONE, Choice(MetricsExporter), "Where metrics are sent beside what /metrics tells."
     )
-    metrics_export_interval_ms: int = _setting(
+    metrics_export_interval_ms: int = setting(
         60 * SECOND_MS, duration(at_least=SECOND_MS), "Pause between two times that they are sent."
     )
-    metrics_otlp_endpoint: str = _setting(
+    metrics_otlp_endpoint: str = setting(
         "http://localhost:4318/v1/metrics", HttpUrl(), "With metrics_export otlp: the collector, OTLP over HTTP."
     )
 
-    etcd: tuple[str, ...] = _setting(
+    etcd: tuple[str, ...] = setting(
         (), Endpoints(), "Members of the etcd that keeps the metadata of the cluster. None: this node is on its own."
     )
-    etcd_user: str | None = _setting(None, Word(), "Who this node is to etcd, if that asks; with etcd_password_file.")
-    etcd_password_file: Path | None = _setting(None, FilePath(), "File with the password of etcd_user, in one line.")
-    etcd_ca_file: Path | None = _setting(
+    etcd_user: str | None = setting(None, Word(), "Who this node is to etcd, if that asks; with etcd_password_file.")
+    etcd_password_file: Path | None = setting(None, FilePath(), "File with the password of etcd_user, in one line.")
+    etcd_ca_file: Path | None = setting(
         None, FilePath(), "Authority that has signed the certificates of etcd (PEM); for members at https."
     )
-    etcd_cert_file: Path | None = _setting(None, FilePath(), "Certificate that this node shows to etcd (PEM).")
-    etcd_key_file: Path | None = _setting(None, FilePath(), "Key of etcd_cert_file (PEM).")
-    cluster_name: str = _setting("goqueue", Word(), "Name of the cluster in etcd: its keys are below /goqueue/NAME/.")
-    rack: str | None = _setting(None, Word(), "Where this node stands; copies of a partition are put on many racks.")
-    peer: Address = _setting(
+    etcd_cert_file: Path | None = setting(None, FilePath(), "Certificate that this node shows to etcd (PEM).")
+    etcd_key_file: Path | None = setting(None, FilePath(), "Key of etcd_cert_file (PEM).")
+    cluster_name: str = setting("goqueue", Word(), "Name of the cluster in etcd: its keys are below /goqueue/NAME/.")
+    rack: str | None = setting(None, Word(), "Where this node stands; copies of a partition are put on many racks.")
+    peer: Address = setting(
         Address("127.0.0.1", 9192), AddressKind(), "Where other nodes of the cluster connect; used with etcd only."
     )
-    peer_advertised: Address | None = _setting(
+    peer_advertised: Address | None = setting(
         None, AddressKind(), "The address that other nodes dial, if it is not the one listened on."
     )
-    http_advertised: Address | None = _setting(
+    http_advertised: Address | None = setting(
         None, AddressKind(), "Where other nodes reach the HTTP door, if it is not the address listened on."
     )
-    grpc_advertised: Address | None = _setting(
+    grpc_advertised: Address | None = setting(
         None, AddressKind(), "Where other nodes reach the gRPC door, if it is not the address listened on."
     )
-    peer_ca_file: Path | None = _setting(
+    peer_ca_file: Path | None = setting(
         None, FilePath(), "Authority that has signed the certificates of all nodes (PEM): nodes speak mutual TLS."
     )
-    peer_cert_file: Path | None = _setting(
+    peer_cert_file: Path | None = setting(
         None, FilePath(), "Certificate of this node for other nodes (PEM). It is called goqueue-node-ID there (DNS)."
     )
-    peer_key_file: Path | None = _setting(None, FilePath(), "Key of peer_cert_file (PEM).")
-    default_replication_factor: int = _setting(
+    peer_key_file: Path | None = setting(None, FilePath(), "Key of peer_cert_file (PEM).")
+    default_replication_factor: int = setting(
         0, Count(at_least=0, at_most=100), "Copies of a topic that does not say how many; 0: 3, or one for each node."
     )
-    session_ms: int = _setting(
+    session_ms: int = setting(
         3 * SECOND_MS, duration(at_least=2 * SECOND_MS), "A node that is not heard of for so long is taken for dead."
     )
-    replica_lag_ms_max: int = _setting(
+    replica_lag_ms_max: int = setting(
         10 * SECOND_MS, duration(at_least=100), "A copy that is behind for so long does not count as in sync."
     )
-    drain_ms: int = _setting(
+    drain_ms: int = setting(
         5 * SECOND_MS, duration(at_least=0), "How long a node that stops hands on its work and forwards requests."
     )
 
@@ -318,7 +294,10 @@ def _spec(each: Field[object]) -> Spec:
     return Spec(each.name, kind, each.metadata["help"], kind.show(each.default))
 
 
-SPECS = tuple(_spec(each) for each in fields(Settings))
+_INHERITED = len(fields(IdentitySettings))
+_FIELDS = (*fields(Settings)[_INHERITED:], *fields(IdentitySettings))
+"""What a node is, before who may come in."""
+SPECS = tuple(map(_spec, _FIELDS))
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
@@ -381,7 +360,7 @@ def read_settings(
         )
     from goqueue.node.listeners import problems
 
-    if found := problems(settings):
+    if found := problems(settings) + settings.oidc_problems():
         raise InvalidSettings("\n".join(found))
     return settings
 

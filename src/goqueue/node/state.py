@@ -9,38 +9,42 @@ from typing import Any, TypeVar
 from goqueue.broker.accounts.accounts import Accounts
 from goqueue.broker.delays.recurring import RecurringSchedules
 from goqueue.broker.delays.schedules import Companions, Schedules
-from goqueue.broker.groups.groups import Groups, commands
+from goqueue.broker.groups.groups import Groups
 from goqueue.broker.groups.kinds_elsewhere import SpreadKinds
 from goqueue.broker.queues.companions import Opening
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.remote.asking import Asking, RemoteCoordinator, Where
 from goqueue.broker.remote.messages import API_KEY as SUBMIT
+from goqueue.broker.remote.messages import SCHEMAS, Submit
 from goqueue.broker.remote.serving import Serving
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.schemas.spread import SpreadSchemas
-from goqueue.broker.stored import (
-    CONSUMER_GROUPS,
-    DELAY_FACTS,
-    DELIVERY_FACTS,
-    GROUP_FACTS,
-    SCHEMA_FACTS,
-    TRANSACTION_FACTS,
-    Delays,
-    Deliveries,
-    GroupsMachine,
-    SchemaMachine,
-    TransactionMachine,
-    consumer_kind,
-    share_kind,
-)
+from goqueue.broker.tenants.group_counts import GroupCounts
+from goqueue.broker.tenants.spread import SpreadTallies
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys
+from goqueue.broker.transactions.markers import Ends
 from goqueue.broker.transactions.producer_ids import ProducerIds
-from goqueue.broker.transactions.spread import SpreadTransactions
-from goqueue.broker.transactions.transactions import Ends, Transactions
+from goqueue.broker.transactions.spread import SpreadTransactions, check_led
+from goqueue.broker.transactions.transactions import Transactions
 from goqueue.cluster.controller import ClusterController
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, EmbeddedStore, NameCluster
+from goqueue.cluster.embedded_store import EmbeddedStore
 from goqueue.cluster.metadata import Metadata
+from goqueue.machines.cluster.steward import is_steward
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_commands import NameCluster
+from goqueue.machines.controller_facts import STORED_FACTS
+from goqueue.machines.delays.facts import DELAY_FACTS
+from goqueue.machines.delays.machine import Delays
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS
+from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.facts import GROUP_FACTS
+from goqueue.machines.groups.machine import Groups as GroupsMachine
+from goqueue.machines.machine import Command, Fact, Machine
+from goqueue.machines.schemas.facts import SCHEMA_FACTS
+from goqueue.machines.schemas.machine import SchemaMachine
+from goqueue.machines.transactions.facts import TRANSACTION_FACTS
+from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.errors import DiskFull
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.partition_limits import PartitionLimits
@@ -49,6 +53,7 @@ from goqueue.model.topics import Topic
 from goqueue.node.metadata_check import METADATA, refuse_damaged_metadata
 from goqueue.node.peering import Peering
 from goqueue.node.roles import DELAYS, DELIVERIES, Key, Roles
+from goqueue.node.tenancy import Services, build_tenants, machines_of_groups
 from goqueue.node.upgrade import Upgrade
 from goqueue.node.upgrade_deliveries import DeliveriesUpgrade
 from goqueue.ports.dice import Dice, random_id
@@ -60,9 +65,10 @@ from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import AllCoordinators, Coordinators
 from goqueue.runtime.keeping import Keeping, Kept
-from goqueue.runtime.ledger import Fact, Ledger, Machine
+from goqueue.runtime.ledger import Ledger
 from goqueue.storage.known_shards import missing_shards, note_shards
 from goqueue.storage.starts import count_start
+from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.meters import Meters
 
 SHARDED = (f"{LEDGER_PREFIX}groups", f"{LEDGER_PREFIX}transactions")
@@ -99,7 +105,9 @@ class State:
         """Machines of deliveries."""
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
-        make_groups = partial(GroupsMachine, group_options, kinds=(consumer_kind(CONSUMER_GROUPS), share_kind()))
+        self._counts: GroupCounts
+        members_max = lambda group_id: self._counts.members_max(group_id)  # noqa: E731, PLW0108  made below
+        make_groups = machines_of_groups(group_options, members_max)
         self._store = cluster if cluster is not None else self._embedded(node_id, limits, make_groups)
         replicas.directory.note_formats()
         metadata = Metadata(self._store) if cluster is None else cluster.metadata
@@ -122,10 +130,16 @@ class State:
         self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
         self.transactions = self._transactions()
         self.schemas = self._schemas()
-        if self.roles is not None and self.asking is not None:
+        is_on_duty = partial(self._is_steward, node_id)
+        services = Services(self.topics, self.groups, self.queues, self.schedules)
+        self.tenants, self._counts = build_tenants(self._store, services, self.coordinators, clock, is_on_duty)
+        if self.roles is not None and self.asking is not None and cluster is not None:
             self.roles.serve_partitions(self.queues, self.schedules, self.transactions)
-            SpreadTransactions(self.asking, self.serving, self.transactions, self.groups, self.topics)
+            reread = cluster.reread
+            SpreadTransactions(self.asking, self.serving, self.transactions, self.groups, self.topics, reread)
             SpreadKinds(self.asking, self.serving, self.groups, self.queues)
+            SpreadTallies(self.asking, self.serving, self.tenants, self._counts, clock)
+            self.serving.commands[SCHEMAS] = self._ask_schemas
 
     def _embedded(
         self, node_id: int, limits: PartitionLimits, make_groups: Callable[[], GroupsMachine]
@@ -141,6 +155,9 @@ class State:
         Upgrade(replicas, self._metadata, make_groups, now_ms).run()
         DeliveriesUpgrade(replicas, self._metadata, now_ms).run()
         return store
+
+    def _is_steward(self, node_id: int) -> bool:
+        return is_steward(self.topics.image.nodes, node_id)
 
     @property
     def cluster_id(self) -> str:
@@ -164,6 +181,7 @@ class State:
         note_shards(self._replicas.directory, SHARDED)
         self.topics.reconcile()
         self.topics.work_aside(self._aside)
+        self.tenants.start()
 
     def _load_cluster(self, cluster: ClusterController) -> None:
         """Ledgers are topics of the cluster: each is loaded, or followed, when it is opened."""
@@ -172,11 +190,11 @@ class State:
         asking = self.asking
         self.topics.on_change += [self.roles.topics_changed, lambda change: asking.image_changed()]
         cluster.on_change.append(self.recurring.places_changed)
-        cluster.load()
-        self.topics.reconcile()
-        self.topics.work_aside(self._aside)
+        self.topics.load_aside(self._aside, cluster.load)
+        self.tenants.start()
 
     def stop(self) -> None:
+        self.tenants.stop()
         if self.roles is not None:
             self.roles.stop()
         for coordinator in self.coordinators:
@@ -348,6 +366,11 @@ class State:
         coordinators = self._sharded("transactions", make, TRANSACTION_FACTS)
         ends = Ends(self.groups.end_transaction, self.schedules.end_transaction)
         return Transactions(coordinators, self.topics, self._clock, ends, self._ids, self._meters)
+
+    def _ask_schemas(self, request: Submit, command: Command[Any], on_reply: Callable[[Any], None]) -> None:
+        coordinators = self.coordinators.of_kind(SCHEMAS)
+        check_led(coordinators, request.number)
+        coordinators.here(request.number).submit(command, on_reply)
 
     def _schemas(self) -> Schemas:
         if self.roles is None:

@@ -7,26 +7,24 @@ a crash anywhere leaves a directory with which the next start begins again, or g
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.broker.stored import (
-    DELAY_FACTS,
-    EARLIER_DELAY_FACTS,
-    EARLIER_TRANSACTION_FACTS,
-    GROUP_FACTS,
-    TRANSACTION_FACTS,
-    EarlierDelays,
-    EarlierTransactions,
-    GroupsMachine,
-    copy_delays,
-    shard_of_group_fact,
-    shard_of_transaction_fact,
-)
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, ProducerIdsTaken, SchedulePlaced
+from goqueue.broker.delays.earlier import EARLIER_FACTS as EARLIER_DELAY_FACTS
+from goqueue.broker.delays.earlier import EarlierDelays, copy_delays
+from goqueue.broker.shards import shard_of_group_fact, shard_of_transaction_fact
+from goqueue.broker.transactions.earlier import EARLIER_FACTS as EARLIER_TRANSACTION_FACTS
+from goqueue.broker.transactions.earlier import EarlierTransactions
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_facts import STORED_FACTS, ProducerIdsTaken, SchedulePlaced
+from goqueue.machines.delays.facts import DELAY_FACTS
+from goqueue.machines.groups.facts import GROUP_FACTS
+from goqueue.machines.groups.machine import Groups as GroupsMachine
+from goqueue.machines.machine import Fact
+from goqueue.machines.transactions.facts import TRANSACTION_FACTS
 from goqueue.node.upgrade_logs import opened, remove
 from goqueue.records.log_files import LOGS_NAME
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.runtime.ledger import Ledger
 from goqueue.storage.side_file import replace_durably
 from goqueue.telemetry.logs import get_logger
 

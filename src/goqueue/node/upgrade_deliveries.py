@@ -8,13 +8,17 @@ they go last.
 from collections.abc import Sequence
 from typing import Any
 
-from goqueue.broker.stored import DELIVERY_FACTS, Deliveries, OptionsStored
-from goqueue.cluster.embedded_store import STORED_FACTS, Controller, GroupOptionsStored
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_facts import STORED_FACTS
+from goqueue.machines.deliveries.facts import DELIVERY_FACTS, OptionsStored
+from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.group_options import GroupOptionsStored
+from goqueue.machines.machine import Fact
 from goqueue.node.upgrade_logs import opened, remove
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
-from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.runtime.ledger import Ledger
 from goqueue.storage.side_file import replace_durably
 from goqueue.telemetry.logs import get_logger
 

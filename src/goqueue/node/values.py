@@ -14,6 +14,8 @@ _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[?[0-9a-f:.]*:[0-9a
 _ORIGIN = re.compile(r"https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?|[a-z][a-z0-9+-]*-extension://[a-z0-9-]+")
 _DEFAULT_PORT = re.compile(r"^(http://.*(?=:80$)|https://.*(?=:443$)):[0-9]+$")
 _ENDPOINT = re.compile(r"(https?://)?([a-z0-9._-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
+_HTTPS_URL = re.compile(r"https://[^\s/]+(/\S*)?")
+_TEXT = re.compile(r"[!-~]{1,500}")
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,60}")
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]*)")
 
@@ -283,6 +285,35 @@ class Word:
 
     def show(self, value: object) -> str:
         return "none" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Whatever others call something."""
+
+    metavar: str = "TEXT"
+    expected: str = "1 to 500 characters, without a space"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or not _TEXT.fullmatch(raw):
+            raise ValueError(raw)
+        return raw
+
+    def show(self, value: object) -> str:
+        return "none" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class KeysPlace(Text):
+    """A file, or a place on the web that nobody can put other keys into on the way."""
+
+    metavar: str = "PATH|URL"
+    expected: str = "a path, or an address that begins with https://"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or ("://" in raw and not _HTTPS_URL.fullmatch(raw)):
+            raise ValueError(raw)
+        return super().parse(raw)
 
 
 class Address(NamedTuple):

@@ -52,6 +52,6 @@ class Forwarding(Protocol):
     def ask_home(
         self, find: Callable[[], int | None], kind: str, payload: bytes, on_done: OnAnswer, timeout_ms: int
     ) -> Asked:
-        """Of whoever `find` names, or will name within two seconds. NotHere: that is this node by now."""
+        """Of whoever `find` names, or will name soon. NotHere: that is this node by now."""
 
     def serve(self, kind: str, serve: Serve) -> None: ...

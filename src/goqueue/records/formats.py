@@ -17,13 +17,14 @@ FORMATS: Mapping[str, int] = {
     "log": 2,
     "snapshot": 2,
     "producers": 2,
-    "metadata": 7,
+    "metadata": 9,
     "groups": 3,
     "deliveries": 2,
     "delays": 2,
     "transactions": 3,
     "schemas": 1,
     "journeys": 1,
+    "audit": 1,
 }
 """`log`: segments with their indexes and `state`. `snapshot`: the files of snapshots. `producers`: what a partition
 knows of its producers. The others are ledgers. 1 is what was stored before directories had this file."""

@@ -1,4 +1,5 @@
-"""aiokafka's compiled record codec, imported at first use: 150 ms and 16 MB that moving whole batches never costs.
+"""aiokafka's compiled record codec, imported at first use: 150 ms and 16 MB that moving whole batches never costs. A
+node of a cluster imports it before it serves: its first use comes when it takes the place of another leader.
 
 The compiled module is named directly. aiokafka's public name for it falls back to pure Python, ten times slower,
 without a word; this way a missing extension is an ImportError.
@@ -24,6 +25,12 @@ class NativeBuilder(Protocol):
     ) -> object: ...
 
     def build(self) -> bytearray: ...
+
+
+def load_codec() -> None:
+    """Now, and not in the event loop of somebody who waits."""
+    native_reader()
+    _builder_type()
 
 
 @cache

@@ -80,9 +80,11 @@ class NumberRecord:
         view = memoryview(data)
         crc = crc32c(view[CHECKED_FROM:])
         CRC.pack_into(data, CRC_AT, crc)
-        producer = NO_PRODUCER, NO_EPOCH, NO_SEQUENCE
-        fields = 0, self._length, NO_EPOCH, MAGIC, crc, 0, 0, timestamp, timestamp, *producer, 1, view
-        return _new_tuple(Batch, fields)
+        length = self._length
+        return _new_tuple(
+            Batch,
+            (0, length, NO_EPOCH, MAGIC, crc, 0, 0, timestamp, timestamp, NO_PRODUCER, NO_EPOCH, NO_SEQUENCE, 1, view),
+        )
 
 
 def _long_varint(number: int) -> bytes:

@@ -1,15 +1,33 @@
 """Protobuf files that belong together, in a pool of their own: two schemas may well have a message of the same name."""
 
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from google.protobuf import descriptor_pool
+from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from goqueue.model.again import Again
 from goqueue.model.schemas import InvalidSchema
 
 DEPTH_MAX = 32
+
+
+def encoded_file(name: str, text: str) -> Any:
+    """A file descriptor as the registry gives it."""
+    file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text))
+    file.name = name
+    return file
+
+
+def installed_file(name: str) -> Any:
+    """Of those that come with Protobuf; None: there is none such."""
+    file = descriptor_pb2.FileDescriptorProto()
+    try:
+        descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
+    except KeyError:
+        return None
+    return file
 
 
 def pool_of(files: Sequence[Any], well_known: Callable[[str], Any]) -> Any:

@@ -19,7 +19,6 @@ from goqueue.telemetry.logs import get_logger
 
 events = get_logger("replica")
 
-__all__ = ["FOLLOWING", "KINDS", "LEDGER_OPTIONS", "CompanionName", "Companions"]
 
 LEDGER_OPTIONS: Mapping[str, str] = {
     "cleanup.policy": "compact",

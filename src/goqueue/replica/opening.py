@@ -4,14 +4,17 @@ done in another thread: nobody else knows of these copies yet.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from goqueue.machines.partitions.following import is_made_doubtful
 from goqueue.model.errors import GoQueueError, LogPoisoned
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.batch import NO_EPOCH
 from goqueue.replica.companion_names import CompanionName
-from goqueue.replica.replica import Defer, Replica
+from goqueue.replica.replica import Replica
 from goqueue.replica.roles import Following, Reign
+from goqueue.replica.standing import Defer
+from goqueue.storage.crew import SideBySide, one_by_one
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.options import LogOptions
@@ -38,6 +41,7 @@ class Opening:
         roles: Mapping[int, Role],
         is_lazy: bool = False,
         judge: Judge | None = None,
+        side_by_side: SideBySide = one_by_one,
     ) -> None:
         """`roles`: of each partition. `is_lazy`: nothing is synced here, new logs become durable with their first
         append. `judge`: in a cluster."""
@@ -54,6 +58,7 @@ class Opening:
         self._is_lazy = is_lazy
         self._roles = roles
         self._judge = judge
+        self._side_by_side = side_by_side
 
     def run(self) -> None:
         """Each is opened or known to have failed when this returns; one costs the others nothing."""
@@ -61,13 +66,17 @@ class Opening:
         if not self._is_lazy:
             with suppress(OSError):  # each meets the error again, or does not
                 made = self._directory.make_directories(self.topic, self.partitions)
-        for partition in self.partitions:
-            try:
-                self.opened[partition] = self._open(partition, has_directory=partition in made)
-            except GoQueueError as error:
-                self.failed[partition] = error
-            except OSError as error:
-                self.failed[partition] = LogPoisoned(f"{self.topic}/{partition} cannot be opened: {error}")
+        self._side_by_side(
+            [partial(self._try, partition, has_directory=partition in made) for partition in self.partitions]
+        )
+
+    def _try(self, partition: int, *, has_directory: bool) -> None:
+        try:
+            self.opened[partition] = self._open(partition, has_directory=has_directory)
+        except GoQueueError as error:
+            self.failed[partition] = error
+        except OSError as error:
+            self.failed[partition] = LogPoisoned(f"{self.topic}/{partition} cannot be opened: {error}")
 
     def _open(self, partition: int, *, has_directory: bool) -> Replica:
         role = self._roles[partition]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import Batch, split
+from goqueue.records.slice import Slice
 from goqueue.storage.log import Log
-from goqueue.storage.segment_reads import Slice
 from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.storage.time_reads import Moment, first_at_or_after
 
@@ -30,16 +30,16 @@ class LogReads:
     def __init__(self, log: Log, name: str, options: TopicOptions) -> None:
         self.log = log
         self.name = name
-        self.options = options
-        """Of its topic."""
+        self._take_options(options)
         self.place = ("", -1)
         """Topic and partition."""
         self.read_bytes = 0
         """By readers, since it was opened."""
 
-    @property
-    def stamps_time(self) -> bool:
-        return self.options.message_timestamp_type == "LogAppendTime"
+    def _take_options(self, options: TopicOptions) -> None:
+        self.options = options
+        """Of its topic."""
+        self.stamps_time = options.message_timestamp_type == "LogAppendTime"
 
     @property
     def start_offset(self) -> int:

@@ -19,10 +19,7 @@ from goqueue.replica.reads import NO_TIMESTAMP
 from goqueue.replica.roles import Following, Reign
 from goqueue.replica.standing import NOBODY, Defer, Standing
 from goqueue.storage.log import Log
-from goqueue.storage.segment_reads import Slice
 from goqueue.telemetry.calls import call_each
-
-__all__ = ["NO_TIMESTAMP", "Appended", "Defer", "Replica", "Slice"]
 
 SNAPSHOT_BYTES = 64 * 1024 * 1024
 """How much log may come behind the last saved producer state: what a start must walk over."""
@@ -88,7 +85,9 @@ class Replica(Standing):
         a log that failed, since what it remembers may not be on its disk. NotLeader: another copy leads; or it was
         decided in another `epoch`, by somebody who does not know what has happened since.
         """
-        self.log.check_open()
+        log = self.log
+        if log.failure is not None:
+            raise log.failure.kept()
         if self._no_appends is not None or (epoch is not None and epoch != self.leader_epoch):
             raise self._refuse_epoch(epoch)
         if self.needs_session:
@@ -103,11 +102,13 @@ class Replica(Standing):
                 raise known
             if known is not None:
                 return known
-        base_offset = self.log.append((batch,), self.leader_epoch, now_ms)
+        batches = (batch,)
+        log.reserve(batches, self.leader_epoch, now_ms)
+        base_offset = log.write(batches, self.leader_epoch)
         if batch.producer_id != NO_PRODUCER:
             self.producers.record(batch, base_offset)
         self._stored(1, batch.length + LENGTH_END)
-        return _new_tuple(Appended, (base_offset, self.log.end_offset, append_time))
+        return _new_tuple(Appended, (base_offset, log.end_offset, append_time))
 
     def hold_appends(self, why: DiskFull) -> None:
         """Take none until `let_appends`, and say why."""
@@ -211,8 +212,9 @@ class Replica(Standing):
             self.defer(self.save_producers)
         if self._end_watchers:
             self._tell_end()
-        if self.log.acknowledged_offset > self.high_watermark:  # no sync need be waited for
-            self._advance()
+        acknowledged_offset = self.log.acknowledged_offset
+        if acknowledged_offset > self.high_watermark:  # no sync need be waited for
+            self._advance(acknowledged_offset)
 
     def save_producers(self) -> None:
         """As they are now, once the high watermark has passed all that they rest on: a snapshot must not know what the
@@ -303,16 +305,27 @@ class Replica(Standing):
         log = self.log
         log.on_synced = lambda log: None
         log.committed_offset = None
+        self._end_rest()
         self._wake()
         self._tell_end()
         if isinstance(self.role, Following) and self.role.on_synced is not None:
             self.role.on_synced()
 
-    def close(self) -> None:
-        """What is known about producers is saved, the log is left clean."""
-        if self.log.failure is None:
-            self.log.sync()
+    def close_log(self) -> None:
+        """What is known about producers is saved, the log is left clean. In any thread, when nothing is appended any
+        more; who waits is told by `close`."""
+        log = self.log
+        log.on_synced = lambda log: None
+        if log.failure is None:
+            if log.needs_sync:
+                log.sync()
             if self.high_watermark >= self.end_offset:  # else the next start had better walk a little further
                 self._snapshots.save(self.end_offset, self.producers.encode())
-        self.log.close()
-        self._wake()
+        log.close()
+
+    def close(self) -> None:
+        """Closing twice is fine."""
+        try:
+            self.close_log()
+        finally:
+            self._wake()

@@ -13,13 +13,17 @@ from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.placements import NOBODY, Placement
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.batch import NO_EPOCH
-from goqueue.replica.companions import CompanionName, Companions
+from goqueue.replica.companion_names import CompanionName
+from goqueue.replica.companions import Companions
 from goqueue.replica.opening import Opening
-from goqueue.replica.replica import Defer, Replica
+from goqueue.replica.replica import Replica
 from goqueue.replica.roles import Following, Reign
 from goqueue.replica.saved_watermarks import SavedWatermarks
+from goqueue.replica.standing import Defer
+from goqueue.storage.crew import SideBySide, one_by_one
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.options import Cleanup, Durability, LogOptions
+from goqueue.storage.pending_sync import PendingSync
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
@@ -66,6 +70,8 @@ class Replicas:
         """Who this node is in its cluster. None: it is on its own, and has and leads everything."""
         self.saved: SavedWatermarks | None = None
         """In a cluster: by which copies are judged that are opened."""
+        self.side_by_side: SideBySide = one_by_one
+        """How many logs are opened or closed together."""
         self.on_open: Callable[[Replica], None] = lambda replica: None
         self.on_role: list[Callable[[Replica], None]] = []
         """Called with a copy, of a topic or a ledger, that was opened or has another role."""
@@ -183,6 +189,7 @@ class Replicas:
             roles=roles,
             is_lazy=is_lazy,
             judge=None if self.saved is None else self.saved.judge,
+            side_by_side=self.side_by_side,
         )
 
     # -- places and roles
@@ -224,6 +231,8 @@ class Replicas:
         if self.seat is None:
             return
         self._hosts[topic.id] = topic.placements
+        for number in self.misplaced(topic, numbers):
+            self._step_down(self._table(topic.name)[topic.name, number])
         for number in self.placed(topic, numbers):
             replica = self._table(topic.name).get((topic.name, number))
             if replica is None:
@@ -243,9 +252,14 @@ class Replicas:
         """This life of the node is over: it leads nothing from now on that others have too."""
         for replica in list(self.all()):
             name, number = replica.place
-            if replica.role.is_leader and number not in self._own.get(name, ()):
-                replica.step_down()
-                self._tell_role(replica)
+            if number not in self._own.get(name, ()):
+                self._step_down(replica)
+
+    def _step_down(self, replica: Replica) -> None:
+        """Also of a copy that is to be elsewhere: until it is put aside it would take writes that nobody else gets."""
+        if replica.role.is_leader:
+            replica.step_down()
+            self._tell_role(replica)
 
     def stand_still(self) -> None:
         """Nothing that others have too is led or followed, until other epochs begin."""
@@ -336,20 +350,28 @@ class Replicas:
             replica.producers.open_transactions.forget_decided(replica.high_watermark)
 
     def sync(self) -> None:
-        """So that whoever waits for an acknowledgement gets it."""
-        for replica in self.all():
+        """So that whoever waits for an acknowledgement gets it. Several logs at a time, those alone that need it."""
+        logs = [one.log for one in self.all() if one.log.failure is None and one.log.needs_sync]
+        pending = [PendingSync(log) for log in logs]
+        errors: dict[PendingSync, OSError] = {}
+
+        def run(one: PendingSync) -> None:
             try:
-                if replica.failure is None:
-                    replica.sync()
-            except GoQueueError as error:
-                events.error("copy not synced", copy=replica.name, reason=str(error))
+                one.run()
+            except OSError as error:
+                errors[one] = error
+
+        self.side_by_side([partial(run, one) for one in pending])
+        for log, one in zip(logs, pending, strict=True):
+            log.finish_sync(one, errors.get(one))
 
     def close(self) -> None:
-        for replica in self.all():
-            try:
-                replica.close()
-            except GoQueueError as error:
-                events.error("copy not closed cleanly", copy=replica.name, reason=str(error))
+        """Several at a time: each waits for the disk three times or more."""
+        self.sync()
+        opened = list(self.all())
+        self.side_by_side([partial(_close_log, replica) for replica in opened])
+        for replica in opened:
+            replica.close()
         self.directory.close()
 
     def _log_options(self, options: TopicOptions) -> LogOptions:
@@ -368,3 +390,10 @@ class Replicas:
             compaction_lag_ms_min=options.min_compaction_lag_ms,
             compaction_lag_ms_max=options.max_compaction_lag_ms,
         )
+
+
+def _close_log(replica: Replica) -> None:
+    try:
+        replica.close_log()
+    except GoQueueError as error:
+        events.error("copy not closed cleanly", copy=replica.name, reason=str(error))

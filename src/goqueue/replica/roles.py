@@ -83,7 +83,17 @@ class Leading:
 
         self.starts: dict[int, int] = {}
         """Where their copies begin."""
+        self._looked_ends = -1, -1
+        """Where the log ended at the last look but one, and at the last."""
         self.start_waiters: list[Callable[[], None]] = []
+
+    def look_at_end(self, end_offset: int) -> None:
+        """To be called now and then."""
+        self._looked_ends = self._looked_ends[1], end_offset
+
+    def is_busy(self, end_offset: int) -> bool:
+        """Something was appended lately, or nobody has looked for long enough to know."""
+        return self._looked_ends[0] != end_offset
 
     def has_told_start(self, start_offset: int) -> bool:
         """All in-sync replicas begin there, or later."""

@@ -24,6 +24,8 @@ class SavedWatermarks:
         self._known = load_watermarks(disk)
         self._is_unclean = self._known is not NONE_SAVED and not self._known.is_clean and self._known.boot_id != boot_id
         """The machine went down with what was not synced."""
+        self._may_be_unsynced = not self._known.is_clean
+        """Logs that were not opened since have perhaps never been synced: a stop cannot call that clean."""
         self._carried: dict[LogName, Watermark] = dict(self._known.logs)
         """Of logs that were not opened since."""
         self._last: bytes = b""
@@ -33,18 +35,17 @@ class SavedWatermarks:
         not opened stays in doubt: no log reaches so far."""
         if self._is_unclean:
             self._carried = {
-                name: Watermark(OUT_OF_REACH, one.is_unsynced) if one.is_unsynced else one
+                name: one._replace(offset=OUT_OF_REACH) if one.is_unsynced else one
                 for name, one in self._carried.items()
             }
-        self._is_unclean = False
+        self._is_unclean = self._may_be_unsynced = False
 
     def judge(self, name: LogName, log: Log) -> int:
         """The high watermark of a log that was opened, as it was saved; it is marked if it lacks something. Durable
-        when it returns."""
-        self._carried.pop(name, None)
+        when it returns. In any thread."""
         saved = self._known.logs.get(name)
-        if saved is None:
-            return 0
+        if saved is None or (saved.topic_id and saved.topic_id != log.state.topic_id):
+            return 0  # of another topic of this name, if of any
         why = doubt(log.end_offset, saved.offset, is_unsynced=saved.is_unsynced, machine_went_down=self._is_unclean)
         if why and not log.state.is_doubtful:
             events.warning("copy is doubtful", copy=f"{name[0]}/{name[1]}", reason=why)
@@ -53,14 +54,18 @@ class SavedWatermarks:
         return saved.offset
 
     def of(self, replicas: Iterable[Replica], *, is_clean: bool) -> Watermarks:
-        """As they are now."""
+        """As they are now. One that is being opened is carried until it is among them."""
+        opened = list(replicas)
+        for replica in opened:
+            self._carried.pop(replica.place, None)
         logs = dict(self._carried)
-        for replica in replicas:
+        for replica in opened:
             if replica.log.failure is None:
                 is_unsynced = replica.log.options.durability is not Durability.DISK
-                logs[replica.place] = Watermark(replica.high_watermark, is_unsynced)
+                topic_id = replica.log.state.topic_id
+                logs[replica.place] = Watermark(replica.high_watermark, is_unsynced, topic_id)
         boot_id = self._known.boot_id if self._is_unclean else self._boot_id
-        return Watermarks(boot_id, is_clean and not self._is_unclean, logs)
+        return Watermarks(boot_id, is_clean and not self._may_be_unsynced, logs)
 
     def save(self, watermarks: Watermarks) -> None:
         """In any thread, one at a time. OSError: it was not saved, and the last one counts still."""

@@ -145,7 +145,7 @@ class Standing(LogReads):
         minimum, high_watermark = self.options.min_insync_replicas, self.high_watermark
         self._change_role(Leading(reign, minimum, high_watermark, self.end_offset))
         self._not_leader = self._no_appends = None
-        self._advance()
+        self._advance(self.log.acknowledged_offset)
 
     def follow(self, epoch: int, leader: int) -> None:
         """Take no writes from now on, but what is copied from the leader. StaleEpoch: the epoch is over."""
@@ -182,7 +182,7 @@ class Standing(LogReads):
         if self.role.is_leader:
             self._change_role(Following(self.leader_epoch, NOBODY))
             self._not_leader = self._no_appends = NotLeader(
-                f"this node has lost its session, and does not lead {self.name} any more"
+                f"this node has lost its session or its copy, and does not lead {self.name} any more"
             )
 
     def set_isr(self, isr: Iterable[int], revision: int) -> None:
@@ -190,7 +190,7 @@ class Standing(LogReads):
         role = self.role
         if isinstance(role, Leading):
             role.view.on_placement(isr, revision)
-            self._advance()
+            self._advance(self.log.acknowledged_offset)
             self._tell_starts(role)
 
     def copy_isr(self, host: "Standing") -> None:
@@ -201,7 +201,7 @@ class Standing(LogReads):
         view, theirs = role.view, leading.view
         if view.isr != theirs.isr or view.pending_isr != theirs.pending_isr:
             view.set_isr(theirs.isr, theirs.pending_isr)
-            self._advance()
+            self._advance(self.log.acknowledged_offset)
 
     def _check_next(self, epoch: int) -> None:
         if epoch <= self.leader_epoch:
@@ -225,17 +225,17 @@ class Standing(LogReads):
 
     def set_options(self, options: TopicOptions, log_options: LogOptions) -> None:
         """What was changed holds from now on, for the segments to come."""
-        self.options = options
+        self._take_options(options)
         self.log.set_options(log_options)
         if isinstance(self.role, Leading):
             self.role.view.set_minimum(min(options.min_insync_replicas, self.role.replicas))
-            self._advance()
+            self._advance(self.log.acknowledged_offset)
 
-    def _advance(self) -> None:
-        """Let the high watermark rise as far as the rule of the role allows."""
+    def _advance(self, acknowledged_offset: int) -> None:
+        """Let the high watermark rise as far as the rule of the role allows. Its own log acknowledges so much."""
         role = self.role
         if isinstance(role, Leading):
-            self._rise(role.view.advance(self.log.acknowledged_offset))
+            self._rise(role.view.advance(acknowledged_offset))
 
     def _rise(self, high_watermark: int) -> None:
         if high_watermark > self.high_watermark:
@@ -365,7 +365,7 @@ class Standing(LogReads):
             call()
 
     def _synced(self) -> None:
-        self._advance()
+        self._advance(self.log.acknowledged_offset)
         if self.log.failure is not None:
             self._wake_soon()
             self._tell_end()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine, ahead
+from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine
 from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.company import LINGER_MS, Company
@@ -20,10 +20,12 @@ from goqueue.telemetry.calls import call_each
 M = TypeVar("M", bound=Machine)
 OnStored = Callable[[GoQueueError | None], None]
 """None: it is durable."""
-OnReply = Callable[[Any], None]
+R = TypeVar("R")
+OnReply = Callable[[R | GoQueueError], None]
 """Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
 _ACTIVE = Life.ACTIVE  # looking up enum members costs
-Replies = list[tuple[OnReply, Any]]
+Replies = list[tuple[OnReply[Any], Any]]
+"""To commands of all kinds: each was given with its command, which says what it gets."""
 
 
 class DirectChanges(Timed[M], Generic[M]):
@@ -39,7 +41,7 @@ class DirectChanges(Timed[M], Generic[M]):
         self._lingering: Timer | None = None
         self._decided: deque[Replies] = deque()
         """Replies that leave when the ledger is durable, in that order."""
-        self.to_open: Callable[[M], Iterator[tuple[Command[Any], OnReply]]] = lambda machine: iter(())
+        self.to_open: Callable[[M], Iterator[tuple[Command[Any], OnReply[Any]]]] = lambda machine: iter(())
         """What is decided at each load, in slices, before it becomes active: nobody may see a state that is told only
         half of what a restart forgets. Nobody is called with the facts."""
         self.on_loaded: Callable[[], None] = lambda: None
@@ -61,9 +63,14 @@ class DirectChanges(Timed[M], Generic[M]):
     @abstractmethod
     def _stay_failed(self, error: GoQueueError, backoff_ms: int = 0) -> None: ...
 
+    @property
+    def takes_changes(self) -> bool:
+        """The machine may be changed directly now, if the time does not matter. Else ask with a command."""
+        return not self._busy and self._life is _ACTIVE and not self._ledger.replica.is_resting
+
     def directly(self) -> int | None:
         """The time at which the machine may be changed directly. None: not now, ask with a command."""
-        if self._busy or self._life is not _ACTIVE or self._ledger.is_resting:
+        if self._busy or self._life is not _ACTIVE or self._ledger.replica.is_resting:
             return None
         now_ms = self._clock.now_ms()
         if self._steps is not None and (by_ms := self._steps.step_ms(now_ms)):
@@ -73,7 +80,8 @@ class DirectChanges(Timed[M], Generic[M]):
 
     def deadline_set(self, due_ms: int) -> None:
         """The machine has a new deadline."""
-        if self._deadline.is_later_than(due_ms):
+        set_ms = self._deadline.due_ms
+        if set_ms is None or due_ms < set_ms:
             self._deadline.set(self.peek().next_deadline_ms())
 
     def when_stored(self, call: OnStored) -> None:
@@ -91,18 +99,17 @@ class DirectChanges(Timed[M], Generic[M]):
             self._clock.call_soon(self._turn_ends)
 
     def _turn_ends(self) -> None:
-        here = len(self._unstored)
-        if here and not self._ledger.is_durable and self._ledger.failure is None:
+        here, replica = len(self._unstored), self._ledger.replica
+        if not here:
+            self._store_is_due = False
+        elif replica.high_watermark < replica.log.end_offset and replica.failure is None:
             self._ledger.when_durable(self._sync_ends)  # what comes while the disk is busy goes into the next sync
-            return
-        if here and self._company.is_awaited(here):
+        elif self._company.is_awaited(here):
             self._lingering = self._clock.call_after(LINGER_MS, self._linger_ends)
-            return
-        if self._unstored and self._ledger.is_resting:
-            self._ledger.when_awake(self._turn_ends)
-            return
-        self._store_is_due = False
-        if here:
+        elif replica.is_resting:
+            replica.when_awake(self._turn_ends)
+        else:
+            self._store_is_due = False
             self._store()
 
     def _sync_ends(self) -> None:
@@ -110,6 +117,9 @@ class DirectChanges(Timed[M], Generic[M]):
         self._turn_ends()
 
     def _linger_ends(self) -> None:
+        if self._company.still_comes(len(self._unstored)):
+            self._lingering = self._clock.call_after(LINGER_MS, self._linger_ends)
+            return
         self._lingering = None
         self._company.waited_in_vain()
         self._turn_ends()
@@ -120,7 +130,8 @@ class DirectChanges(Timed[M], Generic[M]):
             call_each(self._untold(self.refusal()))
             return
         self._unstored = []
-        now_ms, changed = self._clock.now_ms(), ahead(machine)
+        now_ms = self._clock.now_ms()
+        changed: Ahead = machine.direct  # type: ignore[attr-defined]  # who was changed directly has it
         facts: list[Fact] = []
         try:
             number = changed.number_ahead()
@@ -151,7 +162,8 @@ class DirectChanges(Timed[M], Generic[M]):
         self._ledger.maybe_snapshot(machine, now_ms)
 
     def _tell_stored(self, calls: list[OnStored]) -> None:
-        if self._decided or not self._ledger.is_durable:
+        replica = self._ledger.replica
+        if self._decided or replica.high_watermark < replica.log.end_offset:
             self._company.stored(len(calls))
             self._leave_durable([(call, None) for call in calls])
             return
@@ -200,8 +212,8 @@ class DirectChanges(Timed[M], Generic[M]):
     # -- questions see what is stored
 
     def when_durable(self, call: Callable[[], None]) -> None:
-        if self._unstored and self._ledger.is_resting:
-            self._ledger.when_awake(partial(self.when_durable, call))
+        if self._unstored and self._ledger.replica.is_resting:
+            self._ledger.replica.when_awake(partial(self.when_durable, call))
             return
         if self._unstored:
             self._store()
@@ -212,8 +224,8 @@ class DirectChanges(Timed[M], Generic[M]):
         return not self._unstored and super().is_durable
 
     def confirm(self, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
-        if self._unstored and self._ledger.is_resting:
-            self._ledger.when_awake(partial(self.confirm, on_confirmed))
+        if self._unstored and self._ledger.replica.is_resting:
+            self._ledger.replica.when_awake(partial(self.confirm, on_confirmed))
             return
         if self._unstored:
             self._store()

@@ -2,21 +2,26 @@
 
 Consumers that receive and acknowledge one record at a time come back as soon as they were told. While the disk syncs
 for some of them, the acknowledgements of the others come in, and so each sync serves half of them, for ever. Who waits
-until those of the last sync are back needs half the syncs, and nobody waits longer for it: a sync that was just missed
-costs more than the wait.
+until those of the last sync are back needs half the syncs, and hardly anybody waits longer for it: a sync that was just
+missed costs about as much as the wait.
 """
 
 LINGER_MS = 1.0
+LINGERS_MAX = 2
+"""In a row, as long as some come: more would save syncs still, and cost consumers that work for a few ms their pace."""
 PAUSE_MAX = 64
 
 
 class Company:
     """Whoever stored something together is expected to come back together."""
 
-    __slots__ = ("_expected", "_pause", "_pauses_left")
+    __slots__ = ("_expected", "_here", "_lingers", "_pause", "_pauses_left")
 
     def __init__(self) -> None:
         self._expected = 0
+        self._here = 0
+        """So many were there when the last wait began."""
+        self._lingers = 0
         self._pause = 1
         self._pauses_left = 0
         """So many syncs more that nobody waits for."""
@@ -39,6 +44,17 @@ class Company:
         if self._pauses_left:
             self._pauses_left -= 1
             return False
+        self._here, self._lingers = here, 1
+        return True
+
+    def still_comes(self, here: int) -> bool:
+        """Whether to wait once more: some came in the time that is over. A client that is served one connection after
+        the other needs longer than that to come back on eight.
+        """
+        if here == self._here or self._lingers == LINGERS_MAX:
+            return False
+        self._here = here
+        self._lingers += 1
         return True
 
     def came(self) -> None:

@@ -18,8 +18,6 @@ from goqueue.runtime.loading import Loading
 from goqueue.telemetry.calls import call_each, first_fault
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["Coordinator", "OnReply"]
-
 events = get_logger("runtime")
 
 WAIT_MS_MAX = 1000
@@ -48,9 +46,9 @@ class Coordinator(DirectChanges[M]):
         """How often it became active."""
         self._loading: Loading[M] | None = None
         self._refuses_waiting = False
-        self._waiting: dict[int, OnReply] = {}
+        self._waiting: dict[int, OnReply[Any]] = {}
         self._next_ticket = 1
-        self._inbox: deque[tuple[Command[Any], OnReply | None]] = deque()
+        self._inbox: deque[tuple[Command[Any], OnReply[Any] | None]] = deque()
         self.command: Command[Any] | None = None
         """What is being decided, or was last."""
 
@@ -225,7 +223,7 @@ class Coordinator(DirectChanges[M]):
 
     # -- commands
 
-    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None] | None = None) -> None:
+    def submit(self, command: Command[R], on_reply: OnReply[R] | None = None) -> None:
         """Decide `command`; `on_reply` is called when its reply may be given, perhaps at once."""
         if self._life is not _ACTIVE:
             self._submit_inactive(command, on_reply)
@@ -234,7 +232,7 @@ class Coordinator(DirectChanges[M]):
         if not self._busy:  # else it was submitted from within a reply: its turn comes
             self._work()
 
-    def _submit_inactive(self, command: Command[Any], on_reply: OnReply | None) -> None:
+    def _submit_inactive(self, command: Command[Any], on_reply: OnReply[Any] | None) -> None:
         is_kept = self._life is Life.LOADING and len(self._inbox) < INBOX_MAX
         if is_kept and (on_reply is None or not self._refuses_waiting):
             self._inbox.append((command, on_reply))
@@ -242,8 +240,8 @@ class Coordinator(DirectChanges[M]):
             on_reply(self.not_taken())
 
     def _work(self) -> None:
-        if self._ledger.is_resting:
-            self._ledger.when_awake(self._work)
+        if self._ledger.replica.is_resting:
+            self._ledger.replica.when_awake(self._work)
             return
         self._busy = True
         fault: Exception | None = None
@@ -261,7 +259,7 @@ class Coordinator(DirectChanges[M]):
             finally:
                 del fault  # it holds this frame
 
-    def _handle(self, command: Command[Any], on_reply: OnReply | None) -> None:
+    def _handle(self, command: Command[Any], on_reply: OnReply[Any] | None) -> None:
         if self._unstored:
             self._store()
         machine = self._machine
@@ -286,7 +284,7 @@ class Coordinator(DirectChanges[M]):
         if outcome.facts and machine is self._machine:
             self._ledger.maybe_snapshot(machine, now_ms)
 
-    def _decide(self, machine: M, command: Command[Any], now_ms: int, on_reply: OnReply | None) -> Outcome | None:
+    def _decide(self, machine: M, command: Command[Any], now_ms: int, on_reply: OnReply[Any] | None) -> Outcome | None:
         """Decide, store, apply. None: nothing came of it, and whoever asked was told."""
         self.command = command
         ticket = self._next_ticket
@@ -320,7 +318,7 @@ class Coordinator(DirectChanges[M]):
             return None
         return outcome
 
-    def _not_stored(self, error: GoQueueError, on_reply: OnReply | None) -> None:
+    def _not_stored(self, error: GoQueueError, on_reply: OnReply[Any] | None) -> None:
         # Too much for one batch is refused like anything that finds no room: the ledger is none the worse for it.
         if not error.retriable and not isinstance(error, BatchTooLarge):
             try:
@@ -338,7 +336,7 @@ class Coordinator(DirectChanges[M]):
             if self._machine is not None:
                 self._deadline.try_later(self._machine.next_deadline_ms())
 
-    def _not_decided(self, fault: Exception, command: Command[Any], on_reply: OnReply | None) -> None:
+    def _not_decided(self, fault: Exception, command: Command[Any], on_reply: OnReply[Any] | None) -> None:
         """Nothing was changed, since `decide` only reads: the next command may fare better. But who cannot decide a
         Tick has no deadlines any more, and must not go on as if it had; and who fails again and again may have a state
         that is not what the ledger says.

@@ -31,6 +31,8 @@ class Coordinators(Generic[K, M]):
         self.kind = kind
         self._make = make
         self._by_key: dict[K, Coordinator[M]] = {}
+        self.find = self._by_key.get
+        """By key. None: it is not on this node."""
         self.unopened: dict[K, str] = {}
         """Names of those whose ledgers cannot be opened."""
         self.on_added: list[Callable[[K, Coordinator[M]], None]] = []
@@ -66,10 +68,6 @@ class Coordinators(Generic[K, M]):
     def is_here(self, key: K) -> bool:
         """On this node, or not yet made, and then on this node."""
         return key in self._by_key or self.elsewhere is None
-
-    def find(self, key: K) -> Coordinator[M] | None:
-        """None: it is not on this node."""
-        return self._by_key.get(key)
 
     def of_or_made(self, key: K) -> Coordinator[M]:
         """One that is made when it is first needed. Commands to it wait while it is loaded."""

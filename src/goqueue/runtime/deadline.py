@@ -14,20 +14,17 @@ class Deadline:
         self._on_due = WeakMethod(on_due)
         """Of its owner. Not to be held: else files of a ledger that is gone would stay open with both."""
         self._timer: Timer | None = None
-        self._due_ms: int | None = None
+        self.due_ms: int | None = None
+        """None: it is not set."""
 
     def set(self, due_ms: int | None) -> None:
         """None: there is none."""
-        if due_ms == self._due_ms:
+        if due_ms == self.due_ms:
             return
         self.stop()
-        self._due_ms = due_ms
+        self.due_ms = due_ms
         if due_ms is not None:
             self._timer = self._clock.call_after(max(0, due_ms - self._clock.now_ms()), self._fire)
-
-    def is_later_than(self, due_ms: int) -> bool:
-        """Or there is none."""
-        return self._due_ms is None or due_ms < self._due_ms
 
     def try_later(self, due_ms: int | None) -> None:
         """What was due could not be stored and is due still; but a full disk is not asked again without a pause."""
@@ -38,10 +35,10 @@ class Deadline:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._due_ms = None
+        self._timer = self.due_ms = None
 
     def _fire(self) -> None:
-        self._timer = self._due_ms = None
+        self._timer = self.due_ms = None
         on_due = self._on_due()
         if on_due is not None:
             on_due()

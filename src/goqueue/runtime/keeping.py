@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from goqueue.machines.machine import Machine
+from goqueue.machines.machine import Fact, Machine
 from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
-from goqueue.runtime.ledger import Fact, Ledger
+from goqueue.runtime.ledger import Ledger
 from goqueue.runtime.standby import Standby
 from goqueue.telemetry.logs import get_logger
 

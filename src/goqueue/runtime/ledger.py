@@ -21,8 +21,6 @@ from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.unread import NO_OFFSET, Carried, Unread
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["Fact", "Ledger", "Machine"]
-
 SNAPSHOT_EVERY_RECORDS = 10_000
 SNAPSHOT_EVERY_MS = 5 * 60 * 1000
 NEWS_SHARE = 100
@@ -62,7 +60,7 @@ class Reading:
 
 class Ledger:
     def __init__(self, replica: Replica, kind: str, stored_facts: Sequence[type[Fact]], aside: Aside = at_once) -> None:
-        self._replica = replica
+        self.replica = replica
         self._snapshots = replica.snapshots(kind)
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(reduce(or_, stored_facts))
@@ -78,8 +76,8 @@ class Ledger:
 
     def replay(self, machine: Machine, now_ms: int) -> None:
         """Rebuild `machine`, which is empty, from the last snapshot and what came after it: here and now."""
-        self._epoch = self._replica.leader_epoch
-        for _ in self._replaying(machine, self._latest(self._replica.end_offset), now_ms, Reading()):
+        self._epoch = self.replica.leader_epoch
+        for _ in self._replaying(machine, self._latest(self.replica.end_offset), now_ms, Reading()):
             pass
 
     def replay_in_slices(
@@ -91,13 +89,13 @@ class Ledger:
     ) -> None:
         """As `replay`; `on_ready` gets the work, which stops after every slice. The snapshot is read aside before: one
         of a large state takes a second. `reading`: how far, and where that is noted."""
-        self._epoch = self._replica.leader_epoch
+        self._epoch = self.replica.leader_epoch
         wanted = reading or Reading()
-        up_to, found = min(wanted.until, self._replica.end_offset), list[Entries]()
+        up_to, found = min(wanted.until, self.replica.end_offset), list[Entries]()
 
         def done(error: BaseException | None) -> None:
             if error is not None:  # costs only the shortcut: all is in the log
-                events.error("snapshot not read", ledger=self._replica.name, reason=str(error))
+                events.error("snapshot not read", ledger=self.replica.name, reason=str(error))
             on_ready(self._replaying(machine, found[0] if found else None, now_ms, wanted))
 
         def read() -> None:
@@ -107,7 +105,7 @@ class Ledger:
 
     def read_on(self, machine: Machine, reading: Reading) -> Iterator[None]:
         """Tell a machine what comes behind its position, in slices: a follower's, which becomes a leader's by this."""
-        self._epoch = self._replica.leader_epoch
+        self._epoch = self.replica.leader_epoch
         return self._reading_on(machine, reading)
 
     def _latest(self, end_offset: int) -> Entries:
@@ -119,7 +117,7 @@ class Ledger:
         self._since_snapshot = self._snapshot_size = 0
         self._snapshot_ms = now_ms
         self.unread.begin()
-        offset, cost = self._replica.start_offset, 0
+        offset, cost = self.replica.start_offset, 0
         reading.position = offset
         if entries is not None and offset <= entries[0] <= reading.until:
             reading.position = offset = entries[0]
@@ -132,7 +130,7 @@ class Ledger:
 
     def _reading_on(self, machine: Machine, reading: Reading) -> Iterator[None]:
         cost = 0
-        for batch in self._replica.batches_from(max(reading.position, self._replica.start_offset)):
+        for batch in self.replica.batches_from(max(reading.position, self.replica.start_offset)):
             if batch.next_offset > reading.until:
                 return
             reading.position = batch.next_offset
@@ -196,8 +194,8 @@ class Ledger:
             elif fact.durable:
                 records.append((fact.key(), self._encoder.encode(fact)))
         if not records:
-            return self._replica.end_offset
-        appended = self._replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
+            return self.replica.end_offset
+        appended = self.replica.append(plain_batch(records, now_ms), now_ms, self._epoch)
         self._since_snapshot += len(records)
         if self.unread:
             for key, _ in records:
@@ -206,7 +204,7 @@ class Ledger:
 
     def append_number(self, record: NumberRecord, number: int, now_ms: int) -> None:
         """As `append` of one fact that is the same as the last one under its key but for a number."""
-        self._replica.append(record.batch(number, now_ms), now_ms, self._epoch)
+        self.replica.append(record.batch(number, now_ms), now_ms, self._epoch)
         self._since_snapshot += 1
 
     def append_in_batches(self, facts: Sequence[Fact], now_ms: int) -> None:
@@ -228,12 +226,12 @@ class Ledger:
 
     def read_facts(self, offsets: Iterable[int]) -> dict[int, Fact]:
         """What lies at these offsets, where there is anything; every batch is opened once."""
-        start_offset, end_offset = self._replica.start_offset, self._replica.end_offset
+        start_offset, end_offset = self.replica.start_offset, self.replica.end_offset
         wanted = sorted(offset for offset in set(offsets) if start_offset <= offset < end_offset)
         found: dict[int, Fact] = {}
         position = 0
         while position < len(wanted):
-            piece = self._replica.read(wanted[position], READ_BYTES, end_offset)
+            piece = self.replica.read(wanted[position], READ_BYTES, end_offset)
             if piece is None:
                 break
             for batch in split(piece.view()):
@@ -252,42 +250,34 @@ class Ledger:
                 if record.offset in offsets and record.value is not None:
                     found[record.offset] = self._decoder.decode(record.value)
         except (GoQueueError, msgspec.MsgspecError) as error:
-            events.error("fact not read", ledger=self._replica.name, batch=batch.base_offset, reason=str(error))
+            events.error("fact not read", ledger=self.replica.name, batch=batch.base_offset, reason=str(error))
 
     @property
     def newest_ms(self) -> int:
         """The latest time at which anything was written, by the clock of whoever wrote it."""
-        return self._replica.newest_ms
+        return self.replica.newest_ms
 
     def make_durable(self) -> None:
-        if self._replica.log.synced_offset < self._replica.end_offset:
-            self._replica.sync()
+        if self.replica.log.synced_offset < self.replica.end_offset:
+            self.replica.sync()
 
     @property
     def is_durable(self) -> bool:
         """Whether all that was appended is."""
-        return self._replica.high_watermark >= self._replica.end_offset
+        return self.replica.high_watermark >= self.replica.log.end_offset
 
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call when all that was appended so far is durable, at once if it is."""
-        self._replica.when_reached(self._replica.end_offset, call)
+        self.replica.when_reached(self.replica.log.end_offset, call)
 
     @property
     def failure(self) -> GoQueueError | None:
-        return self._replica.failure
-
-    @property
-    def is_resting(self) -> bool:
-        """Its leader is about to hand over: nothing is appended until that is done (`when_awake`)."""
-        return self._replica.is_resting
-
-    def when_awake(self, call: Callable[[], None]) -> None:
-        self._replica.when_awake(call)
+        return self.replica.failure
 
     @property
     def is_stale(self) -> bool:
         """Another node may have been elected: nothing is answered that no committed write stands for."""
-        return not self._replica.is_fresh
+        return not self.replica.is_fresh
 
     def abandon_snapshot(self) -> None:
         """The one that is under way is of a machine that is no more."""
@@ -296,6 +286,8 @@ class Ledger:
     def maybe_snapshot(self, machine: Machine, now_ms: int, offset: int | None = None) -> None:
         """A snapshot costs as much as the state is large, so a large state is saved after as many new records.
         `offset`: what the machine of a follower knows, all of it committed."""
+        if self._since_snapshot < SNAPSHOT_EVERY_RECORDS and now_ms - self._snapshot_ms < SNAPSHOT_EVERY_MS:
+            return  # as after most appends
         if self._saving is not None or self.unread.is_too_much:
             return
         is_due = self._since_snapshot >= max(SNAPSHOT_EVERY_RECORDS, self._snapshot_size)
@@ -304,7 +296,7 @@ class Ledger:
         if is_due or age_ms >= (SNAPSHOT_EVERY_MS if is_news else SNAPSHOT_AT_LATEST_MS):
             self._since_snapshot = 0
             self._snapshot_ms = now_ms
-            at = self._replica.end_offset if offset is None else offset
+            at = self.replica.end_offset if offset is None else offset
             carried = self.unread.entries()
             self._saving = Saving(at, now_ms, frozen_facts(machine), carried, is_committed=offset is not None)
             self._go_on(self._saving)
@@ -319,44 +311,44 @@ class Ledger:
             self._saved(fault)
             return
         if is_unfinished:
-            self._replica.defer(lambda: self._go_on(saving))
+            self.replica.defer(lambda: self._go_on(saving))
             return
         self._snapshot_size = saving.size
         # A snapshot must not know what the ledger could still lose.
         if saving.is_committed:
             self._save(saving)
         else:
-            self._replica.when_reached(saving.offset, lambda: self._save(saving))
+            self.replica.when_reached(saving.offset, lambda: self._save(saving))
 
     def _save(self, saving: "Saving") -> None:
         if saving is not self._saving:
             return
-        failure = self._replica.log.failure if saving.is_committed else self.failure
+        failure = self.replica.log.failure if saving.is_committed else self.failure
         if failure is not None:
             self._saved(failure)
             return
-        assert saving.is_committed or self._replica.high_watermark >= saving.offset, self._replica.name
+        assert saving.is_committed or self.replica.high_watermark >= saving.offset, self.replica.name
         save, entries = self._snapshots.save, saving.entries
         self._aside(lambda: save(saving.offset, saving.now_ms, entries), self._saved)
 
     def _saved(self, error: BaseException | None) -> None:
         self._saving = None
         if error is not None:
-            events.error("snapshot not saved", ledger=self._replica.name, reason=str(error))
+            events.error("snapshot not saved", ledger=self.replica.name, reason=str(error))
 
     def snapshot(self, machine: Machine, now_ms: int) -> None:
         """Here and now, as the last thing: nothing that was put aside is under way any more."""
         if self.unread.is_too_much:
             return
-        saving = self._saving = Saving(self._replica.end_offset, now_ms, machine.facts(), self.unread.entries())
+        saving = self._saving = Saving(self.replica.end_offset, now_ms, machine.facts(), self.unread.entries())
         while saving.encode_some(self._encoder):
             pass
         self._since_snapshot = 0
         self._snapshot_size = saving.size
         self._snapshot_ms = now_ms
         try:
-            self._replica.sync()  # first: see above
-            if self._replica.high_watermark >= saving.offset:  # else other copies could still lose it
+            self.replica.sync()  # first: see above
+            if self.replica.high_watermark >= saving.offset:  # else other copies could still lose it
                 self._snapshots.save(saving.offset, now_ms, saving.entries)
         except (OSError, GoQueueError) as error:
             self._saved(error)

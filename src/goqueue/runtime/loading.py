@@ -58,8 +58,8 @@ class Loading(Generic[M]):
     def _go_on(self, slices: Iterator[None], on_done: Callable[[], None]) -> None:
         if self._is_over:
             return
-        if self._ledger.is_resting:
-            self._ledger.when_awake(partial(self._go_on, slices, on_done))
+        if self._ledger.replica.is_resting:
+            self._ledger.replica.when_awake(partial(self._go_on, slices, on_done))
             return
         try:
             for _ in slices:

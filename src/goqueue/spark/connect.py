@@ -15,6 +15,7 @@ from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.faces import Portal
 from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options
+from goqueue.spark.where import Where, kafka_at, security_of
 from goqueue.wire.kafka.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -38,10 +39,11 @@ PATIENCE_S = 60.0
 class Brokers:
     """`with Brokers(servers) as brokers: brokers.run(offsets_at(brokers.cluster, ...))`"""
 
-    def __init__(self, servers: str, client_id: str = "goqueue-spark", absent_s_max: float = ABSENT_S_MAX) -> None:
+    def __init__(self, servers: Where, client_id: str = "goqueue-spark", absent_s_max: float = ABSENT_S_MAX) -> None:
         """`absent_s_max`: how long there may be no broker at first. Later on, one is waited for PATIENCE_S."""
         self.servers = servers
-        self.cluster = Cluster(servers, client_id=client_id, limits=Limits(request_s_max=PATIENCE_S))
+        limits = Limits(request_s_max=PATIENCE_S)
+        self.cluster = Cluster(servers.address, client_id=client_id, limits=limits, security=servers.security)
         self._absent_s_max = absent_s_max
         self._portal = Portal("goqueue spark")
 
@@ -75,7 +77,9 @@ class Brokers:
             self.run(self.cluster.start(self._absent_s_max))
         except (ConnectionLost, TimedOut) as error:
             self._portal.stop()
-            raise SparkError(f"no broker answers at kafka.bootstrap.servers={self.servers!r}: {error}") from None
+            raise SparkError(
+                f"no broker answers at kafka.bootstrap.servers={self.servers.address!r}: {error}"
+            ) from None
         except BaseException:
             self._portal.stop()
             raise
@@ -88,19 +92,19 @@ class Brokers:
             self._portal.stop()
 
 
-def http_server(options: Options) -> str:
+def http_server(options: Options) -> Where:
     """The address of the HTTP door: as the user says, or as the broker does. SparkError: neither."""
     given: str | None = options.get("goqueue.server")
     if given is not None:
-        return given
-    servers: str | None = options.get("kafka.bootstrap.servers")
-    if servers is None:
+        return Where(given, security_of(options))
+    if options.get("kafka.bootstrap.servers") is None:
         raise SparkError(f"a {options.part} needs goqueue.server, or kafka.bootstrap.servers to ask where that is")
+    servers = kafka_at(options)
     with Brokers(servers) as brokers:
-        return brokers.run(_ask_for_http(brokers.cluster, servers))
+        return Where(brokers.run(_ask_for_http(brokers.cluster, servers)), servers.security)
 
 
-async def _ask_for_http(cluster: Cluster, servers: str) -> str:
+async def _ask_for_http(cluster: Cluster, servers: Where) -> str:
     # The name of a broker is not known before it is asked, and each answers for itself.
     request = DescribeConfigsRequest([DescribeConfigsResource(BROKER_RESOURCE, "", [HTTP_ADDRESS])])
     answer = await cluster.ask_any(request, DescribeConfigsResponse)
@@ -114,12 +118,12 @@ async def _ask_for_http(cluster: Cluster, servers: str) -> str:
 
 
 @contextmanager
-def administration(server: str) -> "Iterator[Admin]":
+def administration(server: Where) -> "Iterator[Admin]":
     """Whatever is asked over HTTP. SparkError: nobody answers there."""
     from goqueue.client.sync import Admin  # takes long to import, and most reads do without
 
     try:
-        with Admin(server) as admin:
+        with Admin(server.address, security=server.security) as admin:
             yield admin
     except (ConnectionLost, TimedOut) as error:
-        raise SparkError(f"goqueue.server={server!r} does not answer: {error}") from None
+        raise SparkError(f"goqueue.server={server.address!r} does not answer: {error}") from None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from goqueue.client.security import MECHANISMS
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
 from goqueue.spark.errors import SparkError
@@ -30,11 +31,13 @@ class Part(StrEnum):
 ROWS = (Part.BATCH, Part.STREAM)
 READS = (Part.BATCH, Part.STREAM, Part.QUEUE)
 BROKERS = (*READS, Part.SINK, Part.TABLE, Part.SETTLE)
+TRUST = (*BROKERS, Part.SEGMENTS)
 ALL_ROWS = (*ROWS, Part.SEGMENTS)
 ALL_READS = (*READS, Part.SEGMENTS)
 BATCHES = (Part.BATCH, Part.SEGMENTS)
 
 TRANSACTION_MS_MAX = 15 * 60 * 1000
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BAD_ROWS = ("permissive", "failfast", "deadletter")
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -113,6 +116,24 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return check
 
 
+def protocol(given: str) -> str:
+    if given.upper() not in PROTOCOLS:
+        raise ValueError(f"{given!r} is none of {', '.join(PROTOCOLS)}")
+    return given.upper()
+
+
+def mechanism(given: str) -> str:
+    if given.upper() not in MECHANISMS:
+        raise ValueError(f"{given!r} is none of {', '.join(MECHANISMS)}")
+    return given.upper()
+
+
+def pem(given: str) -> str:
+    if given.upper() != "PEM":
+        raise ValueError(f"{given!r} cannot be read: give a file with PEM")
+    return "PEM"
+
+
 class Option(NamedTuple):
     name: str
     parse: Callable[[str], Any]
@@ -126,9 +147,18 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "goqueue.server",
         text,
-        (*BROKERS, Part.SEGMENTS),
+        TRUST,
         "the HTTP address, or those of several nodes with commas, for what needs it; otherwise the broker is asked",
     ),
+    Option("kafka.security.protocol", protocol, BROKERS, "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+    Option("kafka.sasl.mechanism", mechanism, BROKERS, "SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN (default SCRAM-SHA-256)"),
+    Option("kafka.sasl.jaas.config", text, BROKERS, 'the login: `... required username="alice" password="...";`'),
+    Option("kafka.ssl.truststore.location", text, TRUST, "file with the authorities of brokers (PEM)"),
+    Option("kafka.ssl.truststore.type", pem, TRUST, "PEM; there is no other", "PEM"),
+    Option("kafka.ssl.keystore.location", text, TRUST, "file with the certificate to show, and its key (PEM)"),
+    Option("kafka.ssl.keystore.type", pem, TRUST, "PEM; there is no other", "PEM"),
+    Option("goqueue.api.key", text, TRUST, "an API key, for Kafka and HTTP; instead of a login"),
+    Option("goqueue.api.key.file", text, TRUST, "file of the driver with that key in its first line"),
     Option("subscribe", names, ALL_READS, 'topics, with commas between; `load("orders")` says the same'),
     Option("subscribePattern", text, ALL_READS, "all topics whose name matches this regular expression"),
     Option("assign", document, ROWS, 'partitions, as JSON: {"orders": [0, 1]}'),

@@ -185,3 +185,8 @@ def _write_once(path: Path, text: str, mode: int) -> None:
         file.write(text)
     Path(file.name).chmod(mode)
     Path(file.name).replace(path)
+
+
+def key_in_environment() -> tuple[str | None, str | None]:
+    """An API key, and a file with one, as the CLI takes them."""
+    return os.environ.get("GOQUEUE_API_KEY"), os.environ.get("GOQUEUE_API_KEY_FILE")

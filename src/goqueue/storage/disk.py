@@ -9,12 +9,14 @@ which names exist.
 from collections.abc import Sequence
 from typing import Protocol
 
+NO_NAMES = frozenset(("", ".", ".."))
+
 
 def check_path(path: str, *, may_be_root: bool = False) -> str:
     """The path, if it names one place inside the root in exactly one way."""
     if path == "" and may_be_root:
         return path
-    if "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
+    if "\0" in path or not NO_NAMES.isdisjoint(path.split("/")):
         raise ValueError(f"not a path inside the data directory: {path!r}")
     return path
 

@@ -6,6 +6,7 @@ from threading import Lock
 
 from goqueue.model.errors import BatchTooLarge, GoQueueError, LogClosed, LogPoisoned, OffsetOutOfRange
 from goqueue.records.batch import LENGTH_END, NO_EPOCH, Batch
+from goqueue.records.slice import Slice
 from goqueue.records.walk import Damage
 from goqueue.storage import copying, segment_reads, shortening
 from goqueue.storage.creation import Making, open_files
@@ -15,7 +16,6 @@ from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.recovery import Recovered, RecoveryReport, tell_damage
 from goqueue.storage.room import DiskRoom
 from goqueue.storage.segment import Segment
-from goqueue.storage.segment_reads import Slice
 from goqueue.storage.segments import SegmentList
 from goqueue.telemetry.logs import get_logger
 
@@ -61,7 +61,8 @@ class Log:
         self.room = DiskRoom()
         """Told when an append finds no room; one for all logs of a disk."""
         self._dirty = False
-        self._failure: GoQueueError | None = None
+        self.failure: GoQueueError | None = None
+        """Why this log serves nothing, if it does not. No property: it is asked for at every step."""
         self._epoch = self.state.epochs.latest
         self._active = self.segments.active  # for append alone: each step to it costs as much as half its work
         self.set_options(options)
@@ -117,11 +118,6 @@ class Log:
         self._batch_length_max = options.batch_bytes_max - LENGTH_END
         self._roll_at_ms = self.segments.active.created_ms + options.roll_ms
 
-    @property
-    def failure(self) -> GoQueueError | None:
-        """Why this log serves nothing, if it does not."""
-        return self._failure
-
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The last epoch not above `epoch` and where it ended: what a follower truncates by."""
         return self.state.epochs.end_of(epoch, self.end_offset)
@@ -137,8 +133,8 @@ class Log:
     def reserve(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> None:
         """Make sure that these batches, or some of them, can be written next: raises whatever stands against it while
         nothing is written yet."""
-        if self._failure is not None:
-            raise self._failure.kept()
+        if self.failure is not None:
+            raise self.failure.kept()
         segment = self._active
         end = segment.size
         end_offset = self.end_offset
@@ -251,6 +247,10 @@ class Log:
 
     # -- durability
 
+    @property
+    def needs_sync(self) -> bool:
+        return self._dirty or self.state.is_unsaved
+
     def sync(self) -> None:
         """Make everything appended so far durable, here and now."""
         self.check_open()
@@ -265,7 +265,7 @@ class Log:
     def finish_sync(self, pending: PendingSync, error: Exception | None = None) -> None:
         """Take note that `pending` has run. A failed sync poisons the log: the kernel may have dropped what it could
         not write, so no later sync proves anything."""
-        if self._failure is not None:
+        if self.failure is not None:
             return
         if error is not None:
             self.poison("sync", error)
@@ -308,25 +308,27 @@ class Log:
     def poison(self, doing: str, error: Exception) -> LogPoisoned:
         """Out of service until it is opened again. Returns what to raise."""
         failure = LogPoisoned(f"{self.directory} is out of service, it could not {doing}: {error}")
-        self._failure = failure
+        self.failure = failure
         events.error("log poisoned", log=self.directory, doing=doing, error=str(error), end_offset=self.end_offset)
         self.on_failure(doing)
         self.on_synced(self)  # whoever waits for an acknowledgement must learn that none will come
         return failure
 
     def check_open(self) -> None:
-        if self._failure is not None:
-            raise self._failure.kept()
+        if self.failure is not None:
+            raise self.failure.kept()
 
     # -- reading
 
     def read(self, offset: int, max_bytes: int, limit_offset: int | None = None) -> Slice | None:
         """Whole batches from the one that holds `offset` on, below `limit_offset`: one segment's worth at most. None:
         nothing there yet. The first batch may begin before `offset`; damaged and compacted offsets are passed over."""
-        self.check_open()
-        limit = self.end_offset if limit_offset is None else min(limit_offset, self.end_offset)
-        if not self.start_offset <= offset <= self.end_offset:
-            raise OffsetOutOfRange(f"{offset} is not in [{self.start_offset}, {self.end_offset}]")
+        if self.failure is not None:
+            raise self.failure.kept()
+        end = self.end_offset
+        limit = end if limit_offset is None or limit_offset > end else limit_offset
+        if not self.state.start_offset <= offset <= end:
+            raise OffsetOutOfRange(f"{offset} is not in [{self.start_offset}, {end}]")
         while offset < limit:
             segment = self.segments.of(offset)
             found = segment_reads.read(segment, offset, max_bytes, limit)
@@ -370,20 +372,21 @@ class Log:
     def close(self) -> None:
         """Sync, save what makes the next start quick, and let go. Closing twice is fine; a poisoned log is let go as it
         is."""
-        if self._failure is None:
-            self.sync()
+        if self.failure is None:
+            if self.needs_sync:
+                self.sync()
             try:
                 self._leave_clean()
             except OSError as error:
                 raise self.poison("close", error) from error
-            self._failure = LogClosed(f"{self.directory} is closed")
+            self.failure = LogClosed(f"{self.directory} is closed")
         for segment in self.segments:
             segment.file.close()
 
     def abandon(self) -> None:
         """Let go without another write: the log is deleted. Readers in flight keep its files open."""
-        if self._failure is None:
-            self._failure = LogClosed(f"{self.directory} is deleted")
+        if self.failure is None:
+            self.failure = LogClosed(f"{self.directory} is deleted")
         self.state.let_go()
         self.segments.let_go()
 

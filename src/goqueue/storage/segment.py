@@ -60,7 +60,8 @@ class Segment:
         go beyond what is acknowledged end."""
         self.found: tuple[int, int, int, int] | None = None
         """Where the batch lies that was looked for last (first and next offset, position and end): whoever takes one
-        record at a time comes for it as often as it has records."""
+        record at a time comes for it as often as it has records. Invariant: its block was checked, and nothing that is
+        damaged was found since."""
 
     # -- making and loading
 
@@ -199,6 +200,7 @@ class Segment:
     def note_damage(self, damage: Damage) -> None:
         if damage.position not in self.damage:
             self.damage[damage.position] = damage
+            self.found = None
             self.on_damage(damage)
 
     # -- indexes on disk
@@ -296,12 +298,12 @@ class Segment:
         """From now on; what was read before is checked again."""
         self.expected = expected
         self._checked = bytearray(len(self._checked))
+        self.found = None
 
     def check_again(self) -> None:
         """A reader met a batch that is not what was written. What is found is told, and passed over from then on."""
         self.expect(self.expected)
         self.boundaries.clear()
-        self.found = None
 
     def is_sound(self) -> bool:
         """True: every batch was checked, and none is damaged."""

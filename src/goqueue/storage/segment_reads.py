@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from goqueue.model.errors import ReadFailed
 from goqueue.records.batch import LENGTH_END, Batch, check_batch
-from goqueue.storage.disk import File
+from goqueue.records.slice import Slice
 from goqueue.storage.segment import Segment
 
 HEAD = Struct(">qi11xi8xq")
@@ -16,29 +15,6 @@ _new_tuple = tuple.__new__
 
 COARSE_BYTES = 64 * 1024
 """A read this large may end where a block begins: finding the last batch that fits would cost more than it brings."""
-
-
-class Slice(NamedTuple):
-    """Whole batches of one segment, for the network to send without a copy. Keeps its file alive."""
-
-    file: File
-    position: int
-    length: int
-    first_offset: int
-    next_offset: int
-    """Where to read on. Behind a damaged or compacted place this is not the last offset plus one."""
-
-    def read(self) -> bytes:
-        try:
-            return self.file.read(self.position, self.length)
-        except OSError as error:
-            raise ReadFailed(f"{error.strerror} at byte {self.position}") from error
-
-    def view(self) -> memoryview:
-        try:
-            return self.file.view(self.position, self.length)
-        except OSError as error:
-            raise ReadFailed(f"{error.strerror} at byte {self.position}") from error
 
 
 class Head(NamedTuple):
@@ -56,10 +32,7 @@ def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Sl
     one, then not more than `max_bytes`. None: nothing here."""
     found = segment.found
     if (
-        found is not None
-        and found[0] <= offset < found[1] <= limit_offset
-        and max_bytes <= found[3] - found[2]
-        and segment.is_sound()
+        found is not None and found[0] <= offset < found[1] <= limit_offset and max_bytes <= found[3] - found[2]
     ):  # one record after the other out of the same batch
         return _new_tuple(Slice, (segment.file, found[2], found[3] - found[2], found[0], found[1]))
     position, first_offset = locate(segment, offset)

@@ -62,8 +62,9 @@ class SegmentList:
 
     def of(self, offset: int) -> Segment:
         segment = self._segments[-1]
-        if offset < segment.base_offset:
-            segment = self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
+        if offset >= segment.base_offset:
+            return segment  # it always has its index
+        segment = self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
         if not segment.has_index:
             self.touch(segment)
         return segment

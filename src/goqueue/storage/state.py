@@ -34,6 +34,11 @@ class LogState(LogFacts):
         self._wanted = self.encode()
         self.kept_epoch = self.epochs.latest
 
+    @property
+    def is_unsaved(self) -> bool:
+        """`save_later` has left something to a sync."""
+        return self._wanted is not self._saved
+
     def save_wanted(self, disk: Disk, directory: str) -> None:
         """What `save_later` left to a sync, in any thread."""
         if self._wanted is self._saved:

@@ -18,6 +18,7 @@ from goqueue.telemetry.logs import get_logger
 
 WATERMARKS_NAME = "watermarks"
 FORMAT = 1
+TOPIC_ID_BYTES = 16
 
 _HEAD = Struct("<BBHI")
 _ENTRY = Struct("<HIqB")
@@ -31,6 +32,8 @@ class Watermark(NamedTuple):
     offset: int
     is_unsynced: bool
     """Its appends were acknowledged without a sync."""
+    topic_id: bytes = b""
+    """A topic that was deleted and made again has another. Empty: it is not known."""
 
 
 class Watermarks(NamedTuple):
@@ -43,9 +46,11 @@ class Watermarks(NamedTuple):
     def encode(self) -> bytes:
         boot = self.boot_id.encode()
         parts = [_HEAD.pack(FORMAT, self.is_clean, len(boot), len(self.logs)), boot]
-        for (topic, partition), (offset, is_unsynced) in self.logs.items():
+        for (topic, partition), (offset, is_unsynced, _) in self.logs.items():
             name = topic.encode()
             parts += (_ENTRY.pack(len(name), partition, offset, is_unsynced), name)
+        # Behind all entries, where a version that does not know of them does not look.
+        parts += (one.topic_id.ljust(TOPIC_ID_BYTES, b"\0") for one in self.logs.values())
         return b"".join(parts)
 
     @classmethod
@@ -56,12 +61,16 @@ class Watermarks(NamedTuple):
                 raise DamagedFile(f"watermarks of format {format_}")
             at = _HEAD.size + boot_bytes
             boot_id = body[_HEAD.size : at].decode()
-            logs = {}
+            logs: dict[LogName, Watermark] = {}
             for _ in range(count):
                 name_bytes, partition, offset, is_unsynced = _ENTRY.unpack_from(body, at)
                 at += _ENTRY.size
                 logs[body[at : at + name_bytes].decode(), partition] = Watermark(offset, bool(is_unsynced))
                 at += name_bytes
+            if len(body) == at + count * TOPIC_ID_BYTES:
+                ids = (body[start : start + TOPIC_ID_BYTES] for start in range(at, len(body), TOPIC_ID_BYTES))
+                for name, topic_id in zip(list(logs), ids, strict=True):
+                    logs[name] = logs[name]._replace(topic_id=topic_id if any(topic_id) else b"")
         except (StructError, UnicodeDecodeError) as error:
             raise DamagedFile(f"watermarks of {len(body)} bytes cannot be read") from error
         return cls(boot_id, bool(is_clean), logs)

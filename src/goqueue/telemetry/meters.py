@@ -96,7 +96,10 @@ class Meters:
         _add(self.commits_refused, (topic, group, kind))
 
     def settled(self, topic: str, how: str, seconds: float) -> None:
-        _of(self.settled_s, (topic, how)).observe(seconds)
+        histogram = self.settled_s.get((topic, how))
+        if histogram is None:
+            histogram = self.settled_s[topic, how] = Histogram()
+        histogram.observe(seconds)
 
     def polled(self, group: str, *, is_empty: bool) -> None:
         _add(self.polls, group)

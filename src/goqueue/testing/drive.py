@@ -43,9 +43,10 @@ class Drive:
 
     def strike(self, kind: Kind, *paths: str) -> Fault | None:
         """PowerLost if the machine is off by now, else the fault that hits this operation, if any does."""
-        if kind in CHANGING and self.crash_at is not None and len(self.journal.ops) >= self.crash_at:
+        if self.crash_at is not None and kind in CHANGING and len(self.journal.ops) >= self.crash_at:
             self.power_lost = True
-        self.check_power()
+        if self.power_lost:
+            self.check_power()
         return self.faults.strike(kind, *paths)
 
     def check_power(self) -> None:

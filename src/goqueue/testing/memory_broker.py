@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from goqueue.broker.dead_letters.writing import dead_letters_of
-from goqueue.broker.queues.queues import EARLIEST, Place
-from goqueue.broker.queues.receive import LeasedPlace, ReceiveRequest
-from goqueue.broker.queues.settle import Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.queues.taking import LeasedPlace, ReceiveRequest
 from goqueue.broker.reading.scan import scan
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
 from goqueue.machines.delays.commands import ScheduleKey
+from goqueue.machines.deliveries.commands import Place, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.lag import GroupLag
@@ -17,6 +17,7 @@ from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms
 from goqueue.model.recurring import Recurring
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.messages import NewMessage, Sent

@@ -44,23 +44,25 @@ class MemoryFile:
 
     def write(self, position: int, buffers: Sequence[memoryview | bytes | bytearray]) -> None:
         data = b"".join(buffers)
-        with self._drive.lock:
+        drive, path, node = self._drive, self._path, self._node
+        with drive.lock:
             self._check(position)
-            fault = self._drive.strike("write", self._path)
-            beyond = position + len(data) - self._drive.tree.size(self._node) - self._drive.free_bytes()
+            fault = drive.strike("write", path)
             error = 0
             kept = data
             if fault:
                 error, kept = fault.error, data[: fault.kept_bytes]
-            elif data and beyond > 0:  # what fits is written, as a real disk would
-                error, kept = errno.ENOSPC, data[: max(0, len(data) - beyond)]
+            elif drive.capacity_bytes is not None and data:
+                beyond = position + len(data) - drive.tree.size(node) - drive.free_bytes()
+                if beyond > 0:  # what fits is written, as a real disk would
+                    error, kept = errno.ENOSPC, data[: max(0, len(data) - beyond)]
             if kept:
-                text = f"write {self._path} {position}+{len(kept)}"
+                text = f"write {path} {position}+{len(kept)}"
                 if error:
                     text += f" of {len(data)}, then failed"
-                self._drive.commit(Write(text, {self._node}, self._node, position, kept))
+                drive.commit(Write(text, {node}, node, position, kept))
             if error:
-                raise os_error(error, self._path)
+                raise os_error(error, path)
 
     def read(self, position: int, length: int) -> bytes:
         with self._drive.lock:
@@ -107,8 +109,9 @@ class MemoryFile:
     def _check(self, *not_negative: int) -> None:
         if not self._is_open:
             raise os_error(errno.EBADF, self._path)
-        if min(not_negative, default=0) < 0:
-            raise os_error(errno.EINVAL, self._path)
+        for number in not_negative:
+            if number < 0:
+                raise os_error(errno.EINVAL, self._path)
 
 
 class MemoryLock:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.groups import commands
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.topics import TopicOptions

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
-from goqueue.broker.delays.schedules import Found
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.delays.partition import Found
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import How, Verdict
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms, shown

@@ -3,6 +3,7 @@ hand. It is started, killed, deprived of power and started again.
 """
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
@@ -11,13 +12,14 @@ from goqueue.cluster.etcd.port import Etcd
 from goqueue.cluster.session import LoopRenewer
 from goqueue.model.moments import parse_duration_ms
 from goqueue.node.node import Node
-from goqueue.node.ports import AsideWorker, Commits, EtcdPorts, NodeClock
+from goqueue.node.ports import AsideWorker, Commits, DiskCrew, EtcdPorts, NodeClock
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Done, Work, at_once
 from goqueue.runtime.clock import Clock, LoopClock
 from goqueue.storage import compaction
+from goqueue.storage.crew import one_by_one
 from goqueue.storage.swap import Manifest
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.memory_node import PromptCommitter
@@ -104,6 +106,16 @@ class LateWorker:
             at_once(*self._waiting.pop(0))
 
 
+class LoneCrew:
+    """There is one thread."""
+
+    def __call__(self, works: Sequence[Work]) -> None:
+        one_by_one(works)
+
+    def stop(self) -> None:
+        """Nothing is ever under way."""
+
+
 class SimulatedPorts:
     """`goqueue.node.ports.NodePorts` for one life of a node."""
 
@@ -128,6 +140,9 @@ class SimulatedPorts:
 
     def aside(self, name: str) -> AsideWorker:  # noqa: ARG002  threads have names
         return LateWorker(self._clock, self.dice)
+
+    def crew(self) -> DiskCrew:
+        return LoneCrew()
 
 
 class SimulatedNode:
@@ -230,7 +245,7 @@ class SimulatedNode:
 
     async def _run(self, node: Node, stop: asyncio.Event, failures: list[Exception]) -> None:
         try:
-            await node.open()
+            await node.open(stop)
         except Exception as error:  # noqa: BLE001  whoever starts it is told
             failures.append(error)
             return

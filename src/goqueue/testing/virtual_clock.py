@@ -71,12 +71,12 @@ class VirtualClock:
 
     def advance(self, ms: float) -> None:
         """Let `ms` pass."""
-        end = self._now_ms + ms
+        end, soon, timers = self._now_ms + ms, self._soon, self._timers
         while True:
-            if self._soon:
-                self._soon.popleft()()
-            elif self._timers and self._timers[0][0] <= end:
-                due_ms, _, timer = heappop(self._timers)
+            if soon:
+                soon.popleft()()
+            elif timers and timers[0][0] <= end:
+                due_ms, _, timer = heappop(timers)
                 self._now_ms = max(self._now_ms, due_ms)
                 call, timer.call = timer.call, None
                 if call is not None:

@@ -11,5 +11,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ENDS_WITH_CLIENT = "goqueue.ends_with_client"
 """In a scope: the request is of no use to a client that is gone, or that may be."""
+SEAT = "goqueue.seat"
+"""In a scope: how its request leaves the place that it has among the connections of its tenant."""
 ACCESS = "goqueue.access"
 """In a scope: what whoever asks may do, or why they are not let in."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-HTTP, GRPC = "http", "grpc"
+HTTP, GRPC, GRPC_STREAM = "http", "grpc", "grpc-stream"
 """Kinds of questions between nodes."""
 VIA = "goqueue.via"
 """In a scope: another node asks."""
@@ -10,6 +10,8 @@ NOT_MINE = "goqueue.not_mine"
 """In a scope: it is not for this node, and nothing was done."""
 PRINCIPAL = "goqueue.principal"
 """In a scope: who asks. Beside VIA it is what another node has said."""
+PEER = "goqueue.peer"
+"""In a scope: from where, as host:port. Beside VIA it is what another node has said."""
 SECRETS = frozenset({b"authorization", b"x-api-key", b"cookie"})
 """Headers that are not passed on: who asks is known by then."""
 MISSING = b"gq-missing-nodes"
@@ -26,6 +28,8 @@ class HttpRequest(msgspec.Struct, array_like=True):
     body: bytes
     principal: str = ""
     """Who asks. Nodes believe it of each other, since each has proved that it is one of the cluster."""
+    peer: str = ""
+    """From where, as the node that was asked saw it: rules may be about addresses."""
 
 
 class HttpReply(msgspec.Struct, array_like=True):

@@ -36,7 +36,7 @@ HERE, IN_PARTS = Home(Way.HERE), Home(Way.PARTS)
 EVERYWHERE, FIRST = Home(Way.EVERYWHERE), Home(Way.FIRST)
 
 PARTITION, DEAD_LETTER, GROUP, TRANSACTION = "partition", "dead letter", "group", "transactional id"
-SCHEMAS, NEW_SCHEDULE, QUEUE = "schemas", "new schedule", "queue"
+SCHEMAS, NEW_SCHEDULE, QUEUE, NODE = "schemas", "new schedule", "queue", "node"
 
 
 def at(kind: str, *fields: str, otherwise: Way | None = None) -> Home:

@@ -72,7 +72,7 @@ def read(spark: SparkSession, node: Node, topic: str, name: str, **given: str) -
     return spark.read.format("goqueue").options(**options, **given).load()
 
 
-def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
+def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_a_dead_letter(
     spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
 ) -> None:
     topic = make_topic(partitions=1)
@@ -108,11 +108,11 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_buried(
         read(spark, node, topic, "avro", badRows="failfast").count()
     assert f"topic {topic}, partition 0, offset 2: does not fit schema" in str(told.value)
 
-    # Two actions read twice and bury twice: the broker keeps one letter.
-    buried = read(spark, node, topic, "avro", mode="deadletter")
-    assert buried.columns == [*fields, *ours[:-2]]
-    assert buried.count() == 4
-    assert buried.where("id is not null").count() == 3
+    # Two actions read twice and write a dead letter twice: the broker keeps one letter.
+    rest = read(spark, node, topic, "avro", mode="deadletter")
+    assert rest.columns == [*fields, *ours[:-2]]
+    assert rest.count() == 4
+    assert rest.where("id is not null").count() == 3
     with Admin(node.url) as admin:
         (letter,) = admin.dead_letters(topic)
         assert (letter.reason, letter.original_offset) == ("schema", 2)

@@ -184,7 +184,7 @@ def test_what_a_queue_cannot_be_is_told_in_one_line(spark: SparkSession, node: N
         query.awaitTermination()
 
 
-def test_typed_rows_are_leased_and_a_bad_one_is_kept_ends_the_query_or_is_buried(
+def test_typed_rows_are_leased_and_a_bad_one_is_kept_ends_the_query_or_is_a_dead_letter(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     schema = '{"type": "object", "properties": {"id": {"type": "integer"}}}'

@@ -15,6 +15,7 @@ from goqueue.spark.options import Options, Part, wants_types
 from goqueue.spark.queue.reader import QueueReader
 from goqueue.spark.queue.settle import settle_all
 from goqueue.spark.read.columns import schema_of
+from goqueue.spark.where import Where
 from tests.integration.process import Node, wait_until
 
 Rows = list[dict[str, Any]]
@@ -98,7 +99,7 @@ def test_rows_are_acknowledged_when_their_micro_batch_is_finished_unless_they_we
             {"receipt": busy["receipt"], "_settle": "nack", "_delay": "50ms"},
             {"receipt": rows[2]["receipt"], "_settle": None},
         ]
-        assert settle_all(said, node.url) == {"reject": 1, "nack": 1}
+        assert settle_all(said, Where(node.url)) == {"reject": 1, "nack": 1}
         wait_until(
             lambda: not any(each.queue.waiting for each in admin.lag("finished-group").partitions),  # type: ignore[union-attr]
             "the end of the delay",
@@ -112,10 +113,10 @@ def test_rows_are_acknowledged_when_their_micro_batch_is_finished_unless_they_we
         )
         assert (retried["value"], retried["delivery_count"]) == (busy["value"], 2)
         assert sorted(values(rows) + values(again), key=int) == sorted([*map(str, range(20)), "2"], key=int)
-        assert settle_all([{"receipt": retried["receipt"], "_settle": "nack", "_reason": "busy"}], node.url) == {
+        assert settle_all([{"receipt": retried["receipt"], "_settle": "nack", "_reason": "busy"}], Where(node.url)) == {
             "nack": 1
         }
-        assert settle_all([{"receipt": bad["receipt"], "_settle": "ack"}], node.url) == {"late": 1}
+        assert settle_all([{"receipt": bad["receipt"], "_settle": "ack"}], Where(node.url)) == {"late": 1}
         assert work.offset(second) == second
         work.reader.commit(first)
         work.reader.commit(second)
@@ -152,7 +153,7 @@ def test_leases_last_as_long_as_the_query_lives(node: Node, admin: Admin) -> Non
 def test_who_comes_too_late_leaves_the_rows_to_others(node: Node, admin: Admin) -> None:
     publish(admin, node, "late", 4)
     with query(node, "late", visibility="1s") as slow:
-        slow.reader._keep.stop()
+        slow.reader._extending.stop()
         end = slow.offset()
         rows = slow.rows(end)
         wait_until(lambda: not list(admin.leases("late-group")), "the end of the leases")
@@ -172,7 +173,7 @@ def test_a_restart_of_the_broker_in_the_middle_loses_nothing_and_repeats_nothing
     with query(own_node, "restarted") as work:
         end = work.offset()
         rows = work.rows(end)
-        settle_all([{"receipt": rows[0]["receipt"], "_settle": "nack", "_delay": 0}], own_node.url)
+        settle_all([{"receipt": rows[0]["receipt"], "_settle": "nack", "_delay": 0}], Where(own_node.url))
         own_node.kill()
         own_node.start()
         following = work.offset(end)
@@ -233,7 +234,7 @@ def test_typed_rows_are_leased_and_what_does_not_fit_is_kept_with_its_reason(nod
         said = [
             {"receipt": row["receipt"], "_settle": "reject", "_reason": row["_error"]} for row in rows if row["_error"]
         ]
-        assert settle_all(said, node.url) == {"reject": 1}
+        assert settle_all(said, Where(node.url)) == {"reject": 1}
         assert work.offset(end) == end
     wait_until(lambda: len(list(admin.dead_letters("fruit"))) == 1, "the dead letter")
     (letter,) = admin.dead_letters("fruit")
@@ -260,16 +261,16 @@ def test_typed_rows_that_fail_fast_stay_with_their_group(node: Node, admin: Admi
     assert list(admin.dead_letters("picky")) == []
 
 
-def test_typed_rows_that_are_buried_are_left_out_and_acknowledged(node: Node, admin: Admin) -> None:
-    publish_fruit(admin, node, "buried")
-    with query(node, "buried", valueFormat="json", badRows="deadletter") as work:
+def test_typed_rows_that_become_dead_letters_are_left_out_and_acknowledged(node: Node, admin: Admin) -> None:
+    publish_fruit(admin, node, "unfit")
+    with query(node, "unfit", valueFormat="json", badRows="deadletter") as work:
         end = work.offset()
         for _ in range(2):  # a task that is run again buries the same
             assert [row["_offset"] for row in typed_rows(work, end)] == [0, 2]
         assert work.offset(end) == end
-    (letter,) = admin.dead_letters("buried")
+    (letter,) = admin.dead_letters("unfit")
     assert (letter.value, letter.reason, letter.original_offset) == (BAD.decode(), "schema", 1)
-    assert left(admin, "buried") == 0
+    assert left(admin, "unfit") == 0
 
 
 def test_what_a_queue_needs_is_told(node: Node) -> None:

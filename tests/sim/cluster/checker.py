@@ -4,7 +4,8 @@ etcd."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from goqueue.cluster.etcd.codec import decode_entry, key_path
+from goqueue.cluster.etcd.codec import decode_entry
+from goqueue.cluster.etcd.keys import key_path
 from goqueue.cluster.etcd.port import KeyValue
 from goqueue.machines.partitions.producer_state import ProducerStates
 from goqueue.model.metadata import LiveKey

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from goqueue.cluster.etcd.codec import key_path
+from goqueue.cluster.etcd.keys import key_path
 from goqueue.cluster.etcd.port import KeyPut
 from goqueue.cluster.etcd.store import EtcdStore
 from goqueue.machines.cluster import election, steward

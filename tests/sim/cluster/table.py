@@ -30,6 +30,8 @@ class Row(NamedTuple):
     mutate: Mutate
     found_by: Callable[[], None] | None = SEEDS
     """None: by storms of the rules."""
+    first_seed: int = 1
+    """The storm that is tried first, as it found the mutant before. If it does not any more, all others are tried."""
 
 
 def knowing_snapshots() -> None:
@@ -178,7 +180,7 @@ TABLE = (
         mutants.indeterminate_transaction_repeated,
         schedules.a_growth_whose_answer_is_lost,
     ),
-    Row("a watch skips a compaction", mutants.watch_skips_a_compaction),
+    Row("a watch skips a compaction", mutants.watch_skips_a_compaction, first_seed=40),
     Row(
         "absence deletes",
         elsewhere.absence_deletes,

@@ -1,6 +1,8 @@
 """A simulation that finds nothing says little unless it finds what is put there: each broken rule of the table is
 found, and what finds it holds while the rule does."""
 
+from itertools import chain
+
 import pytest
 
 from tests.sim.cluster.table import TABLE, Row
@@ -11,8 +13,8 @@ BY_SEEDS = [row for row in TABLE if row.found_by is None]
 BY_HAND = [row for row in TABLE if row.found_by is not None]
 
 
-def find() -> int | None:
-    for seed in SEEDS:
+def find(first_seed: int) -> int | None:
+    for seed in chain([first_seed], SEEDS):
         try:
             World(seed).run()
         except Exception:  # noqa: BLE001  whatever it is, it is a finding
@@ -24,7 +26,7 @@ def find() -> int | None:
 def test_a_broken_rule_is_found_by_storms(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as mutated:
         row.mutate(mutated)
-        seed = find()
+        seed = find(row.first_seed)
     assert seed is not None
     World(seed).run()  # it was the mutant that was found
 

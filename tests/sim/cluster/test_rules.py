@@ -4,9 +4,12 @@ etcd, and all kinds of trouble drawn from a seed."""
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
+from goqueue.machines.cluster.election import hand_over
+from tests.sim.cluster import duties
 from tests.sim.cluster.world import World
 
 FIRST = range(1, 41)
@@ -22,6 +25,14 @@ def test_no_promise_is_broken(seed: int) -> None:
 @pytest.mark.parametrize("seeds", REST, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_no_promise_is_broken_at_more_seeds(seeds: range) -> None:
     for seed in seeds:
+        World(seed).run()
+
+
+def test_no_promise_is_broken_by_leaders_that_leave_the_isr_with_their_leadership(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(duties, "hand_over", partial(hand_over, leaves=True))
+    for seed in range(1, 9):
         World(seed).run()
 
 

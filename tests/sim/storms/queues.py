@@ -24,14 +24,14 @@ class HttpQueue:
     name = "queue"
     door = "http"
     queue = "storm-queue"
-    graves = "storm-graves"
+    dlq = "storm-graves"
     forgives_late = False
     """Whether it says yes to a settlement when the lease is over, as SQS does, though nothing was settled by it."""
 
     async def prepare(self, stage: Stage) -> None:
-        await stage.make_topic(self.graves, 1)
+        await stage.make_topic(self.dlq, 1)
         lease_ms = LEASE_S * 1000
-        await stage.make_topic(self.queue, PARTITIONS, attempts_max=0, dead_letter_topic=self.graves, lease_ms=lease_ms)
+        await stage.make_topic(self.queue, PARTITIONS, attempts_max=0, dead_letter_topic=self.dlq, lease_ms=lease_ms)
 
     def works(self, stage: Stage) -> dict[str, Work]:
         found: dict[str, Work] = {f"{self.door}-publisher": lambda me: self._publish(stage, me)}
@@ -98,15 +98,15 @@ class HttpQueue:
                 asking.ok()
 
     async def finish(self, stage: Stage) -> None:
-        """What was rejected is in its grave, and nothing that was acknowledged is. It may be there twice: dead letters
-        are written before their messages are settled.
+        """What was rejected is in the dead-letter topic, and nothing that was acknowledged is. It may be there twice:
+        dead letters are written before their messages are settled.
         """
-        buried = {value for _, value in (await stage.read_all(self.graves, 1))[0]}
+        letters = {value for _, value in (await stage.read_all(self.dlq, 1))[0]}
         settled = [one for one in stage.history() if one.what == "settle" and one.asked["queue"] == self.queue]
         rejected = {one.asked["id"] for one in settled if one.asked["how"] == "reject" and one.is_ok}
         may_be = {one.asked["id"] for one in settled if one.asked["how"] == "reject"}
-        assert not rejected - buried, f"rejected, and no dead letters: {sorted(rejected - buried)}"
-        assert not buried - may_be, f"dead letters that nobody rejected: {sorted(buried - may_be)}"
+        assert not rejected - letters, f"rejected, and no dead letters: {sorted(rejected - letters)}"
+        assert not letters - may_be, f"dead letters that nobody rejected: {sorted(letters - may_be)}"
 
     # -- the interface
 
@@ -166,7 +166,7 @@ class WorkerQueue(HttpQueue):
     name = "workers"
     door = "share"
     queue = "storm-jobs"
-    graves = "storm-jobs-graves"
+    dlq = "storm-jobs-graves"
 
     async def _work(self, stage: Stage, me: Process, number: int) -> None:
         last_s, turns = stage.sim.loop.time(), 0

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
+from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.broker.reading.scan import scan
-from goqueue.broker.topics.topics import DeleteTopic
+from goqueue.machines.controller_commands import DeleteTopic
+from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers

@@ -2,10 +2,10 @@
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.queues import Place
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.groups import commands
+from goqueue.machines.transactions.commands import InitProducer
 from goqueue.model.health import Status
 from goqueue.records.batch import check_batch
 from goqueue.records.build import NewRecord, build_batch

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.settle import How
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
-from goqueue.machines.deliveries.commands import Place, Replay
+from goqueue.machines.deliveries.commands import How, Place, Replay
 from goqueue.machines.groups.commands import DescribeGroup, GroupProtocol, JoinGroup
 from goqueue.machines.groups.consumer.facts import ConsumerHeartbeat, DescribeConsumerGroup
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.recurring import Recurring
 from goqueue.records.messages import NewMessage

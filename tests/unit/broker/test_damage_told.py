@@ -3,8 +3,8 @@
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.groups import commands
+from goqueue.machines.transactions.commands import InitProducer
 from goqueue.model.health import Status
 from goqueue.records.messages import NewMessage
 from goqueue.testing import MemoryDisk, VirtualClock

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from goqueue.broker.dead_letters.identities import LetterProducers
-from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.broker.topics.topics import AddPartitions
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.controller_commands import AddPartitions
+from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, Indeterminate
 from goqueue.model.lanes import Lane

@@ -3,8 +3,8 @@
 import pytest
 
 from goqueue.broker.publishing import dedup_ids
-from goqueue.broker.queues.settle import How
-from goqueue.broker.topics.topics import SetOptions
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.deliveries.commands import How
 from goqueue.model.errors import GoQueueError, InvalidWish
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.delays.schedules import Found
+from goqueue.broker.delays.partition import Found
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, GoQueueError, InvalidWish

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.records.build import build_batch

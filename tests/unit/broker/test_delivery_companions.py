@@ -7,15 +7,15 @@ import errno
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import consumer_commands
-from goqueue.broker.queues.settle import How, Wanted
-from goqueue.broker.topics.topics import SetOptions
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.machines.deliveries.direct import Direct
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, DiskFull, LogPoisoned
 from goqueue.model.topic_partition import TopicPartition
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.testing import VirtualClock
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

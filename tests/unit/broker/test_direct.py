@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.machines.deliveries.commands import Place, Settle, Settlement
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement, Verdict
 from goqueue.model.errors import DiskFull, GoQueueError
 from goqueue.records.batch import Batch
 from goqueue.replica.replica import Appended, Replica
@@ -64,7 +64,7 @@ def test_nobody_is_told_of_an_ack_before_it_is_durable() -> None:
     answers: list[Any] = []
     confirmed: list[GoQueueError | None] = []
     node.broker.settler.settle([Wanted(held[0].receipt)], answers.append)
-    coordinator = node.broker.queues.companions.at("orders", 0)
+    coordinator = node.broker.queues.companions.at(("orders", 0))
     assert coordinator is not None
     assert not coordinator.is_durable
     coordinator.confirm(confirmed.append)
@@ -141,6 +141,24 @@ def test_nobody_waits_longer_than_a_moment_for_consumers_that_do_not_come_back()
     busy.ack(2)  # the first is synced, the second waits for it
     busy.node.commit()
     assert busy.told == 4, "after a wait in vain the next sync is not waited for"
+
+
+def test_consumers_that_come_back_one_after_the_other_share_a_sync_though_it_takes_longer_than_a_moment() -> None:
+    busy = Busy(20)
+    busy.ack(4)  # one is being synced, three wait
+    busy.node.commit()
+    busy.ack()
+    busy.node.commit()
+    before = busy.batches()
+    assert busy.told == 5
+    for _ in range(3):
+        busy.ack()
+        busy.node.clock.advance(LINGER_MS / 2)
+        busy.node.commit()
+    assert busy.told == 5
+    busy.ack()
+    busy.node.commit()
+    assert (busy.told, busy.batches()) == (9, before + 1)
 
 
 def test_a_lone_consumer_never_waits_for_company() -> None:

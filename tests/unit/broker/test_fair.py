@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from goqueue.broker.queues.settle import How
 from goqueue.machines.controller_commands import SetOptions
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.machines.deliveries.fair import TURN_EVERY
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec

@@ -145,7 +145,7 @@ def test_a_cancelled_read_is_never_answered_and_leaves_nothing_behind() -> None:
 
 
 def test_a_parked_read_of_a_topic_that_is_deleted_is_told() -> None:
-    from goqueue.broker.topics.topics import DeleteTopic
+    from goqueue.machines.controller_commands import DeleteTopic
 
     reader = Reader()
     reader.fetch(want(), min_bytes=MANY)

@@ -4,7 +4,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
 from goqueue.model.health import Status
 from goqueue.records.decode import decode
 from goqueue.storage.state import LogState

@@ -1,11 +1,15 @@
 """What groups hear of topics, and what becomes of their offsets when they hear it late or never."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import RETRY_MS, commands, consumer_commands
-from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic
+from goqueue.broker.groups.groups import RETRY_MS
+from goqueue.broker.groups.view import view_group
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
 from goqueue.model.topic_partition import TopicPartition
@@ -120,3 +124,20 @@ def test_a_group_hears_of_new_partitions_when_there_is_room_again(
     (assigned,) = library.beat(reply.member_epoch).assignment
     assert assigned.partitions == (0, 1, 2)
     assert library.clock.timers < 10, "older news are not told again"
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_a_group_is_shown_whichever_question_about_it_is_answered_last(
+    library: Library, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    """The node that coordinates it may have changed between two of them, and the first have been repeated."""
+    joined = library.beat()
+    groups, questions, views = library.broker.groups, list[Any](), list[Any]()
+    with monkeypatch.context() as slow:
+        slow.setattr(groups, "ask", lambda *question: questions.append(question))
+        view_group(library.broker, GROUP, views.append)
+    for command, on_reply in (questions[number] for number in order):
+        groups.ask(command, on_reply)
+        library.commit()
+    (view,) = views
+    assert (view.type, [member.member_id for member in view.members]) == (commands.CONSUMER, [joined.member_id])

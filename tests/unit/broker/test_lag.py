@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import commands, consumer_commands
 from goqueue.broker.groups.lag import GROUPS_PER_TURN
 from goqueue.broker.groups.listing import page_of_names
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.classic.payloads import partitions_of_assignment
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag, Owner, PartitionLag

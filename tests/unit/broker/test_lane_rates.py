@@ -1,5 +1,5 @@
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.receive import ReceiveRequest
+from goqueue.broker.queues.taking import ReceiveRequest
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.lanes import Lane
 from goqueue.records.messages import NewMessage
 from tests.brokers import TestBroker

@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from goqueue.broker.queues.settle import How
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.model.lanes import Lane
 from goqueue.records.build import NewRecord, build_batch
 from goqueue.records.messages import NewMessage

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from goqueue.broker.publishing import opening
-from goqueue.broker.queues.receive import ReceiveRequest
-from goqueue.broker.queues.settle import How
+from goqueue.broker.queues.taking import ReceiveRequest
 from goqueue.broker.reading.follow import Follower
 from goqueue.broker.reading.open_batches import TURN_BYTES as LEASE_BYTES
 from goqueue.broker.reading.scan import TURN_BYTES, scan
 from goqueue.broker.tracing.trace_index import OPENED_COST_MAX, UNPACKED_COST
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, GoQueueError

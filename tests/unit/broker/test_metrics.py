@@ -13,16 +13,17 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.metrics.catalogue import COUNTER, HISTOGRAM, METRICS
-from goqueue.broker.metrics.metrics import Metrics, MetricsOptions
+from goqueue.broker.metrics.metrics import Metrics
+from goqueue.broker.metrics.sources import MetricsOptions
 from goqueue.broker.reading.fetch import Limits, Want
 from goqueue.client.grpc import GrpcClient
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.copying import Copying
 from goqueue.runtime.standby import StandbyCounts
-from goqueue.telemetry.histogram import LATENCY_S, Histogram
+from goqueue.telemetry.histogram import LATENCY_S
 from goqueue.telemetry.meters import Meters
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.doors.http.door_client import Client, served
@@ -378,17 +379,6 @@ def test_what_the_brief_names() -> None:
     assert all(re.fullmatch(r"goqueue_(broker|storage|consumer|runtime|cluster)_[a-z_]+", name) for name in names)
     assert all(name.endswith("_total") == (metric.kind == COUNTER) for name, metric in names.items())
     assert LATENCY_S == (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5)
-
-
-def test_a_histogram_counts_each_once() -> None:
-    histogram, other = Histogram(), Histogram()
-    for seconds in (0.0, 0.0005, 0.00051, 5, 5.1, 100):
-        histogram.observe(seconds)
-    assert (histogram.counts[0], histogram.counts[1], *histogram.counts[-2:]) == (2, 1, 1, 2)
-    other.observe(1, times=3)
-    histogram.add(other)
-    assert histogram.count == 9
-    assert histogram.total == pytest.approx(113.10101)
 
 
 def test_the_documentation_lists_every_metric() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.broker.groups.groups import commands
+from goqueue.machines.groups import commands
 from goqueue.testing import MemoryBroker
 from tests.unit.broker.test_metrics import in_memory, numbers, value
 from tests.unit.doors.http.door_client import Client, served

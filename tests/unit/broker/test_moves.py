@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.broker.queues.settle import How
+from goqueue.machines.deliveries.commands import How
 from goqueue.model.moves import MoveStatus
 from goqueue.model.refusal import Refused
 from goqueue.records.decode import DecodedRecord
@@ -60,7 +60,7 @@ def test_a_move_has_a_rate_and_can_be_cancelled() -> None:
     assert (move.status, move.moved) == (MoveStatus.RUNNING, 4)
     with pytest.raises(Refused, match="already"):
         node.broker.moves.start(GROUP, "failed", None, 0)
-    node.broker.moves.cancel(move)
+    node.broker.moves.cancel("failed", move.number)
     assert move.status is MoveStatus.CANCELLING
     node.pass_ms(2000)
     assert (move.status, move.moved) == (MoveStatus.CANCELLED, 4)

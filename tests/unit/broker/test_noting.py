@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.settle import How
 from goqueue.broker.reading.fetch import Limits, Want
-from goqueue.broker.transactions.transactions import EndTransaction
 from goqueue.machines.delays.commands import ScheduleKey
+from goqueue.machines.deliveries.commands import How
+from goqueue.machines.transactions.commands import EndTransaction
 from goqueue.model.errors import GoQueueError
 from goqueue.model.recurring import Recurring
 from goqueue.records.messages import NewMessage

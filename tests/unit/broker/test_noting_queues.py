@@ -5,7 +5,8 @@ import errno
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.queues.settle import How, Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import How, Verdict
 from goqueue.records.filters import RecordFilter
 from goqueue.records.messages import NewMessage
 from goqueue.records.redrives import RedriveRequest

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from goqueue.broker.transactions.producer_ids import BLOCK_IDS, ProducerIds
-from goqueue.machines.controller import ProducerIdBlock, TakeProducerIds
+from goqueue.machines.controller_commands import ProducerIdBlock, TakeProducerIds
 from goqueue.model.errors import DiskFull
 from goqueue.testing import VirtualClock
 from tests.brokers import TestBroker
@@ -50,6 +52,21 @@ def test_whoever_asks_while_a_block_is_asked_for_waits_for_that_one() -> None:
     store.take(2)
     store.answer()
     assert store.given[-2:] == [BLOCK_IDS, BLOCK_IDS + 1]
+
+
+def test_a_fault_of_whoever_is_asked_for_a_block_lets_nobody_wait_for_ever() -> None:
+    store = Store()
+    ask, store.ids._submit = store.ids._submit, _fails
+    with pytest.raises(RuntimeError):
+        store.take()
+    store.ids._submit = ask
+    store.take()
+    store.answer()
+    assert store.given == [0]
+
+
+def _fails(_command: TakeProducerIds, _on_reply: object) -> None:
+    raise RuntimeError("a fault of ours")
 
 
 def test_whoever_waits_is_told_that_there_are_none_and_the_next_asks_again() -> None:

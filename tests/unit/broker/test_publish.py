@@ -146,7 +146,7 @@ def test_a_partition_that_cannot_be_opened_is_refused_and_the_others_are_served(
 
 
 def test_an_open_transaction_lets_its_producer_in_and_its_end_is_marked_everywhere() -> None:
-    from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
+    from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 
     broker = ready()
     submit = broker.broker.transactions.submit

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.receive import ReceiveRequest
-from goqueue.broker.queues.settle import How
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.taking import ReceiveRequest
+from goqueue.machines.deliveries.commands import How, Place
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

@@ -2,8 +2,7 @@
 
 import pytest
 
-from goqueue.broker.queues.settle import How
-from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from goqueue.broker.dead_letters import redrive as redrive_module
-from goqueue.broker.queues.settle import How
+from goqueue.machines.deliveries.commands import How
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec
 from goqueue.records.build import build_batch

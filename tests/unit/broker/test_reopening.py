@@ -106,10 +106,10 @@ def test_places_are_not_opened_while_their_leader_hands_over() -> None:
     node = read_by(SOME)
     loading = half_opened(node)
     last = loading.command
-    loading._ledger._replica.rest()
+    loading._ledger.replica.rest()
     node.commit()
     assert (loading.life, loading.command) == (Life.LOADING, last)
-    loading._ledger._replica.go_on()
+    loading._ledger.replica.go_on()
     node.commit()
     assert node.broker.queues.is_open(place_of(SOME - 1))
 
@@ -126,10 +126,10 @@ def test_a_place_that_finds_no_room_while_others_are_opened_is_opened_later() ->
     with capture_logs():
         after = QueueNode(disk, VirtualClock(node.clock.now_ms()))
         loading = half_opened(after)
-    loading._ledger._replica.rest()
+    loading._ledger.replica.rest()
     after.clock.advance(3000)
     assert loading.life is Life.LOADING
-    loading._ledger._replica.go_on()
+    loading._ledger.replica.go_on()
     after.commit()
     with pytest.raises(DiskFull):
         after.publish("orders", b"B")

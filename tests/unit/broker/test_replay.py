@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import commands
-from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import How, Place, Verdict
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

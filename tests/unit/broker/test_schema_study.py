@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from goqueue.broker.schemas.formats.parsed import TooComplex
-from goqueue.broker.schemas.schemas import Given, Schemas, SetLevel
+from goqueue.broker.schemas.schemas import Given, Schemas
 from goqueue.broker.schemas.study import Study, Text
+from goqueue.machines.schemas.facts import SetLevel
 from goqueue.model.codes import Code
 from goqueue.model.refusal import SchemaMismatch
 from goqueue.model.schemas import InvalidSchema, Level, RegistryCode, RegistryRefused, SchemaKind

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.topics.topics import AddPartitions, SetOptions
+from goqueue.machines.controller_commands import AddPartitions, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, InvalidWish

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.queues.settle import How, Verdict, Wanted
-from goqueue.machines.deliveries.commands import ANY_LEASE, Place, Settle, Settlement
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import ANY_LEASE, How, Place, Settle, Settlement, Verdict
 from goqueue.model.errors import InvalidOption, MalformedReceipt
 from goqueue.model.receipts import Receipt, encode_receipt
 from goqueue.records.messages import NewMessage

@@ -6,10 +6,12 @@ from zlib import crc32
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.groups.groups import commands, consumer_commands
 from goqueue.broker.shards import SHARDS, shard_of_group, shard_of_transaction
-from goqueue.broker.topics.topics import DeleteTopic
-from goqueue.broker.transactions.transactions import AddPartitions, EndTogether, EndTransaction, InitProducer, State
+from goqueue.machines.controller_commands import DeleteTopic
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer import facts as consumer_commands
+from goqueue.machines.transactions.commands import AddPartitions, EndTogether, EndTransaction, InitProducer
+from goqueue.machines.transactions.facts import State
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.records.control import decode_control

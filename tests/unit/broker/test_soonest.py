@@ -3,7 +3,7 @@
 import pytest
 
 from goqueue.broker.delays import soonest as module
-from goqueue.broker.delays.schedules import FoundSchedule
+from goqueue.machines.delays.commands import FoundSchedule
 from goqueue.records.messages import NewMessage
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

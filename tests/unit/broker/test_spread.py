@@ -4,11 +4,10 @@ them; and what is lost on the way is told or done again, never both.
 
 from typing import Any
 
-from goqueue.broker.forwarding.forwarding import FORWARD
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.queues.settle import How, Settled, Verdict, Wanted
+from goqueue.broker.forwarding.forwarding import FORWARD, PATIENCE_MS
+from goqueue.broker.queues.settle import Settled, Wanted
 from goqueue.broker.shards import SHARDS
-from goqueue.machines.deliveries.commands import GiveBack
+from goqueue.machines.deliveries.commands import GiveBack, How, Place, Verdict
 from goqueue.model.errors import Indeterminate, MalformedReceipt, NotReached
 from goqueue.model.receipts import decode_receipt
 from goqueue.model.transactions import Producer
@@ -111,7 +110,7 @@ def publish_as(nodes: SpreadNodes, number: int, producer: Producer) -> Any:
     replies: list[Any] = []
     steps = nodes.all[number].broker.transaction_steps
     steps.publish_as(producer, "orders", NewMessage(b"x", partition=0), None, replies.append)
-    nodes.pass_ms(3000)
+    nodes.pass_ms(PATIENCE_MS + 1000)
     (reply,) = replies
     return reply
 

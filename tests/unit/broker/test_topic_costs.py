@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from tests.brokers import TestBroker
 from tests.steps import count_steps

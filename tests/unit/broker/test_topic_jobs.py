@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import (
-    PARTITIONS_PER_STEP,
-    AddPartitions,
-    CreateTopic,
-    DeleteTopic,
-    Result,
-    SetOptions,
-)
+from goqueue.broker.topics.topics import PARTITIONS_PER_STEP
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, Result, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.runtime.aside import Done, Work

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from goqueue.broker.transactions import markers
 from goqueue.broker.transactions.listing import Wanted
-from goqueue.broker.transactions.transactions import AddPartitions, EndTransaction, InitProducer
 from goqueue.machines.groups.commands import EndTransactionOffsets
+from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.errors import DiskFull
 from goqueue.model.refusal import Refused
@@ -56,6 +56,24 @@ def test_offsets_that_a_full_disk_kept_back_are_committed_when_there_is_room(
     assert {event["event"] for event in told} == {"marker not written"}
     assert bank.broker.transactions.peek().describe(NAME).state == "PrepareCommit"  # type: ignore[union-attr]
     ledger.append = append  # type: ignore[method-assign]
+    assert bank.settled() == ALL
+
+
+def test_a_marker_that_met_a_fault_of_ours_is_written_later(bank: Bank) -> None:
+    """Else its producer could never begin another transaction."""
+    identity = bank.begin()
+    writing = bank.broker.transactions.markers
+    ends = writing._ends
+
+    def fails(*_arguments: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    writing._ends = ends._replace(schedules=fails)
+    with capture_logs() as told:
+        end(bank, identity)
+    assert {event["event"] for event in told} == {"marker failed"}
+    assert bank.broker.transactions.peek().describe(NAME).state == "PrepareCommit"  # type: ignore[union-attr]
+    writing._ends = ends
     assert bank.settled() == ALL
 
 

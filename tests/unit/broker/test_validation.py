@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX
-from goqueue.broker.schemas.schemas import Given, SetLevel
-from goqueue.broker.topics.topics import SetOptions
+from goqueue.broker.schemas.schemas import Given
+from goqueue.machines.controller_commands import SetOptions
+from goqueue.machines.schemas.facts import SetLevel
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.recurring import Recurring
@@ -154,7 +155,7 @@ def test_a_dead_letter_keeps_its_place_free_and_says_why() -> None:
         "gq-dlq-died-at": str(node.clock.now_ms()).encode(),
         "gq-dlq-timestamp": b"5",
     }
-    assert node.broker.validation.buried == 1
+    assert node.broker.validation.dead_lettered == 1
 
 
 def test_nothing_is_acknowledged_before_its_dead_letters_are_safe() -> None:

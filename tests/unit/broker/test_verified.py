@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.transactions.transactions import AddGroup, AddPartitions
 from goqueue.broker.transactions.verified import Verified
-from goqueue.machines.transactions.commands import CodeReply, MarkerJob, Partition
+from goqueue.machines.transactions.commands import AddGroup, AddPartitions, CodeReply, MarkerJob, Partition
 from goqueue.model.codes import Code
 from goqueue.model.errors import Indeterminate
 from goqueue.model.transactions import Hanging, Writer

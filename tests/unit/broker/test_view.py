@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.gate import Credentials, Gate
-from goqueue.broker.queues.queues import Place
+from goqueue.broker.gate import Gate
 from goqueue.broker.reading.fetch import Got, Limits, Want
 from goqueue.broker.reading.follow import Follower
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
 from goqueue.broker.view.view import View
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.access import Kind, NoRights, Operation, Permission, Rights
 from goqueue.model.codes import Code
+from goqueue.model.credentials import Credentials
 from goqueue.model.grants import Grants
-from goqueue.model.moves import Move, MoveStatus
+from goqueue.model.moves import MoveStatus
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import ONE_TENANT
 from goqueue.records.filters import RecordFilter
 from tests.brokers import TestBroker
 
@@ -131,7 +133,7 @@ def test_a_right_that_is_taken_away_counts_for_what_goes_on(rights: Rights) -> N
     view.fetcher.fetch([Want("orders", 0, 0, 1000)], Limits(1, 1000, 5000), got.append)
     stream = Follower(view.topics, view.clock, "orders", {0: 0}, RecordFilter())
     assert (got, stream.take()) == ([], None)
-    access.renew(NoRights(), is_over=False)
+    access.renew(NoRights(), ONE_TENANT, is_over=False)
     broker.publish("orders", b"secret")
     broker.commit()
     ((answer,),) = got
@@ -145,7 +147,7 @@ def test_an_operation_that_takes_its_own_rights_away_is_finished() -> None:
     broker = TestBroker()
     access = Gate(broker.broker, Grants("User:root", "", ("admin",), ())).admit(Credentials("test"))
     view = access.view(Permission({CLUSTER: Operation.ALTER}))
-    access.renew(NoRights(), is_over=True)
+    access.renew(NoRights(), ONE_TENANT, is_over=True)
     assert view.accounts.image.users == {}
 
 
@@ -162,8 +164,19 @@ def test_a_method_that_no_rule_names_cannot_be_reached() -> None:
 
 
 def test_who_may_not_touch_a_queue_does_not_stop_its_moves() -> None:
-    _, view = made(Only("ord"), {TOPIC: READ, GROUP: READ})
-    moves = [Move(number, source, None, 0, 0, 0) for number, source in enumerate(("orders", "payroll"))]
-    view.moves.cancel(moves[0])
-    assert refused(lambda: view.moves.cancel(moves[1])) is Code.TOPIC_AUTHORIZATION_FAILED
+    broker, view = made(Only("ord"), {TOPIC: READ, GROUP: READ})
+    topics, moves = ("orders", "payroll"), []
+    for topic in topics:
+        broker.publish(topic, b"dead")
+        broker.commit()
+        moves.append(broker.broker.moves.start("sqs", topic, "orders", 1))
+    view.moves.cancel("orders", moves[0].number)
+    assert refused(lambda: view.moves.cancel("payroll", moves[1].number)) is Code.TOPIC_AUTHORIZATION_FAILED
     assert [each.status for each in moves] == [MoveStatus.CANCELLING, MoveStatus.RUNNING]
+
+
+def test_a_move_needs_the_right_to_write_each_time() -> None:
+    """One view serves many requests of a client."""
+    _, view = made(Only("", READ), {TOPIC: (READ, WRITE), GROUP: READ})
+    for _ in range(2):
+        assert refused(lambda: view.moves.start("sqs", "orders", "payroll", 0)) is Code.TOPIC_AUTHORIZATION_FAILED

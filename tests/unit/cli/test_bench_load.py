@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, Message
 
+from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.librdkafka import STALL_S_MAX, Client, Topic
 from goqueue.cli.bench.raw import ECHO_BUFFER_BYTES, SYNC_FILE_BYTES, SyncedFile, echo
@@ -32,7 +33,7 @@ def test_a_wrong_message_is_noticed(wrong: Message) -> None:
 
 
 def test_a_message_that_was_not_acknowledged_is_noticed() -> None:
-    client = Client("127.0.0.1:9092")
+    client = Client(Broker("127.0.0.1:9092"))
     client.on_delivery(None, message(0))
     client.check(has_progress=True)
     client.on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT), message(1))
@@ -41,7 +42,7 @@ def test_a_message_that_was_not_acknowledged_is_noticed() -> None:
 
 
 def test_a_lost_broker_is_noticed_and_a_hiccup_is_not() -> None:
-    client = Client("127.0.0.1:9092")
+    client = Client(Broker("127.0.0.1:9092"))
     client.settings["error_cb"](KafkaError(KafkaError._TRANSPORT))
     client.check(has_progress=False)
     client.settings["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
@@ -51,7 +52,7 @@ def test_a_lost_broker_is_noticed_and_a_hiccup_is_not() -> None:
 
 def test_a_broker_that_stalls_is_given_up() -> None:
     now_s = [1000.0]
-    client = Client("127.0.0.1:9092", lambda: now_s[0])
+    client = Client(Broker("127.0.0.1:9092"), lambda: now_s[0])
     now_s[0] += STALL_S_MAX
     client.check(has_progress=False)
     client.check(has_progress=True)

@@ -27,7 +27,8 @@ group list|describe|delete|offsets|reset-offsets, dlq list|show|redrive|purge, d
 schedule list|set|delete, replay, trace list|get|search|stats, why, top, schema list|register|get|check|delete|config,
 cluster info|health|status|nodes|partitions|events|elect|recover|ready|dev,
 user create|list|change|delete, key create|list|rotate|delete, acl create|list|delete, quota set|list|describe|delete,
-admin reset, config view|get-contexts|use-context|set-context|delete-context,
+tenant create|list|describe|update|suspend|activate|disable|delete|quotas|usage, audit,
+admin reset|rekey, config view|get-contexts|use-context|set-context|delete-context,
 pipeline archive|restore|replay|backfill|reconcile|report|dlq|run,
 bench produce|consume|queue|latency, doctor, repair, version,
 completion, reference"""

@@ -290,3 +290,9 @@ def test_what_waits_for_an_event_loop_is_told_that_there_is_none() -> None:
             without_loop.run(waits())
     finally:
         loop.close()
+
+
+def test_a_request_in_a_traceback_shows_no_credentials() -> None:
+    asked = Ask("GET", "/topics", {"authorization": "Bearer gqk_secret"}, b"gqk_secret", 1.0)
+    assert all("secret" not in shown for shown in (repr(asked), str(asked), f"{asked}"))
+    assert "/topics" in repr(asked)

@@ -13,7 +13,7 @@ from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.batch import check_batch
 from goqueue.records.decode import decode
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Appended, Replica
 from goqueue.replica.replicas import Replicas, Seat
 from goqueue.replica.roles import Leading

@@ -8,7 +8,7 @@ import pytest
 from goqueue.cluster.changes import Change, Changes, Reread
 from goqueue.cluster.etcd.port import EtcdFault
 from goqueue.cluster.mirror import Mirror
-from goqueue.machines.controller import (
+from goqueue.machines.controller_commands import (
     CreateTopic,
     DeleteTopic,
     ProducerIdBlock,

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.machines.controller import (
+from goqueue.machines.controller import Controller
+from goqueue.machines.controller_commands import (
     AddPartitions,
-    Controller,
+    Copies,
     CreateTopic,
     DeleteTopic,
     ForgetSchedule,
@@ -24,7 +25,6 @@ from goqueue.machines.controller import (
     Transact,
     Transacted,
 )
-from goqueue.machines.controller_commands import Copies
 from goqueue.machines.controller_facts import STORED_FACTS, TopicStored
 from goqueue.model.codes import Code
 from goqueue.model.partition_limits import PartitionLimits

@@ -5,8 +5,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.cluster.embedded_store import EmbeddedStore
+from goqueue.machines.controller_commands import AddPartitions, CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.metadata import ABSENT, Committed, Compare, Conflict, Listing, Put, Step, TopicKey, TopicValue
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.topics import Image

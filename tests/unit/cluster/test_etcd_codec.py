@@ -4,17 +4,10 @@ import json
 
 import pytest
 
-from goqueue.cluster.etcd.codec import (
-    MetadataUnreadable,
-    decode_entry,
-    encode_compares,
-    encode_puts,
-    encode_value,
-    key_of,
-    key_path,
-    prefix_of,
-)
+from goqueue.cluster.etcd.codec import decode_entry, encode_compares, encode_puts
+from goqueue.cluster.etcd.keys import MetadataUnreadable, key_of, key_path, prefix_of
 from goqueue.cluster.etcd.port import KeyCompare, KeyPut, KeyValue
+from goqueue.cluster.etcd.values import encode_value
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.accounts import ApiKey, KeySecret, User
 from goqueue.model.metadata import (
@@ -42,6 +35,7 @@ from goqueue.model.metadata import (
     RuleKey,
     ScheduleKey,
     ScheduleValue,
+    TenantKey,
     TopicKey,
     TopicValue,
     UserKey,
@@ -49,6 +43,7 @@ from goqueue.model.metadata import (
 )
 from goqueue.model.placements import Lost, NodeInfo, Placement
 from goqueue.model.quotas import Quota
+from goqueue.model.tenancy import Tenant, TenantStatus
 
 ID = bytes(range(16))
 HEX = "000102030405060708090a0b0c0d0e0f"
@@ -149,16 +144,17 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
         "keys/k01",
         (
             '{"v":1,"key":{"key_id":"k01","name":"app","secrets":[{"digest":"AA==","ends_ms":9,"sealed":"AQ=="}],'
-            '"roles":["viewer"],"created_ms":17,"expires_ms":18,"metadata":{"team":"shop"},"is_bootstrap":true}}'
+            '"roles":["viewer"],"created_ms":17,"expires_ms":18,"metadata":{"team":"shop"},"is_bootstrap":true,'
+            '"tenant":"acme"}}'
         ),
         ApiKeyKey("k01"),
-        ApiKey("k01", "app", (KeySecret(b"\0", 9, b"\1"),), ("viewer",), 17, 18, {"team": "shop"}, True),
+        ApiKey("k01", "app", (KeySecret(b"\0", 9, b"\1"),), ("viewer",), 17, 18, {"team": "shop"}, True, "acme"),
     ),
     (
         "rules/r1",
         (
             '{"v":1,"rule":{"rule_id":"r1","principal":"User:*","kind":"topic","name":"orders","operation":3,'
-            '"is_allowed":false,"is_prefix":true,"host":"10.0.0.1"}}'
+            '"is_allowed":false,"is_prefix":true,"host":"10.0.0.1","tenant":"default"}}'
         ),
         RuleKey("r1"),
         Rule("r1", "User:*", Kind.TOPIC, "orders", Operation.READ, False, True, "10.0.0.1"),
@@ -168,6 +164,15 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
         '{"v":1,"quota":{"user":"bob","client_id":"app/1","limits":{"request_rate":2.5}}}',
         QuotaOf("=bob/=app%2F1"),
         Quota("bob", "app/1", {"request_rate": 2.5}),
+    ),
+    (
+        "tenants/acme",
+        (
+            '{"v":1,"tenant":{"tenant_id":"acme","name":"Acme","description":"buys","status":"suspended",'
+            '"reason":"unpaid","metadata":{"plan":"free"},"created_ms":17,"quotas":{"max_topics":7}}}'
+        ),
+        TenantKey("acme"),
+        Tenant("acme", "Acme", "buys", TenantStatus.SUSPENDED, "unpaid", {"plan": "free"}, 17, {"max_topics": 7}),
     ),
     ("schedules/night/ly", f'{{"v":1,"topic":"{HEX}","partition":4}}', ScheduleKey("night/ly"), ScheduleValue(ID, 4)),
 ]
@@ -182,6 +187,13 @@ def test_what_stands_in_etcd_is_read_and_written_as_ever(path: str, text: str, k
     assert decode_entry(PREFIX, entry(path, text)) == Event(key, value, MOD)
     assert key_path(key) == path
     assert encode_value(value).decode() == text
+
+
+def test_a_tenant_from_before_there_were_quotas_has_none() -> None:
+    text = '{"v":1,"tenant":{"tenant_id":"acme","name":"Acme","created_ms":17}}'
+    assert decode_entry(PREFIX, entry("tenants/acme", text)) == Event(
+        TenantKey("acme"), Tenant("acme", "Acme", created_ms=17), MOD
+    )
 
 
 def test_every_kind_of_key_has_a_sample() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.cluster.etcd.codec import MetadataUnreadable
+from goqueue.cluster.etcd.keys import MetadataUnreadable
 from goqueue.cluster.etcd.port import EtcdFault, KeyPut
 from goqueue.cluster.etcd.store import CONFLICT_SHOWN_WITHIN_MS, OPERATIONS_MAX, UNREADABLE_RETRY_MS, EtcdStore
 from goqueue.model.metadata import (

@@ -232,6 +232,59 @@ def test_a_node_that_cannot_be_reached_is_not_called_dead() -> None:
     run(scenario)
 
 
+def test_a_suspected_node_is_asked_nothing_and_that_is_known_not_to_be_done() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        asked: list[bytes] = []
+        other.door.handlers[HOLD] = lambda request: asked.append(bytes(request.body))
+        one.peers.suspect(one.book[2])
+        assert isinstance(await one.ask(2, HOLD, b"lost"), NotReached)
+        assert asked == []
+        one.peers.reached(2)
+        assert await one.ask(2, ECHO, b"a") == b"echo a"
+
+    run(scenario)
+
+
+def test_no_answer_is_waited_for_of_a_node_whose_session_has_ended_and_that_is_silent() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        held: list[PeerRequest] = []
+        other.door.handlers[HOLD] = held.append
+        waiting = asyncio.ensure_future(one.ask(2, HOLD, b"", timeout_ms=30_000))
+        await sim.let_pass("100 ms")
+        one.peers.nodes_changed()
+        await sim.let_pass("1 s")
+        assert not waiting.done(), "it is the same life"
+        del one.book[2]
+        one.peers.nodes_changed()
+        await sim.let_pass("200 ms")
+        assert not waiting.done(), "it may have lost its session only"
+        await sim.let_pass("100 ms")
+        assert isinstance(await asyncio.wait_for(waiting, 0.01), Indeterminate)
+
+    run(scenario)
+
+
+def test_a_node_that_has_lost_its_session_only_still_answers() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        held: list[PeerRequest] = []
+        other.door.handlers[HOLD] = held.append
+        waiting = asyncio.ensure_future(one.ask(2, HOLD, b"", timeout_ms=30_000))
+        asked = asyncio.ensure_future(one.ask(2, HOLD, b"", timeout_ms=30_000))
+        await sim.let_pass("100 ms")
+        one.book[2] = one.book[2]._replace(incarnation=2)
+        one.peers.nodes_changed()
+        held[1].answer((b"not here any more",))
+        await sim.let_pass("1 s")
+        assert await asked == b"not here any more"
+        held[0].answer((b"nor this",))
+        assert await waiting == b"nor this"
+
+    run(scenario)
+
+
 def test_whoever_waits_when_the_door_closes_is_told() -> None:
     async def scenario(sim: Simulation) -> None:
         one, other = await two(sim)

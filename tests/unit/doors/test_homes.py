@@ -6,10 +6,10 @@ from goqueue.doors.grpc import homes as grpc_homes
 from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.doors.http.merging import MERGES, add_up
 from goqueue.doors.sqs.handlers.table import ACTIONS
-from goqueue.wire.home import DEAD_LETTER, GROUP, NEW_SCHEDULE, PARTITION, SCHEMAS, TRANSACTION, Home, Way
+from goqueue.wire.home import DEAD_LETTER, GROUP, NEW_SCHEDULE, NODE, PARTITION, SCHEMAS, TRANSACTION, Home, Way
 from goqueue.wire.rest.operations.table import OPERATIONS
 
-KINDS = {PARTITION, DEAD_LETTER, GROUP, TRANSACTION, SCHEMAS, NEW_SCHEDULE}
+KINDS = {PARTITION, DEAD_LETTER, GROUP, TRANSACTION, SCHEMAS, NEW_SCHEDULE, NODE}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)

@@ -45,20 +45,24 @@ TOPIC_ID = bytes(range(16))
 START_MS = 1_000_000
 
 
+PLAIN = frozenset({int, str, bytes, float, bool, tuple, type(None)})
+NO_STATE = ("_appliers", "_deciders")
+
+
 def frozen(thing: Any, *but: str) -> Any:
     """All that a decision might have changed by mistake, as something that can be compared."""
     if isinstance(thing, dict):
-        return {key: frozen(value, *but) for key, value in thing.items()}
+        return {key: each if type(each) in PLAIN else frozen(each, *but) for key, each in thing.items()}
     if isinstance(thing, bytearray | array):
         return bytes(thing)
     if isinstance(thing, list | deque):
-        return [frozen(each, *but) for each in thing]
+        return [each if type(each) in PLAIN else frozen(each, *but) for each in thing]
     if type(thing).__module__.startswith("goqueue.machines.deliveries") and not isinstance(
         thing, msgspec.Struct | tuple
     ):
         names = [*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())]
-        names = [name for name in names if name not in ("_appliers", "_deciders", *but)]
-        return {name: frozen(getattr(thing, name), *but) for name in names}
+        state = {name: getattr(thing, name) for name in names if name not in NO_STATE and name not in but}
+        return frozen(state, *but)
     return set(thing) if isinstance(thing, set) else thing
 
 
@@ -251,7 +255,7 @@ class Driver:
         assert len(reply.verdicts) == len(settlements) - done
         return (Verdict.DONE,) * done + reply.verdicts
 
-    def bury(self) -> list[DeadLetter]:
+    def write_letters(self) -> list[DeadLetter]:
         """Write all dead letters."""
         letters = self.machine.dead_due(PLACE)
         self.ask(DeadLettersWritten(PLACE, tuple(letter.offset for letter in letters)))

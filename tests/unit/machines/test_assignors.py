@@ -117,9 +117,7 @@ def test_every_partition_has_exactly_one_reader_who_asked_for_it(assign: Assign,
 
 
 @given(st.integers(1, 40), st.lists(st.integers(0, 60), min_size=1, max_size=6), st.booleans())
-def test_f267_uniform_and_round_robin_differ_by_one_at_most(
-    count: int, partitions: list[int], has_stranger: bool
-) -> None:
+def test_uniform_and_round_robin_differ_by_one_at_most(count: int, partitions: list[int], has_stranger: bool) -> None:
     topics = {f"t{number}": each for number, each in enumerate(partitions)}
     members = equals(count, topics)
     if has_stranger:
@@ -149,7 +147,7 @@ def test_members_with_one_subscription_differ_by_one_at_most_among_others(
 
 
 @pytest.mark.parametrize(("count", "partitions"), [(1, 12), (2, 12), (3, 12), (5, 12), (7, 100), (12, 12), (15, 12)])
-def test_f266_sticky_moves_only_the_share_of_who_joins(count: int, partitions: int) -> None:
+def test_sticky_moves_only_the_share_of_who_joins(count: int, partitions: int) -> None:
     topics = {"orders": partitions}
     before = uniform(equals(count, topics), topics)
     after = uniform(equals(count + 1, topics, before), topics)
@@ -186,7 +184,7 @@ def test_a_chain_of_moves_is_found_where_no_single_move_helps() -> None:
     assert score(members, assigned)[1] == 2
 
 
-def test_f258_ranges_are_neighbours_and_meet_across_topics() -> None:
+def test_ranges_are_neighbours_and_meet_across_topics() -> None:
     topics = {"clicks": 5, "views": 5}
     assert assign_ranges(equals(2, topics), topics) == {
         "m0000": [("clicks", 0), ("clicks", 1), ("clicks", 2), ("views", 0), ("views", 1), ("views", 2)],
@@ -194,7 +192,7 @@ def test_f258_ranges_are_neighbours_and_meet_across_topics() -> None:
     }
 
 
-def test_f258_round_robin_takes_turns_over_all_topics() -> None:
+def test_round_robin_takes_turns_over_all_topics() -> None:
     topics = {"a": 3, "b": 2}
     assert round_robin(equals(2, topics), topics) == {
         "m0000": [("a", 0), ("a", 2), ("b", 1)],
@@ -211,7 +209,7 @@ def test_round_robin_passes_over_who_does_not_subscribe() -> None:
     }
 
 
-def test_f264_f268_diff_names_what_is_revoked_and_what_is_added() -> None:
+def test_diff_names_what_is_revoked_and_what_is_added() -> None:
     before = {"stays": [("a", 0)], "loses": [("a", 1), ("a", 2)], "leaves": [("a", 3)]}
     after = {"stays": [("a", 0)], "loses": [("a", 1)], "joins": [("a", 2), ("a", 3)]}
     assert assignment_diff(before, after) == {
@@ -223,7 +221,7 @@ def test_f264_f268_diff_names_what_is_revoked_and_what_is_added() -> None:
 
 @given(small_groups(same=False), small_groups(same=False))
 @settings(max_examples=40, deadline=None)
-def test_f268_diff_applied_to_the_old_gives_the_new(
+def test_diff_applied_to_the_old_gives_the_new(
     first: tuple[Members, dict[str, int]], second: tuple[Members, dict[str, int]]
 ) -> None:
     before, after = uniform(*first), uniform(*second)

@@ -53,7 +53,7 @@ def test_the_first_member_gets_everything_with_its_first_heartbeat() -> None:
     assert host.group.state_name == "Stable"
 
 
-def test_f256_f259_f269_revoke_then_assign_then_complete() -> None:
+def test_revoke_then_assign_then_complete() -> None:
     host = Host(SIX)
     (old,) = stable(host, 1, "orders")
     new = Consumer(host, "new", "orders")
@@ -88,7 +88,7 @@ def test_f256_f259_f269_revoke_then_assign_then_complete() -> None:
     assert new.beat().heartbeat_interval_ms == host.options.heartbeat_ms
 
 
-def test_a24_f265_members_whose_partitions_do_not_move_hear_nothing_of_a_rebalance() -> None:
+def test_members_whose_partitions_do_not_move_hear_nothing_of_a_rebalance() -> None:
     """Eight of ten members keep all they have: not one of their answers carries an assignment, at any point."""
     host = Host(topics(orders=20))
     consumers = stable(host, 10, "orders")
@@ -109,7 +109,7 @@ def test_a24_f265_members_whose_partitions_do_not_move_hear_nothing_of_a_rebalan
     assert len(newcomer.holds) == 1
 
 
-def test_a24_a_third_consumer_joins_and_only_what_must_move_does() -> None:
+def test_a_third_consumer_joins_and_only_what_must_move_does() -> None:
     host = Host(SIX)
     first, second = stable(host, 2, "orders")
     kept = {first.member_id: set(first.holds), second.member_id: set(second.holds)}
@@ -132,7 +132,7 @@ def test_what_a_leaving_member_had_goes_on_at_the_next_heartbeat() -> None:
     assert host.group.state_name == "Stable"
 
 
-def test_f260_a_paused_member_is_removed_after_its_revocation_timeout_and_its_partitions_go_on() -> None:
+def test_a_paused_member_is_removed_after_its_revocation_timeout_and_its_partitions_go_on() -> None:
     host = Host(SIX)
     (slow,) = stable(host, 1, "orders")
     new = Consumer(host, "new", "orders")
@@ -183,7 +183,7 @@ def test_a_silent_member_is_removed_after_its_session() -> None:
     assert second.beat().code == Code.UNKNOWN_MEMBER_ID
 
 
-def test_f271_two_groups_rebalance_at_the_same_time_each_for_itself() -> None:
+def test_two_groups_rebalance_at_the_same_time_each_for_itself() -> None:
     left, right = Host(SIX, "left"), Host(SIX, "right")
     groups = [(host, stable(host, 2, "orders"), Consumer(host, "new", "orders")) for host in (left, right)]
     for _, _, new in groups:
@@ -201,7 +201,7 @@ def test_f271_two_groups_rebalance_at_the_same_time_each_for_itself() -> None:
         assert {fact.group_id for fact in host.group.facts()} == {host.group_id}  # type: ignore[attr-defined]
 
 
-def test_f272_epochs_of_group_targets_and_members() -> None:
+def test_epochs_of_group_targets_and_members() -> None:
     host = Host(SIX)
     first = Consumer(host, "m0", "orders")
 
@@ -359,7 +359,7 @@ def test_facts_of_two_members_may_be_replayed_in_any_order() -> None:
     assert group._state.instances == {"i": "new"}
 
 
-def test_a25_what_describe_returns_cannot_change_the_group() -> None:
+def test_what_describe_returns_cannot_change_the_group() -> None:
     host = Host(SIX)
     stable(host, 2, "orders")
     description = host.tell(DescribeConsumerGroup("g"))

@@ -159,7 +159,7 @@ def test_rejoining_gives_up_what_was_to_be_revoked() -> None:
     assert not first.holds & second.holds
 
 
-def test_a22_only_the_present_epoch_of_a_member_commits() -> None:
+def test_only_the_present_epoch_of_a_member_commits() -> None:
     host = Host(SIX)
     group = host.group
     assert group.check_commit("", -1) == Code.NONE, "nobody is there whom it could disturb"
@@ -294,6 +294,18 @@ def test_an_expression_must_match_the_whole_name_and_adds_to_names() -> None:
     joined(host, member)
     assert member.holds == {(topic_id("order"), 0), (topic_id("clicks"), 0)}
     assert host.group.subscribed_topics() == {"order", "clicks"}
+
+
+@pytest.mark.parametrize("asked", [{"regex": "acme~(?:.*)"}, {"names": ("acme~orders",)}])
+@pytest.mark.parametrize(("group_id", "found"), [("g", ()), ("acme~g", ("acme~orders",)), ("acme-2~g", ())])
+def test_topics_of_a_tenant_are_for_its_groups_alone(group_id: str, found: tuple[str, ...], asked: Any) -> None:
+    """Whoever asked for them may have done so before there was the tenant."""
+    host = Host({}, group_id)
+    member = Consumer(host, "m0", *asked.get("names", ()), regex=asked.get("regex"))
+    member.beat()
+    host.change_topics(topics(**{"orders": 1, "acme~orders": 2, "acme-2~orders": 3}))
+    settle(host, member)
+    assert member.holds == (all_of(host.topics, *found) if found else set())
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from goqueue.broker.stored import CONSUMER_GROUPS
-from goqueue.machines.groups.consumer.facts import ConsumerGroupOptions
+from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS, ConsumerGroupOptions
 from tests.unit.machines.consumer_groups import Consumer, Host, topics
 
 SIX = topics(orders=6)
@@ -54,7 +53,7 @@ def rebalance_ms(options: ConsumerGroupOptions, join_ms: int, second_ms: int) ->
 
 
 @pytest.mark.parametrize("second_ms", range(0, CONSUMER_GROUPS.heartbeat_ms, 50))
-def test_a24_a_third_member_has_its_share_within_two_heartbeats(second_ms: int) -> None:
+def test_a_third_member_has_its_share_within_two_heartbeats(second_ms: int) -> None:
     """Whenever it joins between the heartbeats of the others: one in which they hear, one of its own."""
     found = {join_ms: rebalance_ms(CONSUMER_GROUPS, join_ms, second_ms) for join_ms in range(0, 400, 10)}
     promised_ms = CONSUMER_GROUPS.heartbeat_ms + CONSUMER_GROUPS.settling_heartbeat_ms + 2 * ROUND_TRIP_MS

@@ -99,7 +99,7 @@ def test_sessions_know_who_is_due_first_whatever_the_lengths() -> None:
     assert sessions == Sessions()
 
 
-def test_f261_f270_rebalances_are_counted_and_timed() -> None:
+def test_rebalances_are_counted_and_timed() -> None:
     host = Host(SIX)
     began_ms = host.now_ms
     old = Consumer(host, "old", "orders")

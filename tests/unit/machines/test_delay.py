@@ -29,7 +29,7 @@ from tests.unit.machines.delay_samples import (
 
 
 @pytest.mark.parametrize("delay_ms", [0, -1, -HOUR_MS])
-def test_f145_a_zero_or_past_delay_fires_at_once(delay_ms: int) -> None:
+def test_a_zero_or_past_delay_fires_at_once(delay_ms: int) -> None:
     driver = Driver()
     driver.schedule(1, delay_ms)
     deadline = driver.machine.next_deadline_ms()
@@ -49,7 +49,7 @@ def test_a_schedule_fires_when_it_is_due_and_not_before() -> None:
     assert driver.machine.next_deadline_ms() is None
 
 
-def test_c2_a_long_delay_holds_up_no_short_one() -> None:
+def test_a_long_delay_holds_up_no_short_one() -> None:
     driver = Driver()
     driver.schedule(1, MINUTE_MS)
     driver.schedule(2, SECOND_MS)
@@ -59,7 +59,7 @@ def test_c2_a_long_delay_holds_up_no_short_one() -> None:
     assert driver.fired_offsets == [2, 1]
 
 
-def test_f140_there_is_no_longest_delay() -> None:
+def test_there_is_no_longest_delay() -> None:
     driver = Driver()
     driver.schedule(1, 20 * 365 * DAY_MS)
     driver.advance(20 * 365 * DAY_MS - 1)
@@ -86,7 +86,7 @@ def test_what_is_due_together_fires_in_the_order_of_due_times_then_of_offsets() 
 
 
 @restarts
-def test_b11_a_restart_changes_no_delivery_time(how: Restart) -> None:
+def test_a_restart_changes_no_delivery_time(how: Restart) -> None:
     driver = Driver()
     driver.submit(TakeProducer(5, 1))
     for offset, delay_ms in enumerate([0, 5, 2000, MINUTE_MS, DAY_MS, 400 * DAY_MS]):
@@ -105,7 +105,7 @@ def test_b11_a_restart_changes_no_delivery_time(how: Restart) -> None:
 
 @pytest.mark.parametrize("delay_ms", [1, 50, 3000, HOUR_MS, DAY_MS, 400 * DAY_MS])
 @restarts
-def test_b9_cancelled_is_never_delivered(how: Restart, delay_ms: int) -> None:
+def test_cancelled_is_never_delivered(how: Restart, delay_ms: int) -> None:
     driver = Driver()
     key = driver.schedule(1, delay_ms)
     driver.schedule(2, delay_ms)
@@ -117,7 +117,7 @@ def test_b9_cancelled_is_never_delivered(how: Restart, delay_ms: int) -> None:
     assert driver.fired_offsets == [2]
 
 
-def test_a32_a_cancel_that_came_too_late_says_so() -> None:
+def test_a_cancel_that_came_too_late_says_so() -> None:
     """NONE if and only if it never fires."""
     driver = Driver()
     key = driver.schedule(1, 100)
@@ -134,7 +134,7 @@ def test_a32_a_cancel_that_came_too_late_says_so() -> None:
     assert driver.fired_offsets == [1]
 
 
-def test_a31_a_cancel_between_the_due_time_and_the_tick_is_in_time() -> None:
+def test_a_cancel_between_the_due_time_and_the_tick_is_in_time() -> None:
     driver = Driver()
     keys = [driver.schedule(offset, 100) for offset in range(5)]
     driver.now_ms += 200

@@ -218,11 +218,11 @@ def test_a_record_dies_after_as_many_deliveries_as_allowed_and_never_comes_back(
     assert driver.take() == [1]
     driver.restart()
     assert list(driver.machine.dying) == [PLACE]
-    assert driver.bury() == [letter]
+    assert driver.write_letters() == [letter]
     driver.observe(Span(0, 1))
     assert driver.take() == [1]
     assert driver.measure().start_offset == 1
-    assert driver.bury() == []
+    assert driver.write_letters() == []
 
 
 def test_the_last_nack_makes_a_dead_letter() -> None:
@@ -230,7 +230,7 @@ def test_the_last_nack_makes_a_dead_letter() -> None:
     driver.see(1)
     driver.settle(driver.lease().lease, 0, 0, How.RETRY, 0)
     driver.settle(driver.lease().lease, 0, 0, How.RETRY, 0, "no such customer")
-    (letter,) = driver.bury()
+    (letter,) = driver.write_letters()
     assert letter == DeadLetter(0, "attempts", "no such customer", 2, START_MS, START_MS)
 
 
@@ -241,7 +241,7 @@ def test_a_rejected_record_is_dead_at_once_and_settled_when_it_is_written(driver
     assert driver.measure().dead == 1
     assert driver.settle(leased.lease, 0) is Verdict.REPEATED
     assert driver.take() == [1]
-    (letter,) = driver.bury()
+    (letter,) = driver.write_letters()
     assert (letter.reason, letter.error, letter.attempts) == ("rejected", "x" * 1000, 1)
     assert driver.measure()[:2] == (1, 2)
     assert driver.machine.dead_due(PLACE) == []
@@ -254,7 +254,7 @@ def test_dead_letters_that_cannot_be_written_stop_leases(monkeypatch: pytest.Mon
     driver.settle(driver.lease(2).lease, 0, 1, How.REJECT)
     assert driver.take() == []
     driver.machine.woken.clear()
-    driver.bury()
+    driver.write_letters()
     assert list(driver.machine.woken) == [PLACE]
     assert driver.take() == [2, 3, 4]
 
@@ -266,7 +266,7 @@ def test_an_expired_record_is_a_dead_letter_and_not_delivered(driver: Driver) ->
     driver.observe(Span(0, 0, expires_at_ms=START_MS + 100), Span(1, 1))
     driver.advance(100)
     assert driver.take() == [1]
-    assert driver.bury() == [DeadLetter(0, "expired", "", 0, 0, START_MS + 100)]
+    assert driver.write_letters() == [DeadLetter(0, "expired", "", 0, 0, START_MS + 100)]
 
 
 def test_an_expired_record_may_be_dropped() -> None:
@@ -274,7 +274,7 @@ def test_an_expired_record_may_be_dropped() -> None:
     driver.see(3, expires_at_ms=START_MS + 100)
     driver.advance(100)
     assert driver.take() == []
-    assert driver.bury() == []
+    assert driver.write_letters() == []
     assert driver.measure().start_offset == 3
 
 
@@ -284,7 +284,7 @@ def test_a_leased_record_expires_when_its_lease_ends(driver: Driver) -> None:
     driver.advance(29_999)
     assert driver.settle(leased.lease, 0) is Verdict.DONE
     driver.advance(1)
-    assert [letter.offset for letter in driver.bury()] == [1]
+    assert [letter.offset for letter in driver.write_letters()] == [1]
 
 
 def test_a_record_that_expired_before_anybody_noticed_is_not_delivered(driver: Driver) -> None:

@@ -282,7 +282,7 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         self._look()
 
     def write_dead_letters(self) -> None:
-        for letter in self.driver.bury():
+        for letter in self.driver.write_letters():
             self.model.log[letter.offset].state = "settled"
         self.driver.advance()
         self._look()

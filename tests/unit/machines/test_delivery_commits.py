@@ -63,7 +63,7 @@ def test_a_dead_letter_below_a_commit_is_still_written(driver: Driver) -> None:
     leased = driver.lease(2)
     driver.settle(leased.lease, 0, how=How.REJECT, reason="bad")
     driver.ask(SettleBelow(PLACE, 3))
-    assert [each.offset for each in driver.bury()] == [0]
+    assert [each.offset for each in driver.write_letters()] == [0]
     assert driver.machine.dead_due(PLACE) == []
     assert driver.take() == [3]
 
@@ -86,7 +86,7 @@ def test_giving_back_is_an_attempt_and_may_be_the_last(driver: Driver) -> None:
         assert driver.take() == [0]
         driver.ask(GiveBack(PLACE.group_id, "c", (PLACE,)))
     assert driver.take() == []
-    assert [(each.reason, each.attempts) for each in driver.bury()] == [("attempts", 3)]
+    assert [(each.reason, each.attempts) for each in driver.write_letters()] == [("attempts", 3)]
 
 
 def test_nothing_is_given_back_elsewhere(driver: Driver) -> None:

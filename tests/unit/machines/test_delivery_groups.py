@@ -63,7 +63,7 @@ def test_a_restored_group_is_as_it_was(driver: Driver) -> None:
     driver.ask(SetGroupOptions("g", {"lease_ms": None, "start": "latest"}))
     driver.ask(OpenDelivery(OTHER, OTHER_ID, 7))
     driver.settle(driver.lease().lease, 7, 9)
-    driver.bury()
+    driver.write_letters()
     assert driver.ask(RestoreGroup("g", state)) is Code.NONE
     assert stored(driver) == before
     assert driver.machine.places("g") == [PLACE]

@@ -76,7 +76,7 @@ def test_expired_records_behind_a_key_are_passed_over(driver: Driver) -> None:
     driver.observe(*keyed(A), *keyed(A, A, first=1, expires_at_ms=START_MS + 10), *keyed(A, first=3))
     leased = driver.lease()
     driver.advance(10)
-    assert [letter.offset for letter in driver.bury()] == [1, 2]
+    assert [letter.offset for letter in driver.write_letters()] == [1, 2]
     assert driver.take() == []
     driver.settle(leased.lease, 0)
     assert driver.take() == [3]

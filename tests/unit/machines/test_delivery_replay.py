@@ -144,7 +144,7 @@ def test_a_dead_letter_of_a_replay_is_written_like_any_other(driver: Driver) -> 
     leased = driver.lease()
     driver.settle(leased.lease, 2, 2, How.REJECT)
     driver.restart()
-    assert [letter.offset for letter in driver.bury()] == [2]
+    assert [letter.offset for letter in driver.write_letters()] == [2]
     observe_replays(driver)
     driver.advance()
     assert driver.machine.replays(PLACE) == []
@@ -154,7 +154,7 @@ def test_what_waits_to_be_a_dead_letter_is_not_replayed(driver: Driver) -> None:
     driver.settle(driver.lease(1).lease, 6, 6, How.REJECT)
     driver.ask(Seek(PLACE, 8))
     assert replay(driver, (5, 7)).records == 2
-    assert [letter.offset for letter in driver.bury()] == [6]
+    assert [letter.offset for letter in driver.write_letters()] == [6]
     assert replay(driver, (5, 7)).records == 1
 
 
@@ -194,7 +194,7 @@ def test_a_repeated_settlement_is_known_while_the_log_is_observed_again(
     assert offsets_of(leased.runs) == [8]
     assert driver.settle(leased.lease, 8, how=how, consumer=consumer) is Verdict.DONE
     assert driver.settle(leased.lease, 8, how=how, consumer=consumer) is Verdict.REPEATED
-    driver.bury()
+    driver.write_letters()
     driver.advance()
     assert driver.machine.replays(PLACE) == []
     assert driver.machine.observed_end(PLACE) == 6
@@ -226,10 +226,10 @@ def test_seek_forward_skips_what_lies_between(driver: Driver) -> None:
     assert driver.ask(Seek(PLACE, 100)) is Code.NONE
     assert driver.machine.replays(PLACE) == []
     assert driver.take() == []
-    assert [letter.offset for letter in driver.bury()] == [6]
+    assert [letter.offset for letter in driver.write_letters()] == [6]
     driver.restart()
     assert driver.machine.observed_end(PLACE) == 100
-    assert driver.bury() == []
+    assert driver.write_letters() == []
     driver.observe(Span(100, 101))
     assert driver.take() == [100, 101]
 
@@ -237,7 +237,7 @@ def test_seek_forward_skips_what_lies_between(driver: Driver) -> None:
 def test_seek_back_brings_dead_letters_back_to_life(driver: Driver) -> None:
     driver.settle(driver.lease(1).lease, 6, 6, How.REJECT)
     driver.ask(Seek(PLACE, 0))
-    assert driver.bury() == []
+    assert driver.write_letters() == []
     driver.observe(Span(0, 9))
     assert driver.take() == list(range(10))
 

@@ -103,7 +103,7 @@ def test_what_retention_removed_is_settled_and_forgotten(driver: Driver) -> None
     driver.settle(leases[1].lease, 150, 150, How.REJECT)
     assert driver.ask(Observe(PLACE, (), 0, 1000)) is Code.NONE
     assert driver.measure()[:2] == (1000, 2000)
-    assert [letter.offset for letter in driver.bury()] == [150]
+    assert [letter.offset for letter in driver.write_letters()] == [150]
     assert driver.delivery().unacked == {}
     assert driver.settle(leases[0].lease, 5) is Verdict.REPEATED
     driver.observe(Span(5000, 5009), log_start=5000)

@@ -12,7 +12,7 @@ def test_without_transactions_all_below_the_high_watermark_is_stable() -> None:
     assert OpenTransactions().last_stable_offset(50) == 50
 
 
-def test_b13_nothing_behind_the_first_undecided_record_is_stable() -> None:
+def test_nothing_behind_the_first_undecided_record_is_stable() -> None:
     transactions = OpenTransactions()
     transactions.begin(7, 10)
     transactions.begin(8, 20)
@@ -66,7 +66,7 @@ def test_an_aborted_transaction_that_begins_where_the_range_ends_is_found() -> N
     assert transactions.aborted_in(0, 2) == [(7, 0), (7, 2)]
 
 
-def test_a40_what_was_aborted_is_known_after_a_restart() -> None:
+def test_what_was_aborted_is_known_after_a_restart() -> None:
     log = [data_batch(7, 0, transactional=True), marker(7, commit=False, offset=1)]
     states = ProducerStates()
     states.replay(log)

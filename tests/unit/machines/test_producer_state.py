@@ -29,7 +29,7 @@ def test_a_batch_without_producer_is_accepted_and_leaves_nothing_behind() -> Non
     assert states.describe() == []
 
 
-def test_b17_a_duplicate_is_answered_with_the_offset_of_the_first_time() -> None:
+def test_a_duplicate_is_answered_with_the_offset_of_the_first_time() -> None:
     states = holding(data_batch(7, 0, count=3, timestamp=5), data_batch(7, 3, count=2, timestamp=6))
     assert states.check(data_batch(7, 0, count=3, timestamp=5)) == Duplicate(100, 102, 5)
     assert states.check(data_batch(7, 3, count=2, timestamp=6)) == Duplicate(103, 104, 6)
@@ -72,18 +72,18 @@ def test_a_compacted_batch_still_spans_the_sequences_it_had() -> None:
     assert states.check(data_batch(7, 2)) is Code.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_b14_an_older_epoch_is_fenced() -> None:
+def test_an_older_epoch_is_fenced() -> None:
     states = holding(data_batch(7, 0, epoch=3))
     assert states.check(data_batch(7, 1, epoch=2)) is Code.INVALID_PRODUCER_EPOCH
     assert states.check(data_batch(7, 0, epoch=2)) is Code.INVALID_PRODUCER_EPOCH
 
 
-def test_b15_the_first_batch_of_a_new_epoch_is_no_duplicate() -> None:
+def test_the_first_batch_of_a_new_epoch_is_no_duplicate() -> None:
     states = holding(data_batch(7, 0, epoch=0))
     assert states.check(data_batch(7, 0, epoch=1)) is ACCEPT
 
 
-def test_b15_a_duplicate_is_looked_for_in_its_own_epoch() -> None:
+def test_a_duplicate_is_looked_for_in_its_own_epoch() -> None:
     states = holding(data_batch(7, 0, epoch=0), data_batch(7, 0, epoch=1))
     assert states.check(data_batch(7, 0, epoch=1)) == Duplicate(101, 101, NOW_MS)
 
@@ -95,7 +95,7 @@ def test_a_new_epoch_begins_at_zero() -> None:
     assert states.check(data_batch(7, 1, epoch=1)) is ACCEPT
 
 
-def test_c12_a_producer_whose_state_expired_goes_on() -> None:
+def test_a_producer_whose_state_expired_goes_on() -> None:
     states = holding(data_batch(7, 0), data_batch(7, 1))
     assert states.expire(EXPIRY_MS) == 0  # heard since the last look, nobody knows when
     assert states.expire(EXPIRY_MS - 1) == 0
@@ -105,7 +105,7 @@ def test_c12_a_producer_whose_state_expired_goes_on() -> None:
     assert states.check(data_batch(7, 2)) is ACCEPT
 
 
-def test_c12_a_marker_does_not_stop_a_producer_whose_state_expired() -> None:
+def test_a_marker_does_not_stop_a_producer_whose_state_expired() -> None:
     states = holding(marker(7, epoch=3))
     assert states.check(data_batch(7, 57, epoch=3)) is ACCEPT
 
@@ -144,7 +144,7 @@ def test_an_unknown_producer_of_transactions_version_2_begins_at_zero() -> None:
         data_batch(NO_PRODUCER, -1)._replace(attributes=CONTROL_BIT),
         data_batch(7, 0)._replace(attributes=CONTROL_BIT | TRANSACTIONAL_BIT),
     ],
-    ids=["no sequence", "no epoch", "transaction without producer", "A41 control", "A41 marker"],
+    ids=["no sequence", "no epoch", "transaction without producer", "control batch", "marker"],
 )
 def test_a_client_cannot_send_what_only_a_broker_writes(batch: Batch) -> None:
     assert ProducerStates().check(batch) is Code.INVALID_RECORD
@@ -164,21 +164,21 @@ def test_sequences_go_on_behind_a_marker_of_the_same_epoch() -> None:
     assert states.check(data_batch(7, 1, transactional=True)) is ACCEPT
 
 
-def test_b14_a_marker_of_a_newer_epoch_fences_its_producer() -> None:
+def test_a_marker_of_a_newer_epoch_fences_its_producer() -> None:
     states = holding(data_batch(7, 0, transactional=True), marker(7, epoch=1, commit=False))
     assert states.check(data_batch(7, 1, transactional=True)) is Code.INVALID_PRODUCER_EPOCH
     assert states.check(data_batch(7, 1, epoch=1, transactional=True)) is Code.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert states.check(data_batch(7, 0, epoch=1, transactional=True)) is ACCEPT
 
 
-def test_b18_a_marker_that_is_asked_for_again_is_not_written_again() -> None:
+def test_a_marker_that_is_asked_for_again_is_not_written_again() -> None:
     states = holding(data_batch(7, 0, transactional=True))
     assert states.check_marker(7, 0, 0) is ACCEPT
     states.record(marker(7), 101)
     assert states.check_marker(7, 0, 0) is Code.INVALID_TXN_STATE
 
 
-def test_b18_a_fencing_marker_is_written_once_where_its_producer_wrote_nothing() -> None:
+def test_a_fencing_marker_is_written_once_where_its_producer_wrote_nothing() -> None:
     states = holding(data_batch(8, 0))
     for producer_id in (7, 8):
         assert states.check_marker(producer_id, 1, 0) is ACCEPT

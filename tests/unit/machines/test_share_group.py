@@ -69,6 +69,16 @@ def test_a_member_that_leaves_leaves_its_partitions_to_the_others() -> None:
     assert set(host.members) == {"m0"}
 
 
+def test_topics_of_a_tenant_are_not_read_by_groups_of_others() -> None:
+    """Whoever asked for them may have done so before there was the tenant."""
+    host = Host({})
+    reader = Reader(host, "m0", "orders", "acme~orders")
+    reader.beat()
+    host.change_topics(topics(**{"orders": 1, "acme~orders": 2}))
+    reader.beat()
+    assert reader.reads == {(topic_id("orders"), 0)}
+
+
 def test_what_does_not_change_is_not_said_again() -> None:
     host = Host(FOUR)
     first, second = readers(host, 2)

@@ -80,7 +80,7 @@ def test_a_timer_fires_at_its_time_however_far_it_is(now_ms: int, delay_ms: int)
     assert clock.wheel.next_deadline_ms() is None
 
 
-def test_a33_delays_below_a_tick_fire_on_the_next_one_and_not_a_turn_later() -> None:
+def test_delays_below_a_tick_fire_on_the_next_one_and_not_a_turn_later() -> None:
     clock = running()
     for delay_ms in range(TICK_MS):
         clock.set(delay_ms)
@@ -89,7 +89,7 @@ def test_a33_delays_below_a_tick_fire_on_the_next_one_and_not_a_turn_later() -> 
     assert all(0 <= late < TICK_MS for late in lateness(clock))
 
 
-def test_a33_timers_that_are_past_due_at_a_restart_fire_at_once() -> None:
+def test_timers_that_are_past_due_at_a_restart_fire_at_once() -> None:
     clock = Clock()
     slots = [clock.set(-delay_ms) for delay_ms in (5, HOUR_MS, YEAR_MS)]
     assert clock.wheel.next_deadline_ms() == 0
@@ -97,7 +97,7 @@ def test_a33_timers_that_are_past_due_at_a_restart_fire_at_once() -> None:
     assert {slot for slot, _, _ in clock.fired} == set(slots)
 
 
-def test_a31_whatever_is_dropped_meanwhile_every_other_timer_fires_in_time() -> None:
+def test_whatever_is_dropped_meanwhile_every_other_timer_fires_in_time() -> None:
     """Between the walk over a bucket and its end, as the worst case: the drop comes after `collect`."""
     clock = Clock()
     slots = [clock.set(100) for _ in range(10)]
@@ -111,7 +111,7 @@ def test_a31_whatever_is_dropped_meanwhile_every_other_timer_fires_in_time() -> 
 
 
 @pytest.mark.parametrize("delay_ms", [15, 3000, HOUR_MS, 5 * HOUR_MS, YEAR_MS])
-def test_a32_a_dropped_timer_never_fires_and_its_slot_serves_another_time(delay_ms: int) -> None:
+def test_a_dropped_timer_never_fires_and_its_slot_serves_another_time(delay_ms: int) -> None:
     clock = running()
     first = clock.set(delay_ms)
     clock.drop(first)
@@ -132,7 +132,7 @@ def test_a_slot_that_is_used_again_for_the_same_bucket_fires_once() -> None:
     assert len(clock.fired) == 1
 
 
-def test_a34_a_bucket_whose_tick_has_come_is_due_as_a_whole() -> None:
+def test_a_bucket_whose_tick_has_come_is_due_as_a_whole() -> None:
     """A clock that shows the very first moment of the tick must not make anything wait for another turn."""
     clock = Clock(NOW_MS - NOW_MS % TICK_MS)
     for delay_ms in range(1, TICK_MS + 1):
@@ -217,7 +217,7 @@ def test_what_was_dropped_does_not_pile_up() -> None:
     assert len(clock.wheel) == 1
 
 
-def test_a38_the_next_deadline_is_found_without_looking_at_timers() -> None:
+def test_the_next_deadline_is_found_without_looking_at_timers() -> None:
     clock = Clock()
     for number in range(20_000):
         clock.set(DAY_MS + number)

@@ -92,7 +92,7 @@ def test_every_command_in_every_state(command: str, state: State) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "init"])
-def test_b14_whoever_is_not_the_producer_changes_nothing(command: str, state: State) -> None:
+def test_whoever_is_not_the_producer_changes_nothing(command: str, state: State) -> None:
     bench, (producer_id, epoch) = bench_in(state)
     is_known = state is not State.DEAD
     if command == "init as":
@@ -107,7 +107,7 @@ def test_b14_whoever_is_not_the_producer_changes_nothing(command: str, state: St
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_b16_publishing_needs_an_open_transaction_with_this_partition(state: State) -> None:
+def test_publishing_needs_an_open_transaction_with_this_partition(state: State) -> None:
     bench, who = bench_in(state)
     expected = {State.ONGOING: OK, State.DEAD: MAPPING}.get(state, STATE)
     assert bench.machine.verify(*who, A) is expected
@@ -115,7 +115,7 @@ def test_b16_publishing_needs_an_open_transaction_with_this_partition(state: Sta
     assert not bench.machine.is_open(*who, *B)
 
 
-def test_b14_publishing_with_an_old_epoch_is_refused() -> None:
+def test_publishing_with_an_old_epoch_is_refused() -> None:
     bench, (producer_id, epoch) = bench_in(State.ONGOING)
     assert bench.machine.verify(producer_id, epoch + 1, A) is Code.INVALID_PRODUCER_EPOCH
     bench.init()
@@ -130,7 +130,7 @@ def test_offsets_of_a_group_go_in_only_with_the_group() -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_b18_every_partition_and_group_gets_one_marker_job(commit: bool) -> None:
+def test_every_partition_and_group_gets_one_marker_job(commit: bool) -> None:
     bench = Bench()
     who = bench.begin()
     bench.ask(AddPartitions("tx", *who, (B, A)))
@@ -144,7 +144,7 @@ def test_b18_every_partition_and_group_gets_one_marker_job(commit: bool) -> None
     assert bench.machine.markers_due() == []
 
 
-def test_b19_a_second_commit_is_a_success() -> None:
+def test_a_second_commit_is_a_success() -> None:
     bench, who = bench_in(State.COMPLETE_COMMIT)
     assert bench.end(who, commit=True) == ProducerReply(OK, *who)
 
@@ -155,7 +155,7 @@ def test_enlisting_again_stores_nothing() -> None:
     assert bench.machine.decide(AddPartitions("tx", *who, ()), 1, NOW_MS).facts == []
 
 
-def test_a39_after_a_failed_commit_the_transaction_ends_aborted() -> None:
+def test_after_a_failed_commit_the_transaction_ends_aborted() -> None:
     bench, who = bench_in(State.ONGOING)
     lost = bench.machine.decide(EndTransaction("tx", *who, True), 1, NOW_MS)
     assert lost.facts
@@ -167,7 +167,7 @@ def test_a39_after_a_failed_commit_the_transaction_ends_aborted() -> None:
     assert bench.end(who, commit=True).code is FENCED
 
 
-def test_f214_a_transaction_over_its_timeout_is_aborted_and_its_producer_fenced() -> None:
+def test_a_transaction_over_its_timeout_is_aborted_and_its_producer_fenced() -> None:
     bench, (producer_id, epoch) = bench_in(State.ONGOING)
     assert bench.machine.next_deadline_ms() == NOW_MS + MINUTE_MS
     bench.now_ms += MINUTE_MS - 1

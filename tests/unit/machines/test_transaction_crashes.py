@@ -135,7 +135,7 @@ class World(RuleBasedStateMachine):
         assert everything(replayed(self.ledger.compacted())) == everything(self.machine)
 
     def given(self, client: Client, identity: Identity) -> None:
-        assert identity[1] <= EPOCH_GIVEN_MAX, "B31"
+        assert identity[1] <= EPOCH_GIVEN_MAX, "the epoch that is left for fencing was given"
         assert self.owners.setdefault(identity, client) is client, "two producers share an id and an epoch"
         client.identity = identity
 
@@ -331,7 +331,7 @@ class World(RuleBasedStateMachine):
         }
         assert self.visible() == committed
         written_in = {(partition, key) for key, written in self.records.items() for partition, _ in written}
-        assert all(self.markers[place] == 1 for place in written_in), "B18"
+        assert all(self.markers[place] == 1 for place in written_in), "one marker in each partition"
         self.an_acknowledged_outcome_stands()
 
 

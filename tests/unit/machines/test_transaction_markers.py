@@ -93,7 +93,7 @@ def test_jobs_carry_the_epoch_of_their_coordinator_and_come_in_the_order_of_the_
 
 
 @pytest.mark.parametrize("bumps_epoch", [True, False])
-def test_f211_whatever_was_stored_when_it_crashed_every_transaction_ends_as_it_was_decided(bumps_epoch: bool) -> None:
+def test_whatever_was_stored_when_it_crashed_every_transaction_ends_as_it_was_decided(bumps_epoch: bool) -> None:
     bench = Bench()
     who = bench.begin()
     for commit in (True, False, True):

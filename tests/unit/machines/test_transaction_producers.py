@@ -61,7 +61,7 @@ def test_a_start_takes_the_new_timeout() -> None:
     assert bench.known().timeout_ms == 5
 
 
-def test_c11_a_start_during_a_transaction_really_aborts_it_first() -> None:
+def test_a_start_during_a_transaction_really_aborts_it_first() -> None:
     bench = Bench()
     producer_id, epoch = bench.begin()
     bench.ask(AddPartitions("tx", producer_id, epoch, (A,)))
@@ -128,7 +128,7 @@ def test_kip_360_a_zombie_cannot_abort_the_transaction_of_its_successor() -> Non
     assert bench.end(who, commit=True).code is OK
 
 
-def test_b31_epochs_that_are_used_up_lead_to_a_new_producer_id() -> None:
+def test_epochs_that_are_used_up_lead_to_a_new_producer_id() -> None:
     bench, (producer_id, _) = aged(EPOCH_GIVEN_MAX - 2)
     given = [bench.begin() for _ in range(4)]
     new_id = given[-1][0]
@@ -137,7 +137,7 @@ def test_b31_epochs_that_are_used_up_lead_to_a_new_producer_id() -> None:
     assert bench.machine.verify(producer_id, EPOCH_GIVEN_MAX, A) is Code.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_b31_the_last_epoch_is_left_for_fencing() -> None:
+def test_the_last_epoch_is_left_for_fencing() -> None:
     bench, who = aged(EPOCH_GIVEN_MAX)
     bench.ask(AddPartitions("tx", *who, (A,)))
     assert bench.init().code is BUSY
@@ -149,7 +149,7 @@ def test_b31_the_last_epoch_is_left_for_fencing() -> None:
 
 
 @pytest.mark.parametrize("is_ongoing", [True, False])
-def test_b31_a_producer_goes_on_over_the_last_epoch(is_ongoing: bool) -> None:
+def test_a_producer_goes_on_over_the_last_epoch(is_ongoing: bool) -> None:
     bench, who = aged(EPOCH_GIVEN_MAX)
     if is_ongoing:
         bench.ask(AddPartitions("tx", *who, (A,)))
@@ -161,7 +161,7 @@ def test_b31_a_producer_goes_on_over_the_last_epoch(is_ongoing: bool) -> None:
     assert bench.init(claimed=who) == reply  # it did not hear the answer
 
 
-def test_b31_the_epoch_left_for_fencing_is_given_to_nobody() -> None:
+def test_the_epoch_left_for_fencing_is_given_to_nobody() -> None:
     bench, who = aged(EPOCH_GIVEN_MAX)
     bench.ask(AddPartitions("tx", *who, (A,)))
     bench.init(claimed=who)

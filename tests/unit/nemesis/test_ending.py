@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
-from tools.nemesis.ending import end_all, waits_in
+from tools.nemesis.ending import end_all, last_words, waits_in
 
 
 def test_who_ends_is_no_fault() -> None:
@@ -55,3 +56,10 @@ def test_of_an_event_loop_the_line_is_told_that_each_task_awaits() -> None:
     finally:
         loops[0].call_soon_threadsafe(ends[0].set)
         thread.join()
+
+
+def test_the_last_words_of_a_client_are_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "clients.log"
+    lines = [f"%7|1.0|SEND|{name}#producer-3| {number}" for number in range(5) for name in ("writer.1", "writer.10")]
+    log.write_text("\n".join(lines))
+    assert last_words(log, "writer.1", lines_max=2) == [f"%7|1.0|SEND|writer.1#producer-3| {n}" for n in (3, 4)]

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.nemesis.histories import done, kinds, unknown
 from tools.nemesis.availability import check_served, longest_gaps
-from tools.nemesis.history import FAIL, NEVER, OK, UNKNOWN, Book, read_histories, read_history
-from tools.nemesis.judge import told
+from tools.nemesis.history import FAIL, NEVER, OK, UNKNOWN, Book, Window, read_histories, read_history
+from tools.nemesis.judge import Healed, acknowledged, judge, told
 
 
 def test_what_was_written_down_is_read_again() -> None:
@@ -66,3 +66,41 @@ def test_what_clients_were_told_is_shown_each_once() -> None:
         "note: a was given up (2 times)",
         "note: b could not begin",
     ]
+
+
+def test_the_book_knows_which_kinds_were_not_served_since_a_moment() -> None:
+    now = [1.0]
+    book = Book(io.StringIO(), lambda: now[0])
+    book.begin("a", "send", door="kafka").ok()
+    book.begin("a", "send", door="http").ok()
+    book.begin("a", "never ok").fail()
+    late = book.begin("a", "send", door="http")
+    now[0] = 5.0
+    late.ok()
+    book.begin("a", "send", door="kafka").ok()
+    assert book.unserved_since(5.0) == ["send (http)"], "what was answered had been asked before"
+    assert book.unserved_since(1.0) == []
+
+
+def test_messages_that_were_answered_for_are_counted() -> None:
+    history = [
+        done("a", "send", (1, 2), {}),
+        unknown("a", "send", 1),
+        done("a", "publish", (1, 2), {}),
+        done("a", "delay", (1, 2), {}),
+        done("a", "receive", (1, 2), {}),
+        done("a", "transaction", (1, 2), {"steps": [["append", "0", "x"], ["append", "1", "y"], ["read", "0"]]}),
+    ]
+    assert acknowledged(history) == 5
+
+
+def test_a_delay_may_be_late_from_the_first_fault_on_only_if_that_is_allowed() -> None:
+    history = [
+        done("a", "delay", (1, 1), {"topic": "t", "id": "m", "due": 50.0}),
+        done("r", "arrived", (90, 90), {}, topic="t", id="m", at=90.0, place="0/7"),
+    ]
+    troubles = [Window(5, 6), Window(100, 101)]
+    strict, mild = Healed(101, 102), Healed(101, 102, may_be_late=True)
+    assert kinds(judge(history, troubles, strict, 0.0).faults) == ["late"]
+    assert judge(history, troubles, mild, 0.0).faults == []
+    assert kinds(judge(history, [], mild, 0.0).faults) == ["late"], "a healthy run"

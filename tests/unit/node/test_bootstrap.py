@@ -1,13 +1,15 @@
 """The first admin of a closed node, and the file that the master key is in."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from goqueue.broker.accounts.logins import Logins, Principal
+from goqueue.broker.accounts.logins import Logins
+from goqueue.model.credentials import Principal
 from goqueue.model.errors import InvalidSettings
 from goqueue.node.bootstrap import FILE_NAME, LIFE_MS, RESET_NAME, Bootstrap
-from goqueue.node.master_key import read_master_key
+from goqueue.node.master_key import read_master_keys
 from goqueue.node.settings import Settings
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.doors.http.test_credentials import done_of
@@ -67,19 +69,21 @@ def test_a_master_key_lies_elsewhere_and_is_read_by_its_owner_only(tmp_path: Pat
     data_dir.mkdir()
     path.write_text("ab" * 32 + "\n")
     path.chmod(0o600)
-    assert read_master_key(path, data_dir) == b"\xab" * 32
+    assert read_master_keys(path, data_dir) == [b"\xab" * 32]
+    path.write_text("ab" * 32 + "\n" + "cd" * 32 + "\n")
+    assert read_master_keys(path, data_dir) == [b"\xab" * 32, b"\xcd" * 32]
     path.chmod(0o640)
     with pytest.raises(InvalidSettings, match="chmod 600"):
-        read_master_key(path, data_dir)
+        read_master_keys(path, data_dir)
     path.chmod(0o600)
     with pytest.raises(InvalidSettings, match="inside data_dir"):
-        read_master_key(path, tmp_path)
+        read_master_keys(path, tmp_path)
     for wrong in ("ab" * 31, "xy" * 32, ""):
         path.write_text(wrong)
         with pytest.raises(InvalidSettings, match="openssl rand"):
-            read_master_key(path, data_dir)
+            read_master_keys(path, data_dir)
     with pytest.raises(InvalidSettings):
-        read_master_key(tmp_path / "nowhere", data_dir)
+        read_master_keys(tmp_path / "nowhere", data_dir)
 
 
 @in_loop
@@ -122,3 +126,17 @@ async def test_nodes_that_are_given_the_same_key_all_start(tmp_path: Path) -> No
         (tmp_path / RESET_NAME).touch()
         with pytest.raises(InvalidSettings, match="GOQUEUE_BOOTSTRAP_KEY"):
             await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), "secret").run()
+
+
+@in_loop
+async def test_nodes_that_start_together_make_one_key(tmp_path: Path) -> None:
+    both = [Settings(data_dir=tmp_path / name, ready_file=tmp_path / name / "ready") for name in ("a", "b")]
+    for each in both:
+        each.data_dir.mkdir()
+    async with broker() as b:
+        made = await asyncio.gather(*(starting(b, each).run() for each in both))
+        (key,) = b.broker.accounts.image.keys.values()
+        assert [each.key_id for each in made if each is not None] == [key.key_id]
+        told = [each.data_dir / FILE_NAME for each in both]
+        (text,) = [each.read_text().strip() for each in told if each.exists()]
+        assert logins(b).key(text, "").name == key.principal

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import CreateTopic
+from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.compactions import RunPlan
 from goqueue.node.doors import DoorStaysShut

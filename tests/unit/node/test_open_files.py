@@ -14,4 +14,4 @@ from goqueue.node.open_files import partition_limits
 )
 def test_half_of_the_open_files_are_for_partitions(monkeypatch: pytest.MonkeyPatch, files: int, in_all: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
-    assert partition_limits(7, 5) == PartitionLimits(per_topic=7, in_all=in_all, default=5)
+    assert partition_limits(7, 5, 9) == PartitionLimits(per_topic=7, in_all=in_all, default=5, retention_ms=9)

@@ -2,10 +2,10 @@
 
 from structlog.testing import capture_logs
 
-from goqueue.broker.topics.topics import DeleteTopic
+from goqueue.machines.controller_commands import DeleteTopic
 from goqueue.model.codes import Code
 from goqueue.records.decode import decode
-from goqueue.replica.companions import CompanionName
+from goqueue.replica.companion_names import CompanionName
 from goqueue.replica.replica import Replica
 from tests.brokers import TOPIC_ID, Parts, TestBroker
 from tests.sim.crashes import Trace, images

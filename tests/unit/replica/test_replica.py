@@ -14,7 +14,8 @@ from goqueue.model.refusal import Refused
 from goqueue.records.batch import Batch, check_batch
 from goqueue.records.control import ControlKind, build_control
 from goqueue.replica import replica as replica_module
-from goqueue.replica.replica import NO_TIMESTAMP, Replica
+from goqueue.replica.reads import NO_TIMESTAMP
+from goqueue.replica.replica import Replica
 from goqueue.replica.roles import Reign
 from goqueue.testing import VirtualClock
 from tests.brokers import Parts, data

@@ -2,12 +2,13 @@
 
 import shlex
 from argparse import ArgumentTypeError
+from pathlib import Path
 
 import pytest
 
 from goqueue.cli.parser import parse
-from goqueue.spark.jobs.running import one_line
-from goqueue.spark.jobs.table import ARCHIVE, JOBS, RESTORE
+from goqueue.spark.jobs.running import JobFailed, api_key_of, one_line, shown_by
+from goqueue.spark.jobs.table import ARCHIVE, DLQ, JOBS, RESTORE
 from goqueue.spark.jobs.words import Job, dashed, parser_of, rate
 
 
@@ -17,10 +18,55 @@ def test_both_ways_of_asking_give_the_same(job: Job) -> None:
         words = shlex.split(example)
         told = vars(parse(words[1:]))
         submitted = vars(parser_of(job).parse_args(dashed(words[3:], job)))
-        shared = submitted.keys() - {"server", "api_key", "output"}
+        shared = submitted.keys() - {"server", "api_key_file", "ca", "output"}
         assert {name: submitted[name] for name in shared if name not in ("start", "stop")} == {
             name: told[name] for name in shared if name not in ("start", "stop")
         }
+
+
+def test_a_key_comes_from_a_file_or_a_variable_and_never_from_an_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GOQUEUE_API_KEY", raising=False)
+    monkeypatch.delenv("GOQUEUE_API_KEY_FILE", raising=False)
+    (tmp_path / "one").write_text("gqk_one\n")
+    (tmp_path / "two").write_text("gqk_two\n")
+    seen: list[str | None] = []
+    cases: list[tuple[list[str], str, str]] = [
+        ([], "GOQUEUE_API_KEY_FILE", ""),
+        ([], "GOQUEUE_API_KEY_FILE", str(tmp_path / "one")),
+        ([], "GOQUEUE_API_KEY", "gqk_three"),
+        (["--api-key-file", str(tmp_path / "two")], "GOQUEUE_API_KEY", "gqk_three"),
+    ]
+    for arguments, name, value in cases:
+        monkeypatch.setenv(name, value)
+        given = parser_of(DLQ).parse_args(["orders", *arguments])
+        seen.append(api_key_of(given.api_key_file))
+    assert seen == [None, "gqk_one", "gqk_three", "gqk_two"]
+    with pytest.raises(JobFailed, match="cannot be read"):
+        api_key_of(str(tmp_path / "none"))
+    with pytest.raises(SystemExit):
+        parser_of(DLQ).parse_args(["orders", "--api-key", "gqk_four"])
+    assert "--api-key" in capsys.readouterr().err
+
+
+def test_a_job_shows_its_key_wherever_it_reads_or_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(*words: str, key: str | None = None) -> dict[str, str]:
+        given = parser_of(DLQ).parse_args(["orders", *words])
+        given.api_key = key
+        return shown_by(given)
+
+    assert shown() == {}
+    assert shown(key="gqk_one") == {"goqueue.api.key": "gqk_one"}
+    tls = {"kafka.ssl.truststore.location": "ca.pem"}
+    assert shown("--ca", "ca.pem") == {**tls, "kafka.security.protocol": "SSL"}
+    in_file = {"goqueue.api.key.file": "k"}
+    said = shown("--ca", "ca.pem", "--option", "goqueue.api.key.file=k", key="gqk_one")
+    assert said == {**tls, **in_file, "kafka.security.protocol": "SASL_SSL"}
+    for secret in ("goqueue.api.key=gqk_one", "kafka.sasl.jaas.config=x"):
+        with pytest.raises(SystemExit):
+            shown("--option", secret)
+        assert "everybody on this machine sees arguments" in capsys.readouterr().err
 
 
 def test_times_and_rates_are_read_as_people_write_them() -> None:

@@ -37,8 +37,8 @@ def test_the_command_offers_all_formats() -> None:
 
 
 def test_a_batch_has_a_size_where_spark_knows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert queries.limits_of(Namespace(batch=None)) == {"maxOffsetsPerTrigger": 1_000_000}
-    assert queries.limits_of(Namespace(batch=7)) == {"maxOffsetsPerTrigger": 7}
+    assert queries.limits_of(Namespace(batch=None)) == {"maxOffsetsPerTrigger": "1000000"}
+    assert queries.limits_of(Namespace(batch=7)) == {"maxOffsetsPerTrigger": "7"}
     monkeypatch.setattr(queries, "IS_KNOWN_TO_SPARK", False)
     assert queries.limits_of(Namespace(batch=None)) == {}
     with pytest.raises(JobFailed, match=r"--batch needs pyspark 4\.2 or newer.*all is one batch"):

@@ -11,9 +11,10 @@ from goqueue.spark.formats.avro import AvroFormat
 from goqueue.spark.formats.plan import Decoding, chosen_columns, columns_of, fields_of, typed_schema
 from goqueue.spark.formats.typed import Typing, raw_schema
 from goqueue.spark.options import Options, Part
+from goqueue.spark.where import Where
 from tests.unit.spark.avro_values import avro, record, written
 
-SERVER = "http://127.0.0.1:1"
+SERVER = Where("http://127.0.0.1:1")
 """Nobody is there: what is known is not asked for."""
 
 CLASH = record(("id", "string"), ("Offset", "long"), ("_offset", "int"))

@@ -148,6 +148,23 @@ def test_good_batches_behind_a_hole_are_put_aside_not_deleted() -> None:
     assert f"{1:020d}.log.quarantine-1" in image.list(DIRECTORY)
 
 
+def test_a_batch_that_was_just_read_and_is_damaged_since_is_not_served_again() -> None:
+    """Where it lies is remembered for whoever takes one record at a time, until somebody finds the damage."""
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for first in range(0, 10, PER_BATCH):
+        append(log, batch(*VALUES[first : first + PER_BATCH]))
+    for offset in (1, 2):
+        piece = log.read(offset, 1)
+        assert piece is not None
+        assert piece.first_offset == 0
+    disk.flip_bit(FIRST, 8 * 70)
+    log.segments.active.check_again()
+    piece = log.read(3, 1)
+    assert piece is not None
+    assert piece.first_offset == PER_BATCH
+
+
 def test_an_unreadable_sector_costs_only_its_readers() -> None:
     disk = closed_log(cleanly=True)
     fault = disk.faults.add("read", errno.EIO, suffix=".log")

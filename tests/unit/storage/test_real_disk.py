@@ -278,7 +278,7 @@ def test_exists_raises_where_it_cannot_tell(disk: RealDisk) -> None:
     assert caught.value.errno == errno.ENAMETOOLONG
 
 
-# -- the lock: trap C14, a dead broker's lock or pid must not keep the next one from starting
+# -- the lock: a dead broker's lock or pid must not keep the next one from starting
 
 HOLDER = """
 import sys
@@ -291,7 +291,7 @@ sys.stdin.read()
 """
 
 
-def test_c14_a_lock_dies_with_its_owner_even_by_kill_9(disk: RealDisk, tmp_path: Path) -> None:
+def test_a_lock_dies_with_its_owner_even_by_kill_9(disk: RealDisk, tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as owner:
@@ -304,7 +304,7 @@ def test_c14_a_lock_dies_with_its_owner_even_by_kill_9(disk: RealDisk, tmp_path:
         disk.lock("lock").release()
 
 
-def test_c14_a_pid_in_the_file_is_not_believed_even_if_that_process_lives(disk: RealDisk, tmp_path: Path) -> None:
+def test_a_pid_in_the_file_is_not_believed_even_if_that_process_lives(disk: RealDisk, tmp_path: Path) -> None:
     for pid in (os.getpid(), 1):
         (tmp_path / "lock").write_text(f"{pid}\n")
         disk.lock("lock").release()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from goqueue.broker.topics.topics import AddPartitions
+from goqueue.machines.controller_commands import AddPartitions
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidMoment, InvalidWish
 from goqueue.model.lanes import Lane

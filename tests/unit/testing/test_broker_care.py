@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import commands
+from goqueue.machines.groups import commands
 from goqueue.model.errors import InvalidFilter, InvalidMoment
 from goqueue.model.refusal import Refused
 from goqueue.records.filters import RecordFilter

@@ -54,7 +54,7 @@ TESTS = """
 
 def test_the_fixture_gives_each_test_its_own_broker_and_costs_others_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
-    options = ["-p", "no:goqueue", "-p", PLUGIN, "-p", "no:cacheprovider", "-W", "error", "--strict-markers"]
+    options = ["--disable-plugin-autoload", "-p", PLUGIN, "-p", "no:cacheprovider", "-W", "error", "--strict-markers"]
     pytester.runpytest_subprocess(*options).assert_outcomes(passed=6)
 
 

@@ -33,6 +33,8 @@ class Run:
     """Nothing new is asked for any more; what is there is finished."""
     notes: list[str] = field(default_factory=list)
     """What clients were told that no operation of the history has."""
+    given_up: list[str] = field(default_factory=list)
+    """Clients that did not return from a call, for who looks for the reason."""
     problems: list[str] = field(default_factory=list)
     """Workloads that could not do their part: a run with one proves nothing."""
 

@@ -1,6 +1,5 @@
 """The same with the group protocol of KIP-848, by librdkafka: the broker assigns, and fences by the member's epoch."""
 
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,12 +10,12 @@ import confluent_kafka as ck
 from tools.nemesis.workloads import kafka
 from tools.nemesis.workloads.common import ANSWER_S_MAX, Run, make_topic
 from tools.nemesis.workloads.groups import feed, note_consumed
+from tools.nemesis.workloads.lives import Life, live
 
 GROUP = "nemesis-consumers"
 DOOR = "kafka 848"
 POLL_MS_MAX = 60_000
 """A member that was given up is out of the group after so long."""
-SILENT_S_MAX = 45.0
 LIVES_S = (1e9, 12.0)
 """How long each member stays before it leaves and comes back."""
 
@@ -41,34 +40,26 @@ class ConsumerGroups:
         """What members were told is all there is to judge."""
 
     def _be_member(self, run: Run, name: str, life_s: float) -> None:
-        """A commit of librdkafka has no time limit, and one that was under way when all nodes were killed did not
-        return for six minutes: such a member is given up, and another takes its place.
-        """
-        while not run.is_ending.is_set():
-            seen = [time.monotonic()]
-            life = threading.Thread(target=self._live, args=(run, name, life_s, seen), name=name, daemon=True)
-            life.start()
-            while life.is_alive() and time.monotonic() - seen[0] < SILENT_S_MAX:
-                life.join(0.5)
-            if life.is_alive():
-                run.notes.append(f"{name} was given up: a call of librdkafka did not return")
+        """A commit has no time limit, and librdkafka asks for a coordinator as long as none answers."""
+        live(run, name, partial(self._live, run, name, life_s))
 
-    def _live(self, run: Run, name: str, life_s: float, seen: list[float]) -> None:
-        """`seen`: when it was heard of last."""
+    def _live(self, run: Run, name: str, life_s: float, life: Life) -> None:
         mine: dict[str, Any] = {"bootstrap.servers": run.bootstrap, "group.id": GROUP, "group.protocol": "consumer"}
         mine |= {"max.poll.interval.ms": POLL_MS_MAX}
         mine |= {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100}
-        consumer = ck.Consumer(kafka.QUIET | mine | kafka.TELLING | {"client.id": name})
+        consumer = ck.Consumer(kafka.QUIET | mine | kafka.TELLING | {"client.id": life.name})
         consumer.subscribe([self._topic])
         until = time.monotonic() + life_s
-        while not run.is_ending.is_set() and time.monotonic() < until:
-            seen[0] = time.monotonic()
+        while life.goes_on() and time.monotonic() < until:
             for number, records in kafka.portion(consumer, 0.3, 50)[0].items():
                 offsets = [offset for offset, _ in records]
                 note_consumed(run, name, GROUP, [self._topic, number], offsets)
+                life.beat()
                 self._commit(run, name, consumer, number, offsets[-1] + 1)
             for place in _assignment(consumer):
+                life.beat()
                 self._ask(run, name, consumer, place.partition)
+        life.beat()
         consumer.close()
 
     def _commit(self, run: Run, name: str, consumer: ck.Consumer, partition: int, offset: int) -> None:

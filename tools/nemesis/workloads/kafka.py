@@ -9,8 +9,8 @@ import confluent_kafka as ck
 from tools.nemesis.workloads.common import DRAIN_S_MAX, Run
 
 EOF = ck.KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own name for it
-QUIET = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
-TELLING = {"log_level": 7, "debug": "eos,cgrp"}
+QUIET = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 10_000}
+TELLING = {"log_level": 7, "debug": "eos,cgrp,protocol,broker"}
 """What it does for transactions and groups, on stderr, which a run keeps: who hangs shall be understood."""
 Records = dict[int, list[tuple[int, str]]]
 """Offset and value, by partition, in order."""

@@ -1,6 +1,7 @@
 """Transactions that read some lists and append to others. A list is a partition, read as committed."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -11,6 +12,7 @@ import confluent_kafka as ck
 from tools.nemesis.history import Asking
 from tools.nemesis.workloads import kafka
 from tools.nemesis.workloads.common import Run, make_topic
+from tools.nemesis.workloads.lives import Life, live
 
 WRITERS = 2
 LISTS = 3
@@ -32,25 +34,34 @@ class Transactions:
         return {f"writer-{number}": partial(self._write, run, f"writer-{number}") for number in range(WRITERS)}
 
     def _write(self, run: Run, name: str) -> None:
-        dice = run.dice(name)
+        live(run, name, partial(self._live, run, name, run.dice(name), itertools.count(1)))
+
+    def _live(self, run: Run, name: str, dice: Random, numbers: Iterator[int], life: Life) -> None:
         source = kafka.reader(run, self._topic, [0] * LISTS, **COMMITTED)
         producer: ck.Producer | None = None
-        number = 0
-        while not run.is_ending.wait(0.05):
+        while life.goes_on():
+            run.is_ending.wait(0.05)
             if producer is None:
-                producer = _begin_life(run, name)
+                producer = _begin_life(run, name, life.name)
                 continue
-            number += 1
-            steps = _appends(name, number, dice)
+            steps = _appends(name, next(numbers), dice)
             asking = run.book.begin(name, "transaction", steps=steps, door="kafka")
             records, _ = kafka.portion(source, 0.1)
             reads = [[str(key), [value for _, value in values]] for key, values in sorted(records.items())]
-            if not self._run_one(producer, steps, reads, asking, is_aborted=dice.random() < ABORTED_SHARE):
+            if not self._run_one(producer, steps, reads, asking, life, is_aborted=dice.random() < ABORTED_SHARE):
                 producer = None
+        life.beat()
         source.close()
 
     def _run_one(
-        self, producer: ck.Producer, steps: list[list[str]], reads: list[Any], asking: Asking, *, is_aborted: bool
+        self,
+        producer: ck.Producer,
+        steps: list[list[str]],
+        reads: list[Any],
+        asking: Asking,
+        life: Life,
+        *,
+        is_aborted: bool,
     ) -> bool:
         """False: this producer is of no more use."""
         try:
@@ -59,18 +70,21 @@ class Transactions:
                 producer.produce(self._topic, value, partition=int(key))
             if is_aborted:
                 producer.flush(CALL_S)  # or librdkafka throws them away, and the broker never hears of any of it
+                life.beat()
                 producer.abort_transaction(CALL_S)
                 asking.fail("aborted on purpose")
                 return True
         except ck.KafkaException as error:
             asking.fail(error)  # nobody has asked for a commit: its successor's first step aborts it
             return False
+        life.beat()
         try:
             producer.commit_transaction(CALL_S)
         except ck.KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 asking.unknown(error)
                 return False
+            life.beat()
             with suppress(ck.KafkaException):
                 producer.abort_transaction(CALL_S)
                 asking.fail(error)
@@ -82,7 +96,7 @@ class Transactions:
 
     def finish(self, run: Run) -> None:
         for name in (f"writer-{number}" for number in range(WRITERS)):
-            if _begin_life(run, name) is None:  # ends what its last life left open
+            if _begin_life(run, name, f"{name}.end") is None:  # ends what its last life left open
                 run.problems.append(f"{run.notes[-1]}, when all was healed")
         reads = []
         for number, records in kafka.read_all(run, self._topic, LISTS, **COMMITTED):
@@ -98,8 +112,8 @@ def _appends(name: str, number: int, dice: Random) -> list[list[str]]:
     return [["append", str(key), f"{name}:{number}:{place}"] for place, key in enumerate(keys)]
 
 
-def _begin_life(run: Run, name: str) -> ck.Producer | None:
-    settings = {"transactional.id": f"nemesis-{name}", "transaction.timeout.ms": 20_000, "client.id": name}
+def _begin_life(run: Run, name: str, client_id: str) -> ck.Producer | None:
+    settings = {"transactional.id": f"nemesis-{name}", "transaction.timeout.ms": 20_000, "client.id": client_id}
     producer = kafka.producer(run, **settings, **kafka.TELLING)
     try:
         producer.init_transactions(CALL_S)

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from goqueue.broker.accounts.sealing import Sealing
+from goqueue.broker.accounts.rekeying import key_place, resealed, user_place
+from goqueue.broker.accounts.sealing import CannotUnseal, Sealing
 from goqueue.machines.account_result import AccountResult
 from goqueue.machines.accounts import (
     ChangeUser,
@@ -33,6 +34,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import check_entity, check_limit
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, Mechanism, Salted, Verifier
+from goqueue.model.tenancy import DEFAULT_TENANT
 from goqueue.ports.dice import Dice
 from goqueue.runtime.aside import Aside, at_once
 from goqueue.runtime.clock import Clock
@@ -144,10 +146,10 @@ class Accounts:
         sealed = None if user is None else user.scram.get(mechanism)
         if sealed is None:
             return None
-        return msgspec.msgpack.decode(self.sealing.open(_place(name, mechanism), sealed), type=Verifier)
+        return msgspec.msgpack.decode(self.sealing.open(user_place(name, mechanism), sealed), type=Verifier)
 
     def _sealed(self, name: str, mechanism: Mechanism, verifier: Verifier) -> bytes:
-        return self.sealing.seal(_place(name, mechanism), msgspec.msgpack.encode(verifier))
+        return self.sealing.seal(user_place(name, mechanism), msgspec.msgpack.encode(verifier))
 
     # -- keys
 
@@ -160,6 +162,7 @@ class Accounts:
         on_reply: OnReply,
         *,
         is_for_sqs: bool = False,
+        tenant: str = DEFAULT_TENANT,
     ) -> None:
         check_name("key", name)
         if is_for_sqs and not self.sealing.has_master:
@@ -167,6 +170,7 @@ class Accounts:
         if len(metadata) > METADATA_MAX:
             raise Refused(Code.INVALID_REQUEST, f"a key has at most {METADATA_MAX} entries of metadata")
         made = self.new_key(name, check_roles(tuple(roles)), expires_ms, metadata, is_for_sqs=is_for_sqs)
+        made = made._replace(key=msgspec.structs.replace(made.key, tenant=tenant))
         self._submit(CreateKey(made.key), made, on_reply)
 
     def new_key(
@@ -184,11 +188,11 @@ class Accounts:
         return NewKey(key, text)
 
     def _sealed_secret(self, text: KeyText) -> bytes:
-        return self.sealing.seal(_key_place(text.key_id), text.secret.encode())
+        return self.sealing.seal(key_place(text.key_id), text.secret.encode())
 
     def signing_secret(self, key: ApiKey, secret: KeySecret) -> str:
         """What its owner signs with. CannotUnseal: this node lacks the master key."""
-        return self.sealing.open(_key_place(key.key_id), secret.sealed).decode()
+        return self.sealing.open(key_place(key.key_id), secret.sealed).decode()
 
     def store_key(self, key: ApiKey, on_reply: OnReply) -> None:
         """One whose secret was chosen elsewhere: the bootstrap key."""
@@ -212,6 +216,23 @@ class Accounts:
 
     def delete_key(self, key_id: str, on_reply: OnReply) -> None:
         self._submit(DeleteKey(key_id), None, on_reply)
+
+    # -- the master key
+
+    def rekey(self, on_reply: OnReply) -> None:
+        """Seal everything under the master key that is in use; tells how many accounts that were."""
+        if not self.sealing.has_master:
+            raise Refused(Code.INVALID_REQUEST, "this node has no master key: see the setting master_key_file")
+        try:
+            changes = list(resealed(self.image, self.sealing))
+        except CannotUnseal as error:
+            words = f"{error}; add the key that it was sealed under to master_key_file, below the new one"
+            raise Refused(Code.INVALID_REQUEST, words) from None
+
+        def done(reply: Any) -> None:
+            on_reply(reply if isinstance(reply, GoQueueError) else len(changes))
+
+        self._steps(changes, done)
 
     # -- rules
 
@@ -267,14 +288,6 @@ class Accounts:
 
 def digest_of(secret: str) -> bytes:
     return hashlib.sha256(bytes.fromhex(secret)).digest()
-
-
-def _place(name: str, mechanism: Mechanism) -> str:
-    return f"user/{name}/{mechanism}"
-
-
-def _key_place(key_id: str) -> str:
-    return f"key/{key_id}"
 
 
 def _some(items: Sequence[Any]) -> list[Sequence[Any]]:

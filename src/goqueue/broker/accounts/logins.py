@@ -2,13 +2,12 @@
 
 import hmac
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Protocol
 
 from goqueue.broker.accounts.accounts import Accounts, digest_of
 from goqueue.broker.accounts.guesses import Guesses
 from goqueue.model.accounts import USER, ApiKey, KeySecret, KeyText, is_key_id, parse_key
-from goqueue.model.codes import Code
-from goqueue.model.refusal import Refused
+from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal, WrongSignature
 from goqueue.model.scram import ITERATIONS, SALT_BYTES, Mechanism, Verifier
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
@@ -21,36 +20,20 @@ DIGEST_BYTES = 32
 DELAY_MS = (100.0, 200.0)
 """A failure is told after so long: dice say when."""
 
-VOUCHED_MS = 60_000
-"""How old a word of another node may be, and how far its clock may be off."""
 
+class TokenCheck(Protocol):
+    """Of tokens of an identity provider."""
 
-class NotAuthenticated(Refused):
-    """Who asks has not shown who they are, or showed what is wrong."""
-
-    def __init__(self, message: str = "credentials are needed") -> None:
-        super().__init__(Code.SASL_AUTHENTICATION_FAILED, message)
-
-
-class WrongSignature(NotAuthenticated):
-    """There is such a key, and this was not signed with its secret."""
-
-
-class Principal(NamedTuple):
-    """Somebody who has shown who they are."""
-
-    name: str
-    """With its kind: `User:alice`."""
-    expires_ms: int = 0
-    """When what was shown ends; 0: it does not."""
-
-
-OnLogin = Callable[[Principal | NotAuthenticated], None]
+    def check(self, text: str, on_login: OnLogin) -> None: ...
 
 
 class Logins:
-    def __init__(self, accounts: Accounts, clock: Clock, dice: Dice, secret: bytes) -> None:
-        """`secret`: of the cluster, so that all nodes say the same of somebody whom nobody knows."""
+    def __init__(
+        self, accounts: Accounts, clock: Clock, dice: Dice, secret: bytes, tokens: TokenCheck | None = None
+    ) -> None:
+        """`secret`: of the cluster, so that all nodes say the same of somebody whom nobody knows. `tokens`: where some
+        are taken."""
+        self.tokens = tokens
         self._secret = secret
         self._accounts = accounts
         self._clock = clock
@@ -61,6 +44,8 @@ class Logins:
         """Passwords that were right, as MACs: checking one takes milliseconds, and some clients send it each time."""
         self._waiting = 0
         self.failures = 0
+        self.on_failed: Callable[[str, str], None] = lambda host, name: None
+        """Called with the address and the name of who was not believed."""
 
     @property
     def delay_ms(self) -> int:
@@ -86,6 +71,23 @@ class Logins:
         if key is None or found is None or key.is_over(now_ms):
             raise self.fail(host, given.key_id)
         return Principal(key.principal, _first_end(key, found))
+
+    def bearer(self, text: str, host: str, on_login: OnLogin) -> None:
+        """A key or a token. Told now or later. A token is signed, so there is nothing to guess."""
+        if self.tokens is None or parse_key(text) is not None:
+            try:
+                on_login(self.key(text, host))
+            except NotAuthenticated as error:
+                on_login(error)
+            return
+
+        def checked(found: Principal | NotAuthenticated) -> None:
+            if isinstance(found, NotAuthenticated):
+                self.failures += 1
+                self.on_failed(host, "a token")
+            on_login(found)
+
+        self.tokens.check(text, checked)
 
     def signed(self, key_id: str, host: str, is_signed: Callable[[str], bool]) -> Principal:
         """By the signature of a request: `is_signed` is asked of each secret that may be used."""
@@ -130,7 +132,7 @@ class Logins:
 
         def done(error: BaseException | None) -> None:
             self._waiting -= 1
-            if error is None and is_right and self._mac(name, password) == mac:
+            if error is None and is_right and hmac.compare_digest(self._mac(name, password), mac):
                 self._remember(mac)
                 on_login(Principal(f"{USER}:{name}"))
             else:
@@ -148,19 +150,6 @@ class Logins:
         salt = hmac.digest(self._secret, b"salt " + name.encode(), "sha256")[:SALT_BYTES]
         return Verifier(salt, ITERATIONS, self._dice.randbytes(size), self._dice.randbytes(size))
 
-    # -- what nodes of a cluster say of those whose requests they carry
-
-    def vouch(self, principal: str, request: bytes) -> bytes:
-        """The proof that a node of this cluster says it, of this request, now."""
-        at = self._clock.now_ms().to_bytes(8, "big")
-        return at + hmac.digest(self._secret, _vouched(principal, request, at), "sha256")
-
-    def is_vouched(self, principal: str, request: bytes, proof: bytes) -> bool:
-        at, given = proof[:8], proof[8:]
-        expected = hmac.digest(self._secret, _vouched(principal, request, at), "sha256")
-        is_now = abs(self._clock.now_ms() - int.from_bytes(at, "big")) <= VOUCHED_MS
-        return hmac.compare_digest(given, expected) and is_now
-
     def check_guesses(self, host: str, name: str) -> None:
         if not self._guesses.may(host, name):
             self.failures += 1
@@ -168,6 +157,7 @@ class Logins:
 
     def fail(self, host: str, name: str) -> NotAuthenticated:
         self.failures += 1
+        self.on_failed(host, name)
         self._guesses.failed(host, name)
         return NotAuthenticated(WRONG_WORDS)
 
@@ -182,11 +172,6 @@ class Logins:
         if len(self._remembered) >= REMEMBERED_MAX:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[mac] = None
-
-
-def _vouched(principal: str, request: bytes, at: bytes) -> bytes:
-    who = principal.encode()
-    return b"goqueue vouches " + at + b"%d:" % len(who) + who + request
 
 
 def _first_end(key: ApiKey, secret: KeySecret) -> int:

@@ -6,13 +6,27 @@ A bucket may go below zero by one request: else one that is larger than what fit
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from goqueue.model.accounts import AccessImage
-from goqueue.model.quotas import REQUESTS, Quota, QuotaExceeded, QuotaKey, limit_of
+from goqueue.model.quotas import CONSUMED, PRODUCED, REQUESTS, TIME, Quota, QuotaExceeded, QuotaKey, limit_of
+from goqueue.model.tenancy import DEFAULT_TENANT, TenantLimit
 
 DELAY_MS_MAX = 30_000
 """A client is not told to wait for longer, nor kept waiting. What it owes beyond that stays."""
 BURST_S = 1.0
+Rate: TypeAlias = QuotaKey | TenantLimit
+RATES: Mapping[str, Rate] = {
+    TenantLimit.PUBLISH_BYTES_RATE: PRODUCED,
+    TenantLimit.CONSUME_BYTES_RATE: CONSUMED,
+    TenantLimit.PUBLISH_RATE: TenantLimit.PUBLISH_RATE,
+    TenantLimit.CONSUME_RATE: TenantLimit.CONSUME_RATE,
+}
+"""Of tenants: what is charged beside the quotas of users and clients."""
+MESSAGES: Mapping[QuotaKey, TenantLimit] = {PRODUCED: TenantLimit.PUBLISH_RATE, CONSUMED: TenantLimit.CONSUME_RATE}
+"""What counts the messages whose bytes are counted."""
+PERCENT = 100
 KEPT_MAX = 10_000
 """Clients, and buckets: each chooses its own client id, so they could fill any room."""
 
@@ -20,12 +34,16 @@ KEPT_MAX = 10_000
 class TokenBucket:
     """So many a second; what was not used lately may be used at once, for one second."""
 
-    __slots__ = ("_left", "_seen_s", "rate")
+    __slots__ = ("__weakref__", "_left", "_seen_s", "rate")
 
-    def __init__(self, rate: float, now_s: float) -> None:
+    def __init__(self, rate: float, now_s: float, *, is_empty: bool = False) -> None:
         self.rate = rate
-        self._left = rate * BURST_S
+        self._left = 0.0 if is_empty else rate * BURST_S
         self._seen_s = now_s
+
+    def is_full(self, now_s: float) -> bool:
+        """It is as a new one would be."""
+        return self._left + (now_s - self._seen_s) * self.rate >= self.rate * BURST_S
 
     def take(self, amount: float, now_s: float) -> int:
         """How many milliseconds to wait before the next: 0, unless more was taken than there was."""
@@ -37,6 +55,22 @@ class TokenBucket:
         return 0 if self._left >= 0 else min(DELAY_MS_MAX, math.ceil(-self._left * 1000 / self.rate))
 
 
+class SharedBucket:
+    """What one takes from its own bucket is taken from that of its tenant, too. The longer wait counts."""
+
+    __slots__ = ("_buckets", "rate")
+
+    def __init__(self, *buckets: TokenBucket) -> None:
+        self._buckets = buckets
+        self.rate = min(each.rate for each in buckets)
+
+    def take(self, amount: float, now_s: float) -> int:
+        return max([each.take(amount, now_s) for each in self._buckets])
+
+
+Bucket = TokenBucket | SharedBucket
+
+
 class Allowance:
     """What holds for one client id of one user."""
 
@@ -44,22 +78,26 @@ class Allowance:
 
     def __init__(
         self,
-        buckets: Mapping[QuotaKey, TokenBucket],
+        buckets: Mapping[Rate, Bucket],
         now_s: Callable[[], float],
-        on_throttled: Callable[[QuotaKey, int], None],
+        on_throttled: Callable[[str, int], None],
     ) -> None:
         self._buckets = buckets
         self._now_s = now_s
         self._on_throttled = on_throttled
 
-    def take(self, key: QuotaKey, amount: float) -> int:
+    def counts(self, key: QuotaKey) -> bool:
+        """Messages that are published or read: their number is limited, beside their bytes."""
+        return MESSAGES[key] in self._buckets
+
+    def take(self, key: Rate, amount: float) -> int:
         """For how many milliseconds the client has to wait."""
         delay_ms = self.use(key, amount)
         if delay_ms:
             self._on_throttled(key, delay_ms)
         return delay_ms
 
-    def use(self, key: QuotaKey, amount: float) -> int:
+    def use(self, key: Rate, amount: float) -> int:
         """The same of what nobody is told of, as long as no other request comes."""
         bucket = self._buckets.get(key)
         return 0 if bucket is None else bucket.take(amount, self._now_s())
@@ -69,14 +107,24 @@ class Allowance:
         bucket = self._buckets.get(key)
         return amount if bucket is None else min(amount, max(1, int(bucket.rate * BURST_S)))
 
+    def take_time(self, seconds: float) -> int:
+        """Of the event loop."""
+        return self.take(TIME, seconds * PERCENT) if TIME in self._buckets else 0
+
+    def take_messages(self, key: QuotaKey, count: int) -> int:
+        """So many were published or read. For how many milliseconds the client has to wait."""
+        return self.take(MESSAGES[key], count)
+
     def owed_ms(self, key: QuotaKey) -> int:
-        """How long until what was used up is there again."""
-        return self.use(key, 0)
+        """How long until what was used up is there again: bytes or requests, and messages."""
+        owed_ms = self.use(key, 0)
+        return max(owed_ms, self.use(MESSAGES[key], 0)) if key in MESSAGES else owed_ms
 
     def admit(self, key: QuotaKey | None) -> None:
         """One request, where a client can be told to come back: QuotaExceeded if this, or their number, is used up."""
-        for each in (REQUESTS,) if key is None else (REQUESTS, key):
-            owed_ms = self.owed_ms(each)
+        keys: tuple[Rate, ...] = (REQUESTS,) if key is None else (REQUESTS, key, MESSAGES[key])
+        for each in keys:
+            owed_ms = self.use(each, 0)
             if owed_ms:
                 self._on_throttled(each, owed_ms)
                 raise QuotaExceeded(each, self._buckets[each].rate, owed_ms)
@@ -86,50 +134,74 @@ class Allowance:
 class Quotas:
     """Of all clients of this node."""
 
-    def __init__(self, now_s: Callable[[], float], on_throttled: Callable[[QuotaKey, int], None]) -> None:
+    def __init__(self, now_s: Callable[[], float], on_throttled: Callable[[str, int], None]) -> None:
         """`on_throttled` is told of whom, and for how many milliseconds."""
         self._now_s = now_s
         self._on_throttled = on_throttled
         self._quotas: Mapping[str, Quota] = {}
-        self._allowances: dict[tuple[str, str], Allowance | None] = {}
-        self._buckets: dict[tuple[QuotaKey, tuple[str, str]], TokenBucket] = {}
-        """By what is limited, and for whom."""
-
-    @property
-    def are_set(self) -> bool:
-        return bool(self._quotas)
+        self._tenants: Mapping[str, Mapping[str, int]] = {}
+        self._allowances: dict[tuple[str, str, str], Allowance | None] = {}
+        self._buckets: WeakValueDictionary[tuple[Rate, tuple[str, ...]], TokenBucket] = WeakValueDictionary()
+        """By what is limited, and for whom: a user and a client, or a tenant. Whoever has one is found here, so that
+        there are never two."""
+        self._kept: dict[TokenBucket, None] = {}
+        """Also while nobody has them: they may not be full."""
+        self._swept_s = -math.inf
+        self.are_set = False
 
     def renew(self, image: AccessImage) -> None:
         """Whoever owes something begins anew, if any quota was changed."""
-        if image.quotas == self._quotas:
+        tenants = {name: each.quotas for name, each in image.tenants.items() if RATES.keys() & each.quotas.keys()}
+        if image.quotas == self._quotas and tenants == self._tenants:
             return
-        self._quotas = image.quotas
+        self._quotas, self._tenants = image.quotas, tenants
+        self.are_set = bool(image.quotas or tenants)
         self._allowances.clear()
-        self._buckets.clear()
+        self._buckets = WeakValueDictionary()
+        self._kept.clear()
 
-    def of(self, user: str, client_id: str) -> Allowance | None:
+    def of(self, user: str, client_id: str, tenant: str = DEFAULT_TENANT) -> Allowance | None:
         """None: nothing is limited."""
-        if not self._quotas:
+        if not self.are_set:
             return None
-        key = user, client_id
+        key = user, client_id, tenant
         if key not in self._allowances:
             if len(self._allowances) >= KEPT_MAX:
                 del self._allowances[next(iter(self._allowances))]
-            self._allowances[key] = self._made(user, client_id)
+            self._allowances[key] = self._made(user, client_id, tenant)
         return self._allowances[key]
 
-    def _made(self, user: str, client_id: str) -> Allowance | None:
-        found: dict[QuotaKey, TokenBucket] = {}
-        for key in QuotaKey:
-            limit = limit_of(self._quotas, key, user, client_id)
-            if limit is not None:
-                found[key] = self._bucket(key, *limit)
+    def _made(self, user: str, client_id: str, tenant: str) -> Allowance | None:
+        found: dict[Rate, Bucket] = {}
+        of_tenant = {RATES[name]: rate for name, rate in self._tenants.get(tenant, {}).items() if name in RATES}
+        for key in (*QuotaKey, *MESSAGES.values()):
+            limit = limit_of(self._quotas, key, user, client_id) if isinstance(key, QuotaKey) else None
+            buckets = [] if limit is None else [self._bucket(key, *limit)]
+            if key in of_tenant:
+                buckets.append(self._bucket(key, of_tenant[key], (tenant,)))
+            if buckets:
+                found[key] = buckets[0] if len(buckets) == 1 else SharedBucket(*buckets)
         return Allowance(found, self._now_s, self._on_throttled) if found else None
 
-    def _bucket(self, key: QuotaKey, rate: float, owner: tuple[str, str]) -> TokenBucket:
+    def _bucket(self, key: Rate, rate: float, owner: tuple[str, ...]) -> TokenBucket:
         bucket = self._buckets.get((key, owner))
         if bucket is None:
-            if len(self._buckets) >= KEPT_MAX:
-                del self._buckets[next(iter(self._buckets))]
-            bucket = self._buckets[key, owner] = TokenBucket(rate, self._now_s())
+            has_room = len(self._kept) < KEPT_MAX or self._make_room()
+            bucket = self._buckets[key, owner] = TokenBucket(rate, self._now_s(), is_empty=not has_room)
+        self._kept.pop(bucket, None)
+        self._kept[bucket] = None
         return bucket
+
+    def _make_room(self) -> bool:
+        """A bucket that is full may go, since a new one is the same. If there is none, the one that nobody has asked
+        for the longest goes before its time; and a new one begins empty, else whoever is pushed out would have a burst
+        for it."""
+        now_s = self._now_s()
+        if now_s - self._swept_s >= BURST_S:
+            self._swept_s = now_s
+            for bucket in [each for each in self._kept if each.is_full(now_s)]:
+                del self._kept[bucket]
+        if len(self._kept) < KEPT_MAX:
+            return True
+        del self._kept[next(iter(self._kept))]
+        return False

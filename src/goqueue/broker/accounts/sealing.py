@@ -21,12 +21,14 @@ class CannotUnseal(GoQueueError):
 class Sealing:
     """AES-256-GCM. What it is of is part of what is sealed: nothing can be put in the place of another."""
 
-    def __init__(self, dice: Dice, master: bytes | None = None) -> None:
-        """Without a master key, what is new is stored as it is."""
-        assert master is None or len(master) == MASTER_BYTES
+    def __init__(self, dice: Dice, *masters: bytes) -> None:
+        """What is new is sealed under the first; what the others have sealed is still read. Without any, what is new is
+        stored as it is."""
+        assert all(len(each) == MASTER_BYTES for each in masters)
         self._dice = dice
-        self._cipher = None if master is None else AESGCM(master)
-        self._id = b"" if master is None else hashlib.sha256(b"goqueue master" + master).digest()[:_ID_BYTES]
+        self._ciphers = {_id_of(each): AESGCM(each) for each in masters}
+        self._id = next(iter(self._ciphers), b"")
+        self._cipher = self._ciphers.get(self._id)
 
     @property
     def has_master(self) -> bool:
@@ -38,13 +40,26 @@ class Sealing:
         nonce = self._dice.randbytes(NONCE_BYTES)
         return _SEALED + self._id + nonce + self._cipher.encrypt(nonce, data, of.encode())
 
+    def is_newest(self, sealed: bytes) -> bool:
+        """Whether it is sealed under the key that is in use."""
+        return sealed[: 1 + _ID_BYTES] == _SEALED + self._id
+
+    def anew(self, of: str, sealed: bytes) -> bytes:
+        """The same under the key that is in use."""
+        return sealed if self.is_newest(sealed) else self.seal(of, self.open(of, sealed))
+
     def open(self, of: str, sealed: bytes) -> bytes:
         if sealed[:1] == _CLEAR:
             return sealed[1:]
         at = 1 + _ID_BYTES
-        if sealed[:1] != _SEALED or self._cipher is None or sealed[1:at] != self._id:
+        cipher = self._ciphers.get(sealed[1:at]) if sealed[:1] == _SEALED else None
+        if cipher is None:
             raise CannotUnseal(f"{of} is sealed under another master key than this node has")
         try:
-            return self._cipher.decrypt(sealed[at : at + NONCE_BYTES], sealed[at + NONCE_BYTES :], of.encode())
+            return cipher.decrypt(sealed[at : at + NONCE_BYTES], sealed[at + NONCE_BYTES :], of.encode())
         except InvalidTag:
             raise CannotUnseal(f"{of} is damaged, or was that of another") from None
+
+
+def _id_of(master: bytes) -> bytes:
+    return hashlib.sha256(b"goqueue master" + master).digest()[:_ID_BYTES]

@@ -6,9 +6,8 @@ repetition, and no dead letter is there twice.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from goqueue.broker.queues.queues import Place
 from goqueue.broker.transactions.producer_ids import ProducerIds
-from goqueue.machines.deliveries.commands import DeadLetter
+from goqueue.machines.deliveries.commands import DeadLetter, Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, Indeterminate, LogPoisoned
 from goqueue.model.refusal import NotLeader, Refused

@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from goqueue.broker.dead_letters.redrive import DeadLetters
-from goqueue.broker.queues.queues import Place, Queues
-from goqueue.broker.queues.receive import Leased, LeasedPlace, Receiver, ReceiveRequest
+from goqueue.broker.queues.leased_records import Leased
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.receive import Receiver
+from goqueue.broker.queues.taking import LeasedPlace, ReceiveRequest
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import How, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moves import Move, MoveStatus
@@ -55,8 +57,12 @@ class Moves:
         led = [] if topic is None else self._topics.led(source, range(topic.partitions))
         return sum(self._ready(Place(group_id, source, each)) for each in led)
 
-    def of(self, source: str) -> Sequence[Move]:
-        return self._by_source.get(source, ())
+    def of(self, source: str) -> list[Move]:
+        return list(self._by_source.get(source, ()))
+
+    def origins(self, source: str) -> list[str]:
+        """The topics that its records may go back to."""
+        return [name for name in self._topics.image.topics if self.letters.name_of(name) == source]
 
     def start(self, group_id: str, source: str, to: str | None, rate: int, elsewhere: int = 0) -> Move:
         """Refused: there is one under way, or no such topic. `elsewhere`: what other nodes have of it."""
@@ -81,10 +87,11 @@ class Moves:
             return replica.last_stable_offset - replica.start_offset
         return sum(lag.ready) + lag.waiting + lag.beyond
 
-    def cancel(self, move: Move) -> None:
+    def cancel(self, source: str, number: int) -> None:
         """After what is being sent at this moment."""
-        if move.status is MoveStatus.RUNNING:
-            move.status = MoveStatus.CANCELLING
+        for move in self.of(source):
+            if move.number == number and move.status is MoveStatus.RUNNING:
+                move.status = MoveStatus.CANCELLING
 
     def topics_changed(self, change: TopicsChange) -> None:
         for source in self._by_source.keys() - change.image.topics.keys():

@@ -10,16 +10,18 @@ from itertools import groupby
 from goqueue.broker.dead_letters.letters import InRanges, is_from, number_in, topic_in
 from goqueue.broker.dead_letters.writing import dead_letters_of
 from goqueue.broker.publishing.send import Sender
-from goqueue.broker.queues.queues import EARLIEST, Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, Step, runs_of
-from goqueue.machines.deliveries.commands import NO_LEASE, How, Settle, Settlement
+from goqueue.broker.tracing.noting import runs_of
+from goqueue.machines.deliveries.commands import NO_LEASE, How, Place, Settle, Settlement
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, merge
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST
+from goqueue.model.tenancy import tenant_said
 from goqueue.records import dead_letters
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
 from goqueue.records.decode import DecodedRecord
@@ -28,6 +30,7 @@ from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.native import Headers
 from goqueue.records.redrives import GROUP, ORIGIN, REDRIVES, RedriveJob, RedriveReport, RedriveRequest
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.journeys import Journeys, Step
 
 RECORDS_PER_TURN = 100
 JOBS_KEPT = 1000
@@ -121,7 +124,8 @@ class DeadLetters:
         topic = topic_in(about)
         if not topic:
             raise Refused(Code.INVALID_REQUEST, f"a message in {kept_in!r} does not say where it came from; {WAY_OUT}")
-        if topic not in self._topics.image.topics:
+        # Of topics of other tenants nobody learns whether they are there.
+        if topic not in self._topics.image.topics or tenant_said(topic) != tenant_said(kept_in):
             raise Refused(
                 Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic[:NAME_CHARS_MAX]!r} any more; {WAY_OUT}"
             )
@@ -215,6 +219,10 @@ class DeadLetters:
         if known is None or partition is None or partition >= known.partitions or not is_from(topic, about):
             partition = None
         return NewMessage(letter.value, letter.key, headers, partition, may_be_compressed=True)
+
+    def discard(self, topic: str, partition: int, offset: int, on_done: Callable[[GoQueueError | None], None]) -> None:
+        """A dead letter, in the topic that keeps it: nobody sends it back any more."""
+        self.settle(Place(GROUP, topic, partition), [offset], on_done)
 
     def settle(self, place: Place, offsets: Sequence[int], on_done: Callable[[GoQueueError | None], None]) -> None:
         settlements = tuple(

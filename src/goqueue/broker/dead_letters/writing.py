@@ -14,11 +14,12 @@ from goqueue.broker.dead_letters.identities import Identity, LetterBatch, Letter
 from goqueue.broker.delays.firing import record_bytes
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.broker.queues.leased_records import LeasedRecords, read_slices
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.remote.appends import RemoteAppends
-from goqueue.broker.topics.topics import CreateTopic, Topics
-from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, Journeys, Step, runs_of
-from goqueue.machines.deliveries.commands import DeadLetter, DeadLettersWritten, LeasedRun
+from goqueue.broker.topics.topics import Topics
+from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, runs_of
+from goqueue.machines.controller_commands import CreateTopic, Result
+from goqueue.machines.deliveries.commands import DeadLetter, DeadLettersWritten, LeasedRun, Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
@@ -40,6 +41,7 @@ from goqueue.records.dead_letters import (
 )
 from goqueue.records.decode import DecodedRecord
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.telemetry.logs import get_logger
 
 RECORDS_PER_BATCH = 100
@@ -69,7 +71,7 @@ def make_dead_letter_topic(
     options = {"max.message.bytes": str(bytes_max)}
     count = source.partitions if partitions is None else partitions
 
-    def created(reply: Any) -> None:
+    def created(reply: Result | GoQueueError) -> None:
         if isinstance(reply, GoQueueError) or reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
             on_reply(reply)
         elif reply.code is Code.INVALID_PARTITIONS and count > 1:
@@ -163,7 +165,7 @@ class DeadLetterWriter:
         self._queues.confirm(place, confirmed)
 
     def _create(self, source: Topic, place: Place) -> None:
-        def created(reply: Any) -> None:
+        def created(reply: object) -> None:
             if isinstance(reply, GoQueueError):
                 self.create_errors += 1
                 self._failed(place, reply)
@@ -231,7 +233,8 @@ class DeadLetterWriter:
             self.appends.append(name, partition, batch.data, stored)
             return
         try:
-            acknowledger, appended = self._publisher.publish(name, partition, memoryview(bytearray(batch.data)))
+            data = memoryview(bytearray(batch.data))
+            acknowledger, appended = self._publisher.publish(name, partition, data, is_own=True)
         except GoQueueError as error:
             stored(error.kept())
             return
@@ -279,7 +282,7 @@ class DeadLetterWriter:
                 self._journeys.note(now_ms, Step.DEAD_LETTERED, topic, partition, first, last, group, detail=detail)
 
     def _settle(self, place: Place, letters: Sequence[DeadLetter]) -> None:
-        def settled(reply: Any) -> None:
+        def settled(reply: object) -> None:
             if isinstance(reply, GoQueueError):
                 self._failed(place, reply)
             else:

@@ -3,13 +3,13 @@ when it has come.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from goqueue.broker.delays.firing import Body, decode_body, publish_job, read_bodies
 from goqueue.broker.delays.hosts import host_of
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, note_delay, note_due
+from goqueue.broker.tracing.noting import note_delay, note_due
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.delays.commands import (
     DropRecurring,
@@ -21,13 +21,17 @@ from goqueue.machines.delays.commands import (
 )
 from goqueue.machines.delays.jobs import FiringJob
 from goqueue.machines.delays.machine import Delays
-from goqueue.machines.machine import ClockSet, Fact
+from goqueue.machines.machine import ClockSet, Command, Fact
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
 from goqueue.replica.replica import Replica
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
+from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.logs import get_logger
+
+R = TypeVar("R")
 
 RETRY_MS = 1000
 STRAY_MS = 30_000
@@ -87,7 +91,7 @@ class PartitionDelays:
         """For questions only. The refusal of the coordinator: it is not active."""
         return self.coordinator.peek()
 
-    def submit(self, command: Any, on_reply: OnReply) -> None:
+    def submit(self, command: Command[R], on_reply: OnReply[R]) -> None:
         """Not while it is loaded: it would be decided before the ledger has followed its log."""
         if self.coordinator.is_active:
             self.coordinator.submit(command, on_reply)
@@ -130,7 +134,7 @@ class PartitionDelays:
         if replica is None or replica.failure is not None:
             return
 
-        def followed(reply: Any) -> None:
+        def followed(reply: bool | GoQueueError) -> None:
             if isinstance(reply, GoQueueError):
                 events.error("delays not compared with their log", log=replica.name, reason=str(reply))
             elif reply:
@@ -189,7 +193,7 @@ class PartitionDelays:
             else:
                 self.submit(TakeProducer(producer_id, 0), took)
 
-        def took(reply: Any) -> None:
+        def took(reply: object) -> None:
             if isinstance(reply, GoQueueError):
                 self._around.clock.call_after(RETRY_MS, self._fire)
             else:
@@ -232,7 +236,7 @@ class PartitionDelays:
         self._around.clock.call_after(RETRY_MS, again)
 
     def _done(self, job: FiringJob) -> None:
-        def stored(reply: Any) -> None:
+        def stored(reply: object) -> None:
             self._under_way.discard(job.number)
             self._appended.discard(job.number)
             if isinstance(reply, GoQueueError):

@@ -3,13 +3,13 @@ that it publishes to; the metadata says which that is, and it runs nowhere else.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from goqueue.broker.delays.firing import Body, check_fits, decode_body
 from goqueue.broker.delays.partition import PartitionDelays
 from goqueue.broker.delays.schedules import Key, Schedules
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.controller import ForgetSchedule, PlaceSchedule
+from goqueue.machines.controller_commands import ForgetSchedule, PlaceSchedule, Result
 from goqueue.machines.delays.commands import (
     DropRecurring,
     FoundRecurring,
@@ -17,6 +17,7 @@ from goqueue.machines.delays.commands import (
     ReleaseRecurring,
     StoreRecurring,
 )
+from goqueue.machines.machine import Command
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.recurring import Recurring
@@ -24,11 +25,11 @@ from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic, TopicOptions
 from goqueue.records.partitioners import Partitioner, partition_for
 from goqueue.records.wishes import read_wishes, without_delay
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import OnReply
 from goqueue.telemetry.logs import get_logger
 
-__all__ = ["FoundRecurring", "RecurringSchedules"]
+R = TypeVar("R")
 
 events = get_logger("broker")
 
@@ -42,7 +43,7 @@ class Directory(Protocol):
     @property
     def schedules(self) -> Mapping[str, Key]: ...
 
-    def submit(self, command: Any, on_reply: OnReply) -> None: ...
+    def submit(self, command: Command[R], on_reply: OnReply[R]) -> None: ...
 
 
 class RecurringSchedules:
@@ -54,7 +55,7 @@ class RecurringSchedules:
         self._seen: Mapping[str, Key] | None = None
         self.check_record: CheckRecord = lambda topic, options, value, headers: None
 
-    def store(self, wanted: Recurring, on_reply: OnReply) -> None:
+    def store(self, wanted: Recurring, on_reply: OnReply[RecurringReply]) -> None:
         """Publish a message again and again; the reply says when first, or what is wrong with the times.
 
         It is stored first, and runs when the metadata has its place: a crash in between leaves the one that there was.
@@ -74,7 +75,7 @@ class RecurringSchedules:
             else:
                 self._directory.submit(PlaceSchedule(name, *here), lambda result: placed(result, reply))
 
-        def placed(result: Any, reply: RecurringReply) -> None:
+        def placed(result: Result | GoQueueError, reply: RecurringReply) -> None:
             if isinstance(result, GoQueueError) or result.code is not Code.NONE:
                 companion.submit(DropRecurring(name), _ignored)
                 on_reply(result if isinstance(result, GoQueueError) else Refused(result.code, result.message))
@@ -122,7 +123,7 @@ class RecurringSchedules:
                     if places.get(name) == each.key:
                         each.submit(ReleaseRecurring(name), _ignored)
 
-    def drop(self, name: str, on_reply: OnReply) -> None:
+    def drop(self, name: str, on_reply: OnReply[RecurringReply | Result]) -> None:
         """There first where it runs: what the metadata has lost sight of cannot be dropped any more."""
         home = self._directory.schedules.get(name)
         companion = next((each for each in self._having(name) if each.key == home), None)
@@ -157,6 +158,12 @@ class RecurringSchedules:
         found = (each.peek().recurring() for each in self._having(name) if each.key == home)
         return next((one for some in found for one in some if one.name == name), None)
 
+    def topic_of(self, name: str) -> str | None:
+        """Of the schedule of this name, on whichever node it is. None: there is none."""
+        home = self._directory.schedules.get(name)
+        topic = None if home is None else self._topics.image.by_id(home[0])
+        return None if topic is None else topic.name
+
     def body(self, found: FoundRecurring) -> Body | None:
         """None: the disk cannot give it back."""
         home = self._schedules.of(found.topic, found.partition)
@@ -167,7 +174,7 @@ class RecurringSchedules:
         return [each for each in self._schedules if each.coordinator.is_active and each.peek().has_recurring(name)]
 
 
-def _ignored(reply: Any) -> None:
+def _ignored(reply: object) -> None:
     """The next load settles it."""
     if isinstance(reply, GoQueueError):
         events.error("recurring schedule not settled", reason=str(reply))

@@ -15,7 +15,6 @@ from goqueue.broker.delays.partition import Around, Found, PartitionDelays
 from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.queues.delayed_places import SecondPlaces
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.machines.delays.commands import (
     CancelSchedule,
@@ -38,12 +37,12 @@ from goqueue.records.batch import NO_PRODUCER, Batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.wishes import NO_WISHES, NOW, read_wishes
 from goqueue.replica.replica import Appended, Replica
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import Coordinators
+from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.logs import get_logger
-
-__all__ = ["Body", "Found", "FoundSchedule", "JointAcknowledger", "ScheduleKey", "Schedules"]
 
 HOLD_KEY = "hold_key"
 
@@ -112,6 +111,8 @@ class Schedules:
         """Companions that could not be opened, and why."""
         self._unopened: set[Key] | None = None
         """On the disk, of topics that were not met yet. None: the disk was not looked at."""
+        self.check_due: Callable[[str, int], None] = lambda topic, due_ms: None
+        """Raises if a message of this topic may not wait until then."""
         self.held = self.held_delay_ms = 0
         """Since the start: records that had to wait, and all their delays together."""
         self._fired = self._cancelled = 0
@@ -273,7 +274,9 @@ class Schedules:
             companion.submit(Schedule(schedules, *producer, epoch), held.settled)
         return held
 
-    def end_transaction(self, place: Place, producer: tuple[int, int], is_commit: bool, on_reply: OnReply) -> None:
+    def end_transaction(
+        self, place: Place, producer: tuple[int, int], is_commit: bool, on_reply: OnReply[ScheduleReply | None]
+    ) -> None:
         """Before the marker goes into the log: what was delayed in this partition begins to wait, or is dropped."""
         try:
             known = self.of(*place)
@@ -330,10 +333,10 @@ class Schedules:
         by_partition = groupby(found, key=lambda each: each.key.partition)
         return [one for number, some in by_partition for one in known[number].with_bodies(some)]
 
-    def cancel(self, key: ScheduleKey, on_reply: OnReply) -> None:
+    def cancel(self, key: ScheduleKey, on_reply: OnReply[ScheduleReply]) -> None:
         self._change(key, CancelSchedule(key.offset), on_reply)
 
-    def reschedule(self, key: ScheduleKey, due_ms: int, on_reply: OnReply) -> None:
+    def reschedule(self, key: ScheduleKey, due_ms: int, on_reply: OnReply[ScheduleReply]) -> None:
         try:
             found = self.look_up(key)
         except GoQueueError as error:
@@ -342,9 +345,14 @@ class Schedules:
         if found is None:
             on_reply(Refused(Code.INVALID_REQUEST, f"nothing waits at {key.topic}/{key.partition}/{key.offset}"))
             return
+        try:
+            self.check_due(key.topic, due_ms)
+        except GoQueueError as error:
+            on_reply(error)
+            return
         self._change(key, Reschedule(key.offset, due_ms, found.body.encode()), on_reply)
 
-    def _change(self, key: ScheduleKey, command: CancelSchedule | Reschedule, on_reply: OnReply) -> None:
+    def _change(self, key: ScheduleKey, command: CancelSchedule | Reschedule, on_reply: OnReply[ScheduleReply]) -> None:
         try:
             known = self.of(key.topic, key.partition)
         except GoQueueError as error:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from heapq import nsmallest
 
-from goqueue.broker.delays.schedules import FoundSchedule, ScheduleKey, Schedules
+from goqueue.broker.delays.schedules import Schedules
+from goqueue.machines.delays.commands import FoundSchedule, ScheduleKey
 from goqueue.model.again import Again
 from goqueue.runtime.clock import Clock
 

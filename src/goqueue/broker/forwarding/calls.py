@@ -1,7 +1,7 @@
 """Calls of the broker's services on other nodes: arguments and replies as msgpack, errors by their names."""
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -49,9 +49,10 @@ class Outcome(msgspec.Struct, array_like=True):
     error: TellableError | None = None
 
 
-Run: TypeAlias = Callable[[Any, int, Callable[[Any], None]], Stop | None]
-"""Given the arguments, how long to wait at most, and where to put the reply or a GoQueueError; NotHere: nothing was
-done. Returns how to stop it."""
+OnDone = Callable[[R | GoQueueError], None]
+Run = Callable[[A, int, OnDone[R]], Stop | None]
+"""Given the arguments, how long to wait at most, and where to put the reply; NotHere: nothing was done. Returns how to
+stop it."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _outcome = msgspec.msgpack.Decoder(Outcome).decode
@@ -59,9 +60,10 @@ NOTHING = msgspec.Raw(_encode(None))
 
 
 class Call(Generic[A, R]):
-    """One call, by name: `of` asks another node for it, `serve` answers."""
+    """One call, by name: `ask` asks another node for it, `serve` answers."""
 
     def __init__(self, name: str, arguments: Any, reply: Any) -> None:
+        """The types of both, which may be unions or None: no type of Python's says that."""
         self.name = name
         self._decode_arguments = msgspec.msgpack.Decoder(arguments).decode
         self._decode_reply = msgspec.msgpack.Decoder(reply).decode
@@ -71,7 +73,7 @@ class Call(Generic[A, R]):
         forwarding: Forwarding,
         node_id: int,
         arguments: A,
-        on_reply: Callable[[R | GoQueueError], None],
+        on_reply: OnDone[R],
         timeout_ms: int = CALL_MS_MAX,
     ) -> Asked:
         def answered(answer: bytes | GoQueueError) -> None:
@@ -89,9 +91,9 @@ class Call(Generic[A, R]):
 
         return forwarding.ask(node_id, self.name, _encode(arguments), answered, timeout_ms)
 
-    def serve(self, forwarding: Forwarding, run: Run) -> None:
+    def serve(self, forwarding: Forwarding, run: Run[A, R]) -> None:
         def serve(payload: bytes, timeout_ms: int, on_reply: OnReply) -> Stop | None:
-            def replied(reply: Any) -> None:
+            def replied(reply: R | GoQueueError) -> None:
                 if isinstance(reply, NotHere):
                     on_reply(reply)
                 elif isinstance(reply, GoQueueError):

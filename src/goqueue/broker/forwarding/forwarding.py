@@ -13,15 +13,19 @@ from goqueue.broker.forwarding.homes import Homes
 from goqueue.model.errors import GoQueueError, NotReached
 from goqueue.ports.forwarding import NotHere, Serve, Stop
 from goqueue.ports.peers import OnAnswer, PeerRequest, Peers
-from goqueue.runtime.clock import Clock
+from goqueue.runtime.clock import Clock, Timer
 from goqueue.telemetry.logs import get_logger
 
 FORWARD = 20002
 """The API key."""
 CANCEL = "cancel"
-PATIENCE_MS = 2000
-"""How long a home that cannot be reached is looked for elsewhere."""
+PATIENCE_MS = 4500
+"""How long the next leader is looked for: a machine that vanished is replaced within four seconds, and some clients of
+HTTP give up after five."""
 LOOK_AGAIN_MS = 50
+"""What was not reached may be, though nothing has changed in the metadata."""
+NEWS_MS_MAX = 1000
+"""How long one who is asked waits for metadata that the asker has already."""
 CANCEL_MS_MAX = 2000
 UNDER_WAY_MAX = 10_000
 NUMBERS_PER_MS_BITS = 20
@@ -35,6 +39,8 @@ class Question(msgspec.Struct, array_like=True):
     """Of the node that asks: by it the question is taken back."""
     timeout_ms: int
     payload: bytes
+    revision: int = 0
+    """Of the metadata by which the asker has chosen this node."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -68,6 +74,27 @@ class Forwarding:
         self._kinds: dict[str, Serve] = {}
         self._under_way: dict[tuple[int, int], Stop | None] = {}
         """By the node that asks and its number: how to stop what is done for it."""
+        self._waiting: dict[_Wait, None] = {}
+
+    def image_changed(self) -> None:
+        """There is newer metadata: somebody may lead what was looked for."""
+        for each in [each for each in self._waiting if each.is_so()]:
+            self._end_wait(each)
+
+    def when(self, is_so: Callable[[], bool], call: Callable[[], None], ms_max: int) -> None:
+        """Call as soon as the metadata makes it so, or when the time is over."""
+        if is_so():
+            self.clock.call_soon(call)
+            return
+        wait = _Wait(is_so, call)
+        self._waiting[wait] = None
+        wait.timer = self.clock.call_after(ms_max, lambda: self._end_wait(wait))
+
+    def _end_wait(self, wait: "_Wait") -> None:
+        if self._waiting.pop(wait, self) is None:
+            if wait.timer is not None:
+                wait.timer.cancel()
+            self.clock.call_soon(wait.call)
 
     # -- asking
 
@@ -80,7 +107,7 @@ class Forwarding:
             asked.is_over = True
             on_done(answer)
 
-        body = _encode(Question(kind, asked.number, timeout_ms, payload))
+        body = _encode(Question(kind, asked.number, timeout_ms, payload, self.homes.revision))
         self._peers.ask(node_id, FORWARD, body, done, timeout_ms)
         return asked
 
@@ -90,20 +117,12 @@ class Forwarding:
 
     def when_moved(self, node_id: int | None, find: Callable[[], int | None], call: Callable[[], None]) -> None:
         """Call when the home that `find` gives is another than `node_id`, or might be reached by now."""
-        revision = self.homes.revision
-
-        def look() -> None:
-            if self.homes.revision != revision or find() != node_id:
-                call()
-            else:
-                self.clock.call_after(LOOK_AGAIN_MS * 3, call)
-
-        self.clock.call_after(LOOK_AGAIN_MS, look)
+        self.when(lambda: find() not in (None, node_id), call, LOOK_AGAIN_MS)
 
     def ask_home(
         self, find: Callable[[], int | None], kind: str, payload: bytes, on_done: OnAnswer, timeout_ms: int
     ) -> "AskedHome":
-        """Of whoever `find` names, or will name within two seconds. NotHere: that is this node by now."""
+        """Of whoever `find` names, or will name soon. NotHere: that is this node by now."""
         asked = AskedHome(self, find, (kind, payload, timeout_ms), on_done)
         self.clock.call_soon(asked.go_on)
         return asked
@@ -131,27 +150,75 @@ class Forwarding:
             request.refuse(f"{question.kind!r} is not served here" if serve is None else "too much is under way")
             return
         self._under_way[key] = None
-
-        def answered(reply: bytes | NotHere) -> None:
-            self._under_way.pop(key, None)
-            if isinstance(reply, NotHere):
-                request.refuse(str(reply))
-            else:
-                request.answer((reply,))
-
         request.when_lost(lambda: self._stop(key))
+        Served(self, request, question, serve, key).begin()
+
+    def begin(self, key: tuple[int, int], serve: Callable[[], Stop | None]) -> None:
+        """Unless the one that asked has taken it back."""
+        if key not in self._under_way:
+            return
         try:
-            stop = serve(question.payload, question.timeout_ms, answered)
+            stop = serve()
         except BaseException:
             self._under_way.pop(key, None)
             raise
         if key in self._under_way:
             self._under_way[key] = stop
 
+    def end(self, key: tuple[int, int]) -> None:
+        self._under_way.pop(key, None)
+
     def _stop(self, key: tuple[int, int]) -> None:
         stop = self._under_way.pop(key, None)
         if stop is not None:
             stop()
+
+
+class Served:
+    """A question of another node. What it is about may be given to this node by metadata that only the other has."""
+
+    def __init__(
+        self, forwarding: Forwarding, request: PeerRequest, question: Question, serve: Serve, key: tuple[int, int]
+    ) -> None:
+        self._forwarding = forwarding
+        self._request = request
+        self._question = question
+        self._serve = serve
+        self._key = key
+        self._has_waited = False
+
+    def begin(self) -> None:
+        question = self._question
+        serve = partial(self._serve, question.payload, question.timeout_ms, self._answered)
+        self._forwarding.begin(self._key, serve)
+
+    def _answered(self, reply: bytes | NotHere) -> None:
+        if isinstance(reply, bytes):
+            self._forwarding.end(self._key)
+            self._request.answer((reply,))
+        elif self._has_waited or self._is_as_new():
+            self._forwarding.end(self._key)
+            self._request.refuse(str(reply))
+        else:
+            self._has_waited = True
+            self._forwarding.when(self._is_as_new, self._begin_again, NEWS_MS_MAX)
+
+    def _is_as_new(self) -> bool:
+        return self._forwarding.homes.revision >= self._question.revision
+
+    def _begin_again(self) -> None:
+        try:
+            self.begin()
+        except BaseException:
+            self._request.refuse("a fault of the node")
+            raise
+
+
+class _Wait:
+    def __init__(self, is_so: Callable[[], bool], call: Callable[[], None]) -> None:
+        self.is_so = is_so
+        self.call = call
+        self.timer: Timer | None = None
 
 
 class AskedHome:

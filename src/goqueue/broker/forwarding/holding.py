@@ -3,13 +3,12 @@ that has changed.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.others import ask_others
 from goqueue.broker.queues.queues import Queues
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Stop
@@ -43,23 +42,11 @@ class SpreadHeld:
 
     def count(self, group_id: str, consumer: str, on_counts: Callable[[dict[int, int]], None]) -> None:
         """By node. One that does not answer is left out: nobody can settle there what it holds."""
-        others = self._forwarding.homes.others()
-        counts: dict[int, int] = {}
-        waiting = len(others)
 
-        def told(node_id: int, reply: int | GoQueueError) -> None:
-            nonlocal waiting
-            waiting -= 1
-            if isinstance(reply, int):
-                counts[node_id] = reply
-            if not waiting:
-                on_counts(counts)
+        def told(replies: dict[int, int | GoQueueError]) -> None:
+            on_counts({node_id: each for node_id, each in replies.items() if isinstance(each, int)})
 
-        if not others:
-            on_counts(counts)
-        for node_id in others:
-            wanted = HeldBy(group_id, consumer, NOW)
-            HELD_BY.ask(self._forwarding, node_id, wanted, partial(told, node_id), ASK_MS_MAX)
+        ask_others(self._forwarding, HELD_BY, HeldBy(group_id, consumer, NOW), told, ASK_MS_MAX)
 
     def watch(
         self, group_id: str, consumer: str, counts: Mapping[int, int], wait_ms: int, on_change: Callable[[], None]
@@ -82,7 +69,7 @@ class SpreadHeld:
 
         return stop
 
-    def _serve(self, wanted: HeldBy, timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve(self, wanted: HeldBy, timeout_ms: int, on_reply: OnDone[int]) -> Stop | None:
         watching = _Watching(self._queues, wanted, on_reply)
         watching.start(self._forwarding.clock, max(0, timeout_ms - ANSWER_MS))
         return watching.stop
@@ -91,7 +78,7 @@ class SpreadHeld:
 class _Watching:
     """Another node waits until a consumer holds another number of records here."""
 
-    def __init__(self, queues: Queues, wanted: HeldBy, on_reply: Callable[[Any], None]) -> None:
+    def __init__(self, queues: Queues, wanted: HeldBy, on_reply: OnDone[int]) -> None:
         self._queues = queues
         self._wanted = wanted
         self._on_reply = on_reply

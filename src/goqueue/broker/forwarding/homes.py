@@ -11,9 +11,13 @@ GROUPS, TRANSACTIONS, SCHEMAS = "@groups", "@transactions", "@schemas"
 class Homes:
     """Each question is answered by a node id; None: nobody leads it at the moment."""
 
-    def __init__(self, me: int, image: Callable[[], Image]) -> None:
+    def __init__(
+        self, me: int, image: Callable[[], Image], is_opening: Callable[[str, int], bool] = lambda *_: False
+    ) -> None:
         self.me = me
         self._image = image
+        self._is_opening = is_opening
+        """Whether a copy of this node does not serve yet."""
 
     @property
     def revision(self) -> int:
@@ -36,11 +40,12 @@ class Homes:
         return None if leader is None else leader.node_id
 
     def leads(self, topic: str, partition: int) -> bool:
-        """Whether this node leads it. It may hear of a new topic later than the node that asks for it: then it does not
-        lead it yet."""
-        image = self._image()
-        known = image.find(topic)
-        return known is not None and 0 <= partition < known.partitions and self.partition(topic, partition) == self.me
+        """Whether this node leads it. It may hear of a new topic later than the node that asks for it, or be opening
+        its copy: then it does not lead it yet."""
+        known = self._image().find(topic)
+        if known is None or not 0 <= partition < known.partitions or self._is_opening(topic, partition):
+            return False
+        return self.partition(topic, partition) == self.me
 
     def group(self, group_id: str) -> int | None:
         return self._ledger(GROUPS, shard_of_group(group_id))

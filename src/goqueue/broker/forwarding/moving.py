@@ -1,11 +1,9 @@
 """How many records a move of a whole topic has before it, in partitions that other nodes lead: each counts its own."""
 
-from collections.abc import Callable
-from typing import Any
-
 from goqueue.broker.dead_letters.moves import Moves
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.others import ask_others, first_error, good_ones
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Stop
 
@@ -24,21 +22,12 @@ class SpreadMoves:
         moves.ready_elsewhere = self.ask
         READY.serve(forwarding, self._serve)
 
-    def ask(self, group_id: str, source: str, on_count: Callable[[int | GoQueueError], None]) -> None:
-        others = self._forwarding.homes.others()
-        replies: list[int | GoQueueError] = []
+    def ask(self, group_id: str, source: str, on_count: OnDone[int]) -> None:
+        def told(replies: dict[int, int | GoQueueError]) -> None:
+            on_count(first_error(replies.values()) or sum(good_ones(replies.values())))
 
-        def told(reply: int | GoQueueError) -> None:
-            replies.append(reply)
-            if len(replies) == len(others):
-                wrong = next((each for each in replies if isinstance(each, GoQueueError)), None)
-                on_count(wrong or sum(each for each in replies if isinstance(each, int)))
+        ask_others(self._forwarding, READY, (group_id, source), told, ASK_MS_MAX)
 
-        if not others:
-            on_count(0)
-        for node_id in others:
-            READY.ask(self._forwarding, node_id, (group_id, source), told, ASK_MS_MAX)
-
-    def _serve(self, wanted: tuple[str, str], _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve(self, wanted: tuple[str, str], _timeout_ms: int, on_reply: OnDone[int]) -> Stop | None:
         on_reply(self._moves.ready_here(*wanted))
         return None

@@ -5,12 +5,12 @@ knows the producer: else it would be seen though its transaction is aborted.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import LOOK_AGAIN_MS, PATIENCE_MS, Forwarding, not_reached
+from goqueue.broker.forwarding.others import ask_others, good_ones
 from goqueue.broker.shards import SHARDS
 from goqueue.broker.transactions.steps import TransactionSteps
 from goqueue.broker.transactions.transactions import Transactions
@@ -24,7 +24,7 @@ ASK_MS_MAX = 2000
 PLAIN_MAX = 10_000
 """Producers without transactions that are remembered: an id that was one stays one."""
 
-OnPlaced = Callable[[Placed | GoQueueError], None]
+OnPlaced = OnDone[Placed]
 
 
 class Owner(msgspec.Struct, array_like=True):
@@ -101,24 +101,16 @@ class SpreadOwners:
 
     def _ask_all(self, producer_id: int, on_told: Callable[[str | None, bool], None]) -> None:
         """Who it is; and whether that is sure, if nobody knows it."""
-        others = self._forwarding.homes.others()
-        replies: list[Owner | GoQueueError] = [self._owner(producer_id)]
+        here = self._owner(producer_id)
 
-        def told(reply: Owner | GoQueueError) -> None:
-            replies.append(reply)
-            if len(replies) <= len(others):
-                return
-            known = [each for each in replies if isinstance(each, Owner)]
+        def told(replies: dict[int, Owner | GoQueueError]) -> None:
+            told_there = good_ones(replies.values())
+            known = [here, *told_there]
             owner = next((each.transactional_id for each in known if each.transactional_id is not None), None)
             spoken_for = {shard for each in known for shard in each.shards}
-            on_told(owner, len(known) == len(replies) and len(spoken_for) == SHARDS)
+            on_told(owner, len(told_there) == len(replies) and len(spoken_for) == SHARDS)
 
-        if not others:
-            others.append(self._forwarding.homes.me)
-            told(self._owner(producer_id))
-            return
-        for node_id in others:
-            OWNER.ask(self._forwarding, node_id, producer_id, told, ASK_MS_MAX)
+        ask_others(self._forwarding, OWNER, producer_id, told, ASK_MS_MAX)
 
     def _owner(self, producer_id: int) -> Owner:
         shards, owner = [], None
@@ -147,16 +139,16 @@ class SpreadOwners:
         else:
             on_placed(reply)
 
-    def _here(self, wanted: PublishAs, on_placed: Callable[[Any], None]) -> None:
+    def _here(self, wanted: PublishAs, on_placed: OnPlaced) -> None:
         self._steps.publish(wanted.producer, wanted.topic, wanted.message, wanted.sequence, on_placed)
 
     # -- being asked
 
-    def _serve_owner(self, producer_id: int, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve_owner(self, producer_id: int, _timeout_ms: int, on_reply: OnDone[Owner]) -> Stop | None:
         on_reply(self._owner(producer_id))
         return None
 
-    def _serve_publish(self, wanted: PublishAs, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve_publish(self, wanted: PublishAs, _timeout_ms: int, on_reply: OnPlaced) -> Stop | None:
         if self._owner(wanted.producer.producer_id).transactional_id is None:
             raise NotHere(f"producer {wanted.producer.producer_id} is not coordinated here")
         self._here(wanted, on_reply)

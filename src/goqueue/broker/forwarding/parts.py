@@ -4,36 +4,27 @@ whose leader cannot be reached, and that was not begun, is tried again with whoe
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from goqueue.broker.forwarding.calls import Call
-from goqueue.broker.forwarding.forwarding import Forwarding, not_reached
+from goqueue.broker.forwarding.calls import Call, OnDone
+from goqueue.broker.forwarding.forwarding import PATIENCE_MS, Forwarding, not_reached
 from goqueue.model.errors import GoQueueError, NotReached, NotTaken
 from goqueue.model.refusal import NotAppended
 from goqueue.ports.forwarding import NotHere
 
+A = TypeVar("A")
 R = TypeVar("R")
 Spot = tuple[str, int]
 """Topic and partition."""
 NOT_DONE = (NotReached, NotTaken, NotAppended)
 """Errors of what was certainly not done."""
-PATIENCE_MS = 4500
-"""How long the next leader is looked for: a machine that vanished is replaced within four seconds, and some clients of
-HTTP give up after five."""
 Answered = Callable[[Sequence[R] | GoQueueError], None]
 """One reply for each item of a part, in their order; or an error of all."""
 
 
-class OfPartition(Protocol):
-    @property
-    def topic(self) -> str: ...
-
-    @property
-    def partition(self) -> int: ...
-
-
 class InParts(Generic[R]):
-    """`here` and `there` are given the numbers of items and where to put their replies."""
+    """`here` and `there` are given the numbers of items and where to put their replies; `error_of` says what went wrong
+    with an item, if anything did, and `failed` makes such a reply."""
 
     def __init__(
         self,
@@ -41,6 +32,7 @@ class InParts(Generic[R]):
         spots: Sequence[Spot],
         here: Callable[[list[int], Answered[R]], None],
         there: Callable[[int, list[int], Answered[R]], None],
+        error_of: Callable[[R], GoQueueError | None],
         failed: Callable[[int, GoQueueError], R],
         on_all: Callable[[list[R]], None],
     ) -> None:
@@ -48,6 +40,7 @@ class InParts(Generic[R]):
         self._spots = spots
         self._here = here
         self._there = there
+        self._error_of = error_of
         self._failed = failed
         self._on_all = on_all
         self._replies: dict[int, R] = {}
@@ -83,7 +76,7 @@ class InParts(Generic[R]):
         done: list[int] = []
         replies: list[R] = []
         for number, each in zip(part, reply, strict=True):
-            error = each if isinstance(each, GoQueueError) else getattr(each, "error", None)
+            error = self._error_of(each)
             if isinstance(error, NOT_DONE):
                 not_done.setdefault(self._spots[number], (error, []))[1].append(number)
             else:
@@ -111,32 +104,44 @@ class InParts(Generic[R]):
             self._on_all([self._replies[number] for number in range(len(self._spots))])
 
 
+def in_parts(
+    forwarding: Forwarding,
+    spots: Sequence[Spot],
+    here: Callable[[list[int], Answered[R | GoQueueError]], None],
+    there: Callable[[int, list[int], Answered[R | GoQueueError]], None],
+    on_all: Callable[[list[R | GoQueueError]], None],
+) -> None:
+    """Items whose reply is an error where they fail."""
+
+    def error_of(reply: R | GoQueueError) -> GoQueueError | None:
+        return reply if isinstance(reply, GoQueueError) else None
+
+    InParts[R | GoQueueError](forwarding, spots, here, there, error_of, lambda _number, error: error, on_all).start()
+
+
 def ask_leader(
     forwarding: Forwarding,
     spot: Spot,
-    call: Call[Any, Any],
-    arguments: Any,
-    here: Callable[[Callable[[Any], None]], object],
-    on_reply: Callable[[Any], None],
+    call: Call[A, R],
+    arguments: A,
+    here: Callable[[OnDone[R]], object],
+    on_reply: OnDone[R],
 ) -> None:
     """A call about one partition, of its leader, who may be this node."""
 
-    def answer_to(answered: Answered[Any]) -> Callable[[Any], None]:
+    def answer_to(answered: Answered[R | GoQueueError]) -> OnDone[R]:
         return lambda reply: answered(reply if isinstance(reply, GoQueueError) else [reply])
 
-    def there(node_id: int, _part: list[int], answered: Answered[Any]) -> None:
+    def there(node_id: int, _part: list[int], answered: Answered[R | GoQueueError]) -> None:
         call.ask(forwarding, node_id, arguments, answer_to(answered))
 
-    def at_home(_part: list[int], answered: Answered[Any]) -> None:
+    def at_home(_part: list[int], answered: Answered[R | GoQueueError]) -> None:
         here(answer_to(answered))
 
-    def all_answered(replies: list[Any]) -> None:
-        on_reply(replies[0])
-
-    InParts(forwarding, [spot], at_home, there, lambda _number, error: error, all_answered).start()
+    in_parts(forwarding, [spot], at_home, there, lambda replies: on_reply(replies[0]))
 
 
-def check_leads(forwarding: Forwarding, place: OfPartition) -> None:
+def check_leads(forwarding: Forwarding, topic: str, partition: int) -> None:
     """NotHere: another node leads it."""
-    if not forwarding.homes.leads(place.topic, place.partition):
-        raise NotHere(f"{place.topic}/{place.partition} is not led here")
+    if not forwarding.homes.leads(topic, partition):
+        raise NotHere(f"{topic}/{partition} is not led here")

@@ -2,23 +2,36 @@
 is told goes to all nodes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import CALL_MS_MAX, Call
+from goqueue.broker.forwarding.calls import CALL_MS_MAX, Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.others import ask_others, first_error
 from goqueue.broker.forwarding.parts import ask_leader, check_leads
 from goqueue.broker.groups.member_progress import MemberProgress
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.stands import OnStands, stands_of
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import NO_LEASE, GiveBack, Seek, Settle, SettleBelow, SettleReply, Stand
+from goqueue.machines.deliveries.commands import (
+    NO_LEASE,
+    GiveBack,
+    Place,
+    PlaceCommand,
+    Seek,
+    Settle,
+    SettleBelow,
+    SettleReply,
+    Stand,
+)
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.ports.forwarding import Stop
+from goqueue.runtime.ahead import OnReply
 
 STANDS_MS = 2000
 
@@ -49,11 +62,9 @@ class FindStands(msgspec.Struct, array_like=True):
     """None: all that this node leads and the group reads."""
 
 
-COMMANDS: dict[type, Call[Any, Any]] = {
-    Settle: Call("settle-runs", Settle, SettleReply),
-    SettleBelow: Call("settle-below", SettleBelow, Code),
-    Seek: Call("seek", Seek, Code),
-}
+SETTLE: Call[Settle, SettleReply] = Call("settle-runs", Settle, SettleReply)
+SETTLE_BELOW: Call[SettleBelow, Code] = Call("settle-below", SettleBelow, Code)
+SEEK: Call[Seek, Code] = Call("seek", Seek, Code)
 OPEN: Call[OpenPlace, None] = Call("open-place", OpenPlace, None)
 EVEN: Call[EvenPlace, int] = Call("even-place", EvenPlace, int)
 DROP: Call[DropPlaces, Code] = Call("drop-places", DropPlaces, Code)
@@ -69,38 +80,44 @@ class SpreadPlaces:
         self._topics = topics
         queues.elsewhere = self
         progress.elsewhere = self
-        for call in COMMANDS.values():
-            call.serve(forwarding, self._serve)
+        SETTLE.serve(forwarding, self._serve_settle)
+        SETTLE_BELOW.serve(forwarding, self._serve_settle_below)
+        SEEK.serve(forwarding, self._serve_seek)
         OPEN.serve(forwarding, self._serve_open)
         EVEN.serve(forwarding, self._serve_even)
         DROP.serve(forwarding, self._serve_drop)
         STANDS.serve(forwarding, self._serve_stands)
         GIVE_BACK.serve(forwarding, self._serve_give_back)
 
+    def _check_leads(self, place: Place) -> None:
+        check_leads(self._forwarding, place.topic, place.partition)
+
     def _is_here(self, place: Place) -> bool:
         return self._forwarding.homes.partition(place.topic, place.partition) == self._forwarding.homes.me
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None] | None) -> bool:
-        """False: it is for this node."""
-        call = COMMANDS.get(type(command))
-        if call is None or self._is_here(command.place):
+    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None) -> bool:
+        """False: it is for this node. What `on_reply` gets is said by the command (`Queues.submit`)."""
+        if self._is_here(command.place):
             return False
-        spot = command.place.topic, command.place.partition
-        ask_leader(
-            self._forwarding,
-            spot,
-            call,
-            command,
-            lambda done: self._queues.submit(command, done),
-            on_reply or (lambda _reply: None),
-        )
+        spot, queues, told = (command.place.topic, command.place.partition), self._queues, on_reply or _unheard
+        match command:
+            case Settle():
+                ask_leader(self._forwarding, spot, SETTLE, command, lambda done: queues.submit(command, done), told)
+            case SettleBelow():
+                ask_leader(
+                    self._forwarding, spot, SETTLE_BELOW, command, lambda done: queues.submit(command, done), told
+                )
+            case Seek():
+                ask_leader(self._forwarding, spot, SEEK, command, lambda done: queues.submit(command, done), told)
+            case _:
+                return False
         return True
 
     def open(
         self,
         place: Place,
         start: str,
-        on_open: Callable[[GoQueueError | None], None],
+        on_open: OnDone[None],
         at: int | None,
         *,
         is_member: bool,
@@ -117,9 +134,7 @@ class SpreadPlaces:
         )
         return True
 
-    def even(
-        self, place: Place, committed: int, on_even: Callable[[int | GoQueueError], None], *, is_to_read: bool
-    ) -> None:
+    def even(self, place: Place, committed: int, on_even: OnDone[int], *, is_to_read: bool) -> None:
         ask_leader(
             self._forwarding,
             (place.topic, place.partition),
@@ -135,22 +150,17 @@ class SpreadPlaces:
         for node_id in self._forwarding.homes.others():
             GIVE_BACK.ask(self._forwarding, node_id, command, lambda _reply: None, CALL_MS_MAX)
 
-    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: Callable[[Any], None]) -> None:
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnDone[Code]) -> None:
         """On all nodes; an error, if one of them cannot be asked."""
-        others = self._forwarding.homes.others()
-        replies: list[Any] = []
 
-        def dropped(reply: Any) -> None:
-            replies.append(reply)
-            if len(replies) <= len(others):
-                return
-            wrong = [each for each in replies if isinstance(each, GoQueueError)]
-            is_known = Code.NONE in replies
-            on_reply(wrong[0] if wrong else Code.NONE if is_known else Code.GROUP_ID_NOT_FOUND)
+        def dropped(here: Code | GoQueueError) -> None:
+            ask_others(self._forwarding, DROP, DropPlaces(group_id, topics), partial(dropped_there, here))
 
-        for node_id in others:
-            DROP.ask(self._forwarding, node_id, DropPlaces(group_id, topics), dropped)
-        self._queues.drop_here(group_id, topics, lambda reply: dropped(_code(reply)))
+        def dropped_there(here: Code | GoQueueError, there: dict[int, Code | GoQueueError]) -> None:
+            replies = [here, *there.values()]
+            on_reply(first_error(replies) or (Code.NONE if Code.NONE in replies else Code.GROUP_ID_NOT_FOUND))
+
+        self._queues.drop_here(group_id, topics, dropped)
 
     def stands(self, group_id: str, places: Sequence[Place] | None, on_stands: OnStands) -> None:
         """Each leader tells of its own; of one that does not answer only what was asked for by name is told."""
@@ -185,44 +195,53 @@ class SpreadPlaces:
         wanted = list(self._queues.places(group_id)) if places is None else places
         stands_of(self._queues, wanted, self._forwarding.clock, on_stands)
 
-    def _serve_stands(self, wanted: FindStands, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve_stands(self, wanted: FindStands, _timeout_ms: int, on_reply: OnDone[Sequence[Stand]]) -> Stop | None:
         self._stands_here(wanted.group_id, wanted.places, on_reply)
         return None
 
-    def _serve_drop(self, wanted: DropPlaces, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        self._queues.drop_here(wanted.group_id, wanted.topics, lambda reply: on_reply(_code(reply)))
+    def _serve_drop(self, wanted: DropPlaces, _timeout_ms: int, on_reply: OnDone[Code]) -> Stop | None:
+        self._queues.drop_here(wanted.group_id, wanted.topics, on_reply)
         return None
 
-    def _serve(self, command: Any, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        check_leads(self._forwarding, command.place)
-        if isinstance(command, Seek):
-            end = self._topics.end_offset(command.place.topic, command.place.partition) or 0
-            if not 0 <= command.offset <= end:
-                raise Refused(Code.OFFSET_OUT_OF_RANGE, f"{command.offset} is not from 0 to {end}")
-        if isinstance(command, SettleBelow):  # nobody has done yet what lies beyond the end
-            end = self._topics.end_offset(command.place.topic, command.place.partition) or 0
-            command = SettleBelow(command.place, min(command.offset, end))
-        if isinstance(command, Settle) and any(each.lease == NO_LEASE for each in command.settlements):
+    def _serve_settle(self, command: Settle, _timeout_ms: int, on_reply: OnDone[SettleReply]) -> Stop | None:
+        self._check_leads(command.place)
+        if any(each.lease == NO_LEASE for each in command.settlements):
             self._queues.observe(command.place)  # what nobody has leased may not have been looked at yet
         self._queues.submit(command, on_reply)
         return None
 
-    def _serve_open(self, wanted: OpenPlace, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        check_leads(self._forwarding, wanted.place)
+    def _serve_settle_below(self, command: SettleBelow, _timeout_ms: int, on_reply: OnDone[Code]) -> Stop | None:
+        self._check_leads(command.place)
+        below = min(command.offset, self._end(command.place))  # nobody has done yet what lies beyond the end
+        self._queues.submit(SettleBelow(command.place, below), on_reply)
+        return None
+
+    def _serve_seek(self, command: Seek, _timeout_ms: int, on_reply: OnDone[Code]) -> Stop | None:
+        self._check_leads(command.place)
+        end = self._end(command.place)
+        if not 0 <= command.offset <= end:
+            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"{command.offset} is not from 0 to {end}")
+        self._queues.submit(command, on_reply)
+        return None
+
+    def _end(self, place: Place) -> int:
+        return self._topics.end_offset(place.topic, place.partition) or 0
+
+    def _serve_open(self, wanted: OpenPlace, _timeout_ms: int, on_reply: OnDone[None]) -> Stop | None:
+        self._check_leads(wanted.place)
         self._queues.open(wanted.place, wanted.start, on_reply, wanted.at, is_member=wanted.is_member)
         return None
 
-    def _serve_even(self, wanted: EvenPlace, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        check_leads(self._forwarding, wanted.place)
+    def _serve_even(self, wanted: EvenPlace, _timeout_ms: int, on_reply: OnDone[int]) -> Stop | None:
+        self._check_leads(wanted.place)
         self._progress.even_here(wanted.place, wanted.committed, on_reply, is_to_read=wanted.is_to_read)
         return None
 
-    def _serve_give_back(self, command: GiveBack, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve_give_back(self, command: GiveBack, _timeout_ms: int, on_reply: OnDone[None]) -> Stop | None:
         self._queues.give_back_here(command)
         on_reply(None)
         return None
 
 
-def _code(reply: Any) -> Any:
-    """Options are dropped last, and their store answers in its own way."""
-    return reply if isinstance(reply, GoQueueError | Code) else reply.code
+def _unheard(reply: object) -> None:
+    """Nobody waits for it."""

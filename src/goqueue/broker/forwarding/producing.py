@@ -1,17 +1,13 @@
 """Messages of producers with a sequence, in a transaction or not, for partitions that other nodes lead."""
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
-from goqueue.broker.forwarding.parts import ask_leader
+from goqueue.broker.forwarding.parts import ask_leader, check_leads
 from goqueue.broker.transactions.steps import TransactionSteps
-from goqueue.model.errors import GoQueueError
 from goqueue.model.transactions import Placed, Producer
-from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.ports.forwarding import Stop
 from goqueue.records.messages import NewMessage
 
 
@@ -40,13 +36,13 @@ class SpreadProducers:
         place: tuple[str, int],
         message: NewMessage,
         sequence: int | None,
-        on_placed: Callable[[Placed | GoQueueError], None],
+        on_placed: OnDone[Placed],
         is_transactional: bool,
     ) -> None:
         wanted = AppendAs(producer, *place, message, sequence, is_transactional)
         ask_leader(self._forwarding, place, APPEND_AS, wanted, lambda done: self._here(wanted, done), on_placed)
 
-    def _here(self, wanted: AppendAs, on_placed: Callable[[Any], None]) -> None:
+    def _here(self, wanted: AppendAs, on_placed: OnDone[Placed]) -> None:
         self._steps.append_here(
             wanted.producer,
             (wanted.topic, wanted.partition),
@@ -56,9 +52,7 @@ class SpreadProducers:
             transactional=wanted.is_transactional,
         )
 
-    def _serve(self, wanted: AppendAs, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        homes = self._forwarding.homes
-        if not homes.leads(wanted.topic, wanted.partition):
-            raise NotHere(f"{wanted.topic}/{wanted.partition} is not led here")
+    def _serve(self, wanted: AppendAs, _timeout_ms: int, on_reply: OnDone[Placed]) -> Stop | None:
+        check_leads(self._forwarding, wanted.topic, wanted.partition)
         self._here(wanted, on_reply)
         return None

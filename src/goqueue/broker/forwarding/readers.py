@@ -1,10 +1,8 @@
 """Groups that read a partition as a stream are known to their coordinators, which may be on any node: all are asked."""
 
-from collections.abc import Callable
-from typing import Any
-
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.others import ask_others, good_ones
 from goqueue.broker.forwarding.parts import Spot
 from goqueue.broker.groups.lag import Lag, OnReaders, Reader
 from goqueue.model.errors import GoQueueError
@@ -24,19 +22,11 @@ class SpreadReaders:
         READERS.serve(forwarding, self._serve)
 
     def ask(self, topic: str, partition: int, on_readers: OnReaders) -> None:
-        others = self._forwarding.homes.others()
-        replies: list[list[Reader]] = []
+        def told(replies: dict[int, list[Reader] | GoQueueError]) -> None:
+            on_readers([one for each in good_ones(replies.values()) for one in each])
 
-        def told(reply: list[Reader] | GoQueueError) -> None:
-            replies.append([] if isinstance(reply, GoQueueError) else reply)
-            if len(replies) == len(others):
-                on_readers([one for each in replies for one in each])
+        ask_others(self._forwarding, READERS, (topic, partition), told, ASK_MS_MAX)
 
-        if not others:
-            on_readers([])
-        for node_id in others:
-            READERS.ask(self._forwarding, node_id, (topic, partition), told, ASK_MS_MAX)
-
-    def _serve(self, spot: Spot, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve(self, spot: Spot, _timeout_ms: int, on_reply: OnDone[list[Reader]]) -> Stop | None:
         self._lag.readers_here(*spot, on_reply)
         return None

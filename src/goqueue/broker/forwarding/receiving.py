@@ -7,14 +7,15 @@ and what they have leased meanwhile is given back, since it reached nobody.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call, TellableError
+from goqueue.broker.forwarding.calls import Call, OnDone, TellableError
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.parts import Spot, check_leads
 from goqueue.broker.queues.leased_records import Leased, LeasedSlices
-from goqueue.broker.queues.receive import LeasedPlace, OnLeased, Parked, Receiver, ReceiveRequest, check_group_id
+from goqueue.broker.queues.receive import OnLeased, Receiver, check_group_id
+from goqueue.broker.queues.taking import LeasedPlace, Parked, ReceiveRequest
 from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import NotHere, Stop
@@ -23,8 +24,6 @@ from goqueue.records.decode import PlainRecord
 ANSWER_MS_MAX = 5000
 """What an answer may take beyond the time that its question waits."""
 PARK_AGAIN_MS = 200
-
-Spot = tuple[str, int]
 
 
 class Taken(msgspec.Struct, array_like=True):
@@ -91,10 +90,9 @@ class SpreadReceiver:
             by_node.setdefault(self.forwarding.homes.partition(*spot), []).append(spot)
         return by_node
 
-    def _serve(self, request: ReceiveRequest, timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve(self, request: ReceiveRequest, timeout_ms: int, on_reply: OnDone[list[Taken]]) -> Stop | None:
         for topic, partition in request.places:
-            if not self.forwarding.homes.leads(topic, partition):
-                raise NotHere(f"{topic}/{partition} is not led here")
+            check_leads(self.forwarding, topic, partition)
         wait_ms = max(0, min(request.wait_ms, timeout_ms))
 
         def leased(found: list[LeasedPlace]) -> None:

@@ -2,18 +2,19 @@
 the coordinator of the group, which moves all of it.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call
+from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
-from goqueue.broker.forwarding.parts import Answered, InParts
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.forwarding.others import ask_others, first_error, good_ones
+from goqueue.broker.forwarding.parts import Answered, check_leads, in_parts
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.replay import OnMoved, Replays
+from goqueue.machines.deliveries.commands import Place
 from goqueue.model.errors import GoQueueError
-from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.ports.forwarding import Stop
 from goqueue.records.replays import Moved, Where
 
 
@@ -53,35 +54,27 @@ class SpreadReplays:
             LOOK.ask(self._forwarding, node_id, Look(group_id, topic, where, chosen(part)), answered)
 
         def all_looked(found: list[Moved | GoQueueError]) -> None:
-            wrong = next((each for each in found if isinstance(each, GoQueueError)), None)
-            on_looked(wrong or [each for each in found if isinstance(each, Moved)])
+            on_looked(first_error(found) or good_ones(found))
 
         spots = [(topic, each) for each in partitions]
-        InParts(self._forwarding, spots, here, there, lambda _number, error: error, all_looked).start()
+        in_parts(self._forwarding, spots, here, there, all_looked)
 
-    def places(self, group_id: str, on_places: Callable[[list[Place] | GoQueueError], None]) -> None:
+    def places(self, group_id: str, on_places: OnDone[list[Place]]) -> None:
         """An error, if one node cannot be asked: nobody knows then whether the group reads there."""
-        others = self._forwarding.homes.others()
-        replies: list[list[Place] | GoQueueError] = [list(self._queues.places(group_id))]
+        here = list(self._queues.places(group_id))
 
-        def told(reply: list[Place] | GoQueueError) -> None:
-            replies.append(reply)
-            if len(replies) > len(others):
-                wrong = next((each for each in replies if isinstance(each, GoQueueError)), None)
-                on_places(wrong or [one for each in replies if not isinstance(each, GoQueueError) for one in each])
+        def told(replies: dict[int, list[Place] | GoQueueError]) -> None:
+            found = [here, *good_ones(replies.values())]
+            on_places(first_error(replies.values()) or [one for each in found for one in each])
 
-        if not others:
-            on_places([one for each in replies if not isinstance(each, GoQueueError) for one in each])
-        for node_id in others:
-            PLACES.ask(self._forwarding, node_id, group_id, told)
+        ask_others(self._forwarding, PLACES, group_id, told)
 
-    def _serve_look(self, wanted: Look, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        homes = self._forwarding.homes
-        if not all(homes.leads(wanted.topic, each) for each in wanted.partitions):
-            raise NotHere(f"{wanted.topic} is not led here")
+    def _serve_look(self, wanted: Look, _timeout_ms: int, on_reply: OnDone[list[Moved]]) -> Stop | None:
+        for partition in wanted.partitions:
+            check_leads(self._forwarding, wanted.topic, partition)
         on_reply(self._replays.look_here(wanted.group_id, wanted.topic, wanted.where, wanted.partitions))
         return None
 
-    def _serve_places(self, group_id: str, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve_places(self, group_id: str, _timeout_ms: int, on_reply: OnDone[list[Place]]) -> Stop | None:
         on_reply(list(self._queues.places(group_id)))
         return None

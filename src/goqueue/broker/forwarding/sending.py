@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call, TellableError
+from goqueue.broker.forwarding.calls import Call, OnDone, TellableError
 from goqueue.broker.forwarding.forwarding import Forwarding
-from goqueue.broker.forwarding.parts import Answered, InParts
+from goqueue.broker.forwarding.parts import Answered, InParts, check_leads
 from goqueue.broker.publishing.send import OnSent, Sender
 from goqueue.model.errors import GoQueueError
-from goqueue.ports.forwarding import NotHere, Stop
+from goqueue.ports.forwarding import Stop
 from goqueue.records.messages import NewMessage, Sent
 
 
@@ -85,12 +85,10 @@ class SpreadSender:
             on_sent(sent)
 
         spots = [(topic, message.partition or 0) for message in placed]
-        InParts(self._forwarding, spots, here, there, failed, all_sent).start()
+        InParts(self._forwarding, spots, here, there, lambda sent: sent.error, failed, all_sent).start()
 
-    def _serve(self, wanted: Send, _timeout_ms: int, on_reply: object) -> Stop | None:
-        assert callable(on_reply)
+    def _serve(self, wanted: Send, _timeout_ms: int, on_reply: OnDone[list[Told]]) -> Stop | None:
         for partition in {message.partition or 0: None for message in wanted.messages}:
-            if not self._forwarding.homes.leads(wanted.topic, partition):
-                raise NotHere(f"{wanted.topic}/{partition} is not led here")
+            check_leads(self._forwarding, wanted.topic, partition)
         self._sender.send_here(wanted.topic, wanted.messages, lambda sent: on_reply([Told.of(each) for each in sent]))
         return None

@@ -4,19 +4,20 @@ A settlement may be repeated, so one whose answer was lost is asked for once mor
 that the first time has done it.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
-from goqueue.broker.forwarding.calls import Call, TellableError
+from goqueue.broker.forwarding.calls import Call, OnDone, TellableError
 from goqueue.broker.forwarding.forwarding import Forwarding
-from goqueue.broker.forwarding.parts import Answered, InParts, Spot, ask_leader, check_leads
+from goqueue.broker.forwarding.parts import Answered, Spot, ask_leader, check_leads, in_parts
 from goqueue.broker.queues.queues import Queues
-from goqueue.broker.queues.settle import Held, OnReceipts, OnSettled, Settled, Settler, Verdict, Wanted
+from goqueue.broker.queues.settle import Held, OnReceipts, OnSettled, Settled, Settler, Wanted
 from goqueue.broker.queues.whole_leases import Run, extend_lease_here, finish_lease_here
+from goqueue.machines.deliveries.commands import Place, Verdict
 from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError, Indeterminate
+from goqueue.model.receipts import LeaseReceipt
 from goqueue.ports.forwarding import Stop
 
 Answer = Verdict | GoQueueError
@@ -88,7 +89,7 @@ class SpreadSettler:
             HELD.ask(self._forwarding, node_id, [wanted[each] for each in part], told)
 
         spots = [(each.place.topic, each.place.partition) for each in wanted]
-        InParts(self._forwarding, spots, here, there, lambda _number, error: error, on_receipts).start()
+        in_parts(self._forwarding, spots, here, there, on_receipts)
 
     def settle(self, wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
         answers: list[Answer] = [Verdict.UNKNOWN] * len(wanted)
@@ -116,7 +117,7 @@ class SpreadSettler:
                 answers[number] = reply
             on_settled(answers)
 
-        InParts(self._forwarding, spots, here, Again(ask), lambda _number, error: error, all_settled).start()
+        in_parts(self._forwarding, spots, here, Again(ask), all_settled)
 
     def _placed(self, wanted: Sequence[Wanted], answers: list[Answer]) -> tuple[list[int], list[Spot]]:
         numbers, spots = [], []
@@ -130,25 +131,25 @@ class SpreadSettler:
                 spots.append((place.topic, place.partition))
         return numbers, spots
 
-    def settle_one(self, wanted: Wanted, now_ms: int, on_settled: Callable[[Settled | GoQueueError], None]) -> None:
+    def settle_one(self, wanted: Wanted, now_ms: int, on_settled: OnDone[Settled]) -> None:
         try:
             place = self._settler.place_of(wanted.receipt)
         except GoQueueError as error:
             on_settled(error.kept())
             return
 
-        def here(on_reply: Callable[[Any], None]) -> None:
+        def here(on_reply: OnDone[Settled]) -> None:
             self._settler.settle_one_here(wanted, now_ms, on_reply)
 
         ask_leader(self._forwarding, (place.topic, place.partition), SETTLE_ONE, wanted, here, on_settled)
 
-    def extend(self, receipt: str, hold_ms: int, on_done: Callable[[int | GoQueueError], None]) -> None:
+    def extend(self, receipt: str, hold_ms: int, on_done: OnDone[int]) -> None:
         self._of_lease(OfLease(receipt, hold_ms), on_done)
 
-    def finish(self, receipt: str, runs: Sequence[Run], on_done: Callable[[int | GoQueueError], None]) -> None:
+    def finish(self, receipt: str, runs: Sequence[Run], on_done: OnDone[int]) -> None:
         self._of_lease(OfLease(receipt, None, list(runs)), on_done)
 
-    def _of_lease(self, wanted: OfLease, on_done: Callable[[int | GoQueueError], None]) -> None:
+    def _of_lease(self, wanted: OfLease, on_done: OnDone[int]) -> None:
         place = self._settler.lease_of(wanted.receipt)
         ask_leader(
             self._forwarding,
@@ -161,9 +162,12 @@ class SpreadSettler:
 
     # -- being asked
 
-    def _serve_held(self, held: list[Held], _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _check_leads(self, place: Place | LeaseReceipt) -> None:
+        check_leads(self._forwarding, place.topic, place.partition)
+
+    def _serve_held(self, held: list[Held], _timeout_ms: int, on_reply: OnDone[list[ReceiptHeld]]) -> Stop | None:
         for each in held:
-            check_leads(self._forwarding, each.place)
+            self._check_leads(each.place)
         found = self._settler.receipts_held_here(held)
         on_reply(
             [
@@ -173,23 +177,23 @@ class SpreadSettler:
         )
         return None
 
-    def _serve(self, wanted: SettleWanted, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
+    def _serve(self, wanted: SettleWanted, _timeout_ms: int, on_reply: OnDone[list[Judged]]) -> Stop | None:
         for each in wanted.wanted:
-            check_leads(self._forwarding, self._settler.place_of(each.receipt))
+            self._check_leads(self._settler.place_of(each.receipt))
         self._settler.settle_here(wanted.wanted, lambda answers: on_reply([Judged.of(answer) for answer in answers]))
         return None
 
-    def _serve_one(self, wanted: Wanted, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        check_leads(self._forwarding, self._settler.place_of(wanted.receipt))
+    def _serve_one(self, wanted: Wanted, _timeout_ms: int, on_reply: OnDone[Settled]) -> Stop | None:
+        self._check_leads(self._settler.place_of(wanted.receipt))
         self._settler.settle_one_here(wanted, self._forwarding.clock.now_ms(), on_reply)
         return None
 
-    def _serve_lease(self, wanted: OfLease, _timeout_ms: int, on_reply: Callable[[Any], None]) -> Stop | None:
-        check_leads(self._forwarding, self._settler.lease_of(wanted.receipt))
+    def _serve_lease(self, wanted: OfLease, _timeout_ms: int, on_reply: OnDone[int]) -> Stop | None:
+        self._check_leads(self._settler.lease_of(wanted.receipt))
         self._lease_here(wanted, on_reply)
         return None
 
-    def _lease_here(self, wanted: OfLease, on_done: Callable[[Any], None]) -> None:
+    def _lease_here(self, wanted: OfLease, on_done: OnDone[int]) -> None:
         if wanted.hold_ms is None:
             finish_lease_here(self._queues, self._settler, wanted.receipt, wanted.runs, on_done)
         else:

@@ -18,9 +18,10 @@ from goqueue.ports.peers import Peers
 
 def spread(broker: Broker, peers: Peers, homes: Homes | None = None) -> Forwarding:
     """Called once, in a cluster only. Give `handle` of what it returns to the peer door, and itself to the gate."""
-    found = homes or Homes(broker.identity.node_id, lambda: broker.topics.image)
+    found = homes or Homes(broker.identity.node_id, lambda: broker.topics.image, broker.topics.opens)
     forwarding = Forwarding(peers, found, broker.clock)
     broker.topics.elsewhere = lambda topic, partition: found.partition(topic, partition) != found.me
+    broker.topics.on_change.append(lambda _change: forwarding.image_changed())
     SpreadSender(forwarding, broker.sender)
     SpreadSettler(forwarding, broker.settler, broker.queues)
     SpreadPlaces(forwarding, broker.queues, broker.members.progress, broker.topics)

@@ -12,8 +12,7 @@ from goqueue.machines.groups.commands import EndTransactionOffsets, GroupCommand
 from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.machines.groups.machine import Groups as GroupsMachine
 from goqueue.machines.groups.offsets import OffsetCommitted
-from goqueue.machines.groups.share import facts as share_commands
-from goqueue.machines.machine import Fact
+from goqueue.machines.machine import Command, Fact
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
@@ -21,8 +20,9 @@ from goqueue.model.ids import MEMBER_ID_CHARS_MAX
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic, TopicsChange
 from goqueue.ports.dice import Dice, random_id
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import Coordinators
 from goqueue.runtime.life import Life
 from goqueue.telemetry.calls import call_each
@@ -33,8 +33,6 @@ RETRY_MS = 1000
 OnListed: TypeAlias = Callable[[list[commands.ListedGroup] | GoQueueError], None]
 _NONE: Final = Code.NONE  # looking up enum members costs
 _CHANGES_GROUP = (consumer_commands.ConsumerGroupKept, consumer_commands.ConsumerMemberKept)
-
-__all__ = ["Groups", "commands", "consumer_commands", "share_commands"]
 
 
 class Groups:
@@ -53,6 +51,8 @@ class Groups:
         its members may be gone."""
         self.ask_queue: Callable[[str, Callable[[bool | GoQueueError], None]], None] | None = None
         """In a cluster: the same, of all nodes."""
+        self.may_begin: Callable[[str, Callable[[GoQueueError | None], None]], None] | None = None
+        """Whether there may be one more group, by the quotas of its tenant."""
         self._beginning: Counter[str] = Counter()
         """Groups of which all nodes are being asked whether they are queues. They count as streams meanwhile: so, of
         two first uses at once, one sees the other."""
@@ -137,7 +137,7 @@ class Groups:
             else:
                 self._tell(coordinator, news)
 
-        def answered(reply: Any) -> None:
+        def answered(reply: object) -> None:
             # One that was unloaded is led elsewhere: who leads it tells it.
             if isinstance(reply, GoQueueError) and reply.retriable and coordinator.life is not Life.UNLOADED:
                 self._clock.call_after(RETRY_MS, again)
@@ -152,20 +152,35 @@ class Groups:
         except GoQueueError as error:
             on_reply(error)
             return
-        if coordinator.is_active:  # else it answers for itself
-            machine = coordinator.peek()
-            if machine.kind_of(group_id) is None:  # else the machine knows better
-                refused = machine.refused_by_queue(command)
-                if refused is not None and self.is_queue(group_id):
-                    on_reply(refused)
-                    return
-                if refused is not None and self.ask_queue is not None:
-                    self._begin(coordinator, command, refused, on_reply)
-                    return
-        self._decide(coordinator, command, on_reply)
+        # One that is not active answers for itself; and of a group that it has, the machine knows better.
+        if coordinator.is_active and coordinator.peek().kind_of(group_id) is None:
+            self._first_use(coordinator, command, on_reply)
+        else:
+            self._decide(coordinator, command, on_reply)
+
+    def _first_use(
+        self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[R], on_reply: OnReply[R]
+    ) -> None:
+        group_id = command.group_id
+        opens, refused = coordinator.peek().first_use(command)
+
+        def begin(error: GoQueueError | None = None) -> None:
+            if error is not None:
+                on_reply(error)
+            elif refused is not None and self.ask_queue is not None:
+                self._begin(coordinator, command, refused, on_reply)
+            else:
+                self._decide(coordinator, command, on_reply)
+
+        if refused is not None and self.is_queue(group_id):
+            on_reply(refused)
+        elif self.may_begin is not None and opens:
+            self.may_begin(group_id, begin)
+        else:
+            begin()
 
     def _begin(
-        self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[Any], refused: Any, on_reply: OnReply
+        self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[R], refused: R, on_reply: OnReply[R]
     ) -> None:
         """In a cluster: a group that its coordinator does not know may be a queue on any node."""
         group_id = command.group_id
@@ -183,9 +198,9 @@ class Groups:
         assert self.ask_queue is not None
         self.ask_queue(group_id, known)
 
-    def _decide(self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[Any], on_reply: OnReply) -> None:
+    def _decide(self, coordinator: Coordinator[GroupsMachine], command: GroupCommand[R], on_reply: OnReply[R]) -> None:
         if type(command) is commands.CommitOffsets:
-            on_reply = self._measured_commit(command, on_reply)
+            on_reply = self._measured_commit(command, on_reply)  # type: ignore[arg-type,assignment]  # R is CommitReply
         coordinator.submit(command, on_reply)
 
     def ask(self, command: GroupCommand[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
@@ -217,11 +232,13 @@ class Groups:
         found = self._coordinators.find(shard_of_group(group_id))
         return None if found is None else found.peek().kind_of(group_id)
 
-    def _measured_commit(self, command: commands.CommitOffsets, on_reply: OnReply) -> OnReply:
+    def _measured_commit(
+        self, command: commands.CommitOffsets, on_reply: OnReply[commands.CommitReply]
+    ) -> OnReply[commands.CommitReply]:
         monotonic_s = self._clock.monotonic_s
         started_s = monotonic_s()
 
-        def replied(reply: Any) -> None:
+        def replied(reply: commands.CommitReply | GoQueueError) -> None:
             codes = [code_of(reply)] * len(command.offsets) if isinstance(reply, GoQueueError) else reply.codes
             taken = codes.count(_NONE)
             if taken:
@@ -254,14 +271,18 @@ class Groups:
         for number, some in of_each.items():
             self._coordinators.of(number).submit(commands.ListGroups(some, with_topics), collect)
 
-    def end_transaction(self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+    def end_transaction(
+        self, group_id: str, command: EndTransactionOffsets, on_reply: OnReply[commands.CodeReply]
+    ) -> None:
         """What a transaction committed to this group counts now, or is forgotten. A GoQueueError: ask again."""
         try:
             self._end_transaction(shard_of_group(group_id), command, on_reply)
         except GoQueueError as error:
             on_reply(error)
 
-    def _end_transaction(self, shard: int, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+    def _end_transaction(
+        self, shard: int, command: EndTransactionOffsets, on_reply: OnReply[commands.CodeReply]
+    ) -> None:
         if self._coordinators.is_here(shard):
             self.end_transaction_here(shard, command, on_reply)
         else:
@@ -271,14 +292,16 @@ class Groups:
         """Whether this node is the coordinator of the groups in it."""
         return self._coordinators.find(shard) is not None
 
-    def submit_to(self, shard: int, command: Any, on_reply: OnReply) -> None:
+    def submit_to(self, shard: int, command: Command[R], on_reply: OnReply[R]) -> None:
         """For another node. A command about one group goes where all of them go."""
         if isinstance(command, GroupCommand):
             self.submit(command, on_reply)
         else:
             self._coordinators.here(shard).submit(command, on_reply)
 
-    def end_transaction_here(self, shard: int, command: EndTransactionOffsets, on_reply: OnReply) -> None:
+    def end_transaction_here(
+        self, shard: int, command: EndTransactionOffsets, on_reply: OnReply[commands.CodeReply]
+    ) -> None:
         """A GoQueueError: it cannot be."""
         self.on_transaction_ended(command.producer_id, shard)
         self._coordinators.of_or_new(shard).submit(command, on_reply)

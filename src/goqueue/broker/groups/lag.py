@@ -5,11 +5,15 @@ is.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from goqueue.broker.groups.groups import Groups, commands, consumer_commands, share_commands
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.groups.groups import Groups
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.remote.ends import RemoteEnds
 from goqueue.broker.topics.topics import Topics
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
+from goqueue.machines.groups.consumer import facts as consumer_commands
+from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag, Owner, PartitionLag

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.groups import commands
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 
 EMPTY = "Empty"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.groups.members import Members
-from goqueue.broker.queues.receive import BYTES_MAX, LeasedPlace, Parked, Receiver, ReceiveRequest
+from goqueue.broker.queues.receive import Receiver
+from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, Parked, ReceiveRequest
 from goqueue.machines.groups.consumer.facts import ConsumerMember, FoundConsumerMember
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

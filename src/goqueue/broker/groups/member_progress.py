@@ -4,16 +4,19 @@ kept in step.
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
-from goqueue.broker.groups.groups import Groups, commands, consumer_commands
-from goqueue.broker.queues.queues import EARLIEST, Place, Queues
+from goqueue.broker.groups.groups import Groups
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import SettleBelow
+from goqueue.machines.deliveries.commands import Place, SettleBelow
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.machines.groups.consumer.facts import ConsumerMember
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST
 from goqueue.model.topic_partition import TopicPartition
 
 
@@ -53,20 +56,18 @@ class MemberProgress:
                 return
             wanted.append(self._to_commit(TopicPartition(topic, partition), offset))
 
-        def committed(reply: Any) -> None:
-            codes = () if isinstance(reply, GoQueueError) else reply.codes
-            bad = next((code for code in codes if code is not Code.NONE), None)
-            if bad is Code.GROUP_ID_NOT_FOUND and self._groups.kind_of(group_id) == commands.SHARE:
+        def committed(reply: commands.CommitReply | GoQueueError) -> None:
+            failure = failure_of(reply)
+            is_unknown = isinstance(failure, Refused) and failure.code is Code.GROUP_ID_NOT_FOUND
+            if is_unknown and self._groups.kind_of(group_id) == commands.SHARE:
                 words = f"{group_id!r} is a share group: its messages are acknowledged one by one"
-                reply = Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
-            elif bad is not None:
-                reply = Refused(bad)
-            if isinstance(reply, GoQueueError):
-                on_reply(reply)
+                failure = Refused(Code.INCONSISTENT_GROUP_PROTOCOL, words)
+            if failure is not None:
+                on_reply(failure)
                 return
             left = len(wanted)
 
-            def settled(_reply: Any) -> None:
+            def settled(_reply: object) -> None:
                 nonlocal left
                 left -= 1
                 if not left:
@@ -87,11 +88,12 @@ class MemberProgress:
     ) -> None:
         """Where the group has neither committed nor read as a queue, it begins at these offsets."""
 
-        def fetched(reply: Any) -> None:
+        def fetched(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
             failure = failure_of(reply)
             if failure is not None:
                 on_done(failure)
                 return
+            assert isinstance(reply, commands.FetchOffsetsReply)
             known = {TopicPartition(each.topic, each.partition) for each in reply.offsets if each.offset >= 0}
             new = ((Place(group_id, *each), offset) for each, offset in starts.items() if each not in known)
             try:
@@ -119,11 +121,12 @@ class MemberProgress:
             on_even(None)
             return
 
-        def fetched(reply: Any) -> None:
+        def fetched(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
             failure = failure_of(reply)
             if failure is not None:
                 on_even(failure)
             else:
+                assert isinstance(reply, commands.FetchOffsetsReply)
                 committed = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets}
                 self._even(group_id, member, committed, on_even, is_to_read=is_to_read)
 
@@ -242,7 +245,12 @@ class MemberProgress:
 
 
 def failure_of(
-    reply: consumer_commands.ConsumerHeartbeatReply | commands.CodeReply | commands.CommitReply | GoQueueError,
+    reply: consumer_commands.ConsumerHeartbeatReply
+    | consumer_commands.FoundConsumerMember
+    | commands.CodeReply
+    | commands.CommitReply
+    | commands.FetchOffsetsReply
+    | GoQueueError,
 ) -> GoQueueError | None:
     """None: it was done."""
     if isinstance(reply, GoQueueError):

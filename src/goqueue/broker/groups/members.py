@@ -5,11 +5,13 @@ members of consumer groups like those of Kafka clients, and read as a queue. Wha
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from goqueue.broker.groups.groups import Groups, commands, consumer_commands
+from goqueue.broker.groups.groups import Groups
 from goqueue.broker.groups.member_progress import MemberProgress, failure_of
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import GiveBack
+from goqueue.machines.deliveries.commands import GiveBack, Place
+from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.machines.groups.consumer.facts import ConsumerMember, FoundConsumerMember, packed, unpacked
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -17,9 +19,6 @@ from goqueue.model.members import ANY_GENERATION, Joining, Membership, NotAssign
 from goqueue.model.refusal import Refused
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.runtime.clock import Clock
-
-__all__ = ["Members"]
-
 
 OnMembership: TypeAlias = Callable[[Membership | GoQueueError], None]
 OnMember: TypeAlias = Callable[[ConsumerMember | GoQueueError], None]
@@ -60,7 +59,7 @@ class Members:
             has_leases=True,
         )
 
-        def joined(reply: Any) -> None:
+        def joined(reply: consumer_commands.ConsumerHeartbeatReply | GoQueueError) -> None:
             failure = failure_of(reply)
             if isinstance(failure, Refused) and failure.code is Code.GROUP_ID_NOT_FOUND:
                 words = f"group {wanted.group_id!r} is a share group, or has members that speak the classic protocol"

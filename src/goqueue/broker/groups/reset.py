@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from goqueue.broker.groups.groups import Groups, commands
-from goqueue.broker.queues.queues import Place
+from goqueue.broker.groups.groups import Groups
 from goqueue.broker.queues.replay import Replays
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 from goqueue.records.replays import Moved, Where
 

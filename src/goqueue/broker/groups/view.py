@@ -1,19 +1,23 @@
 """One group as people look at it, whichever protocol its members speak."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-from goqueue.broker.groups.groups import Groups, commands, consumer_commands, share_commands
+from goqueue.broker.groups.groups import Groups
 from goqueue.broker.groups.lag import EMPTY
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.topics.topics import Topics
+from goqueue.machines.groups import commands
 from goqueue.machines.groups.classic.payloads import CONSUMER_PROTOCOL_TYPE, partitions_of_assignment
+from goqueue.machines.groups.consumer import facts as consumer_commands
+from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topic_partition import TopicPartition
 
 Counts = consumer_commands.ConsumerGroupCounts
+Described = commands.DescribedGroup | consumer_commands.ConsumerGroupDescription | share_commands.ShareGroupDescription
 
 
 class MemberView(NamedTuple):
@@ -62,24 +66,24 @@ class HasGroups(Protocol):
 
 def view_group(broker: HasGroups, group_id: str, on_view: Callable[[GroupView | GoQueueError], None]) -> None:
     """Refused: there is no such group."""
-    questions = (
-        commands.DescribeGroup(group_id),
-        consumer_commands.DescribeConsumerGroup(group_id),
-        share_commands.DescribeShareGroup(group_id),
-    )
-    replies: list[Any] = []
+    replies: list[Described | GoQueueError] = []
 
-    def collect(reply: Any) -> None:
+    def collect(reply: Described | GoQueueError) -> None:
         replies.append(reply)
-        if len(replies) == len(questions):
+        if len(replies) == 3:
             failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-            on_view(failure or _view(broker, group_id, *replies))
+            on_view(failure or _view(broker, group_id, replies))
 
-    for question in questions:
-        broker.groups.ask(question, collect)
+    broker.groups.ask(commands.DescribeGroup(group_id), collect)
+    broker.groups.ask(consumer_commands.DescribeConsumerGroup(group_id), collect)
+    broker.groups.ask(share_commands.DescribeShareGroup(group_id), collect)
 
 
-def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: Any) -> GroupView | Refused:
+def _view(broker: HasGroups, group_id: str, replies: Sequence[Described | GoQueueError]) -> GroupView | Refused:
+    """The replies are in any order: in a cluster a question may have been repeated, and be answered last."""
+    (classic,) = [each for each in replies if isinstance(each, commands.DescribedGroup)]
+    (consumer,) = [each for each in replies if isinstance(each, consumer_commands.ConsumerGroupDescription)]
+    (share,) = [each for each in replies if isinstance(each, share_commands.ShareGroupDescription)]
     topics = broker.topics
     read = {place.topic for place in broker.queues.places(group_id)}
     if consumer.epoch:
@@ -117,7 +121,9 @@ def _view(broker: HasGroups, group_id: str, classic: Any, consumer: Any, share: 
     return Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 
-def _member(topics: Topics, member: Any, heard_ms: int | None) -> MemberView:
+def _member(
+    topics: Topics, member: consumer_commands.ConsumerMember | share_commands.ShareMember, heard_ms: int | None
+) -> MemberView:
     found = ((topics.image.by_id(each.topic_id), each.partitions) for each in member.assigned)
     partitions = (TopicPartition(topic.name, number) for topic, numbers in found if topic for number in numbers)
     return MemberView(
@@ -126,7 +132,7 @@ def _member(topics: Topics, member: Any, heard_ms: int | None) -> MemberView:
         member.client_host,
         member.epoch,
         tuple(sorted(partitions)),
-        getattr(member, "joined_at_ms", 0) or None,
+        (member.joined_at_ms or None) if isinstance(member, consumer_commands.ConsumerMember) else None,
         heard_ms,
     )
 

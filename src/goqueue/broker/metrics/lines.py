@@ -4,27 +4,28 @@ The text is what prometheus-client would write, and tests compare the two; but i
 with a thousand topics has tens of thousands.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias, TypeVar
 
 from goqueue.telemetry.histogram import Histogram
 
 Values: TypeAlias = tuple[str, ...]
+Tell: TypeAlias = Callable[[Sequence[str], Values], Values]
 V = TypeVar("V")
 
 
 class _Kept(dict[Values, str]):
     """By labels: made when it is first asked for."""
 
-    def __init__(self, name: str, labels: Sequence[str], node_id: str) -> None:
+    def __init__(self, name: str, labels: Sequence[str], tell: Tell) -> None:
         super().__init__()
         self._name = name
         self._labels = labels
-        self._node_id = node_id
+        self._tell = tell
 
     def __missing__(self, values: Values) -> str:
-        made = self[values] = self._make(self._name, quoted(self._labels, (*values, self._node_id)))
+        made = self[values] = self._make(self._name, quoted(self._labels, self._tell(self._labels, values)))
         return made
 
     def _make(self, name: str, labels: str) -> str:
@@ -40,8 +41,8 @@ class _Kept(dict[Values, str]):
 class _KeptHistograms(_Kept):
     """All lines of one at once, with a place for each number."""
 
-    def __init__(self, name: str, labels: Sequence[str], node_id: str, bounds: Sequence[float]) -> None:
-        super().__init__(name, labels, node_id)
+    def __init__(self, name: str, labels: Sequence[str], tell: Tell, bounds: Sequence[float]) -> None:
+        super().__init__(name, labels, tell)
         self._bounds = bounds
 
     def _make(self, name: str, labels: str) -> str:
@@ -51,17 +52,17 @@ class _KeptHistograms(_Kept):
 
 
 class Lines:
-    """Of one node."""
+    """Of one node. `tell`: what of these labels is told for these values."""
 
-    def __init__(self, node_id: str) -> None:
-        self._node_id = node_id
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self._numbers: dict[str, _Kept] = {}
         self._histograms: dict[str, _KeptHistograms] = {}
 
     def of_numbers(self, name: str, labels: Sequence[str], rows: Mapping[Values, float]) -> list[str]:
         kept = self._numbers.get(name)
         if kept is None:
-            kept = self._numbers[name] = _Kept(name, labels, self._node_id)
+            kept = self._numbers[name] = _Kept(name, labels, self._tell)
         kept.keep(rows)
         return [f"{kept[values]}{number}\n" for values, number in rows.items()]
 
@@ -69,7 +70,7 @@ class Lines:
         kept = self._histograms.get(name)
         if kept is None:
             bounds = next(iter(rows.values())).bounds
-            kept = self._histograms[name] = _KeptHistograms(name, labels, self._node_id, bounds)
+            kept = self._histograms[name] = _KeptHistograms(name, labels, self._tell, bounds)
         kept.keep(rows)
         for values, histogram in rows.items():
             counts = list(accumulate(histogram.counts))

@@ -19,12 +19,10 @@ from goqueue.broker.metrics.of_cluster import read_cluster
 from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
 from goqueue.broker.metrics.of_topics import Names, read_topics
-from goqueue.broker.metrics.page import Identify, Page
+from goqueue.broker.metrics.page import Identify, Labels, Page
 from goqueue.broker.metrics.sources import MetricsOptions, Sources
 from goqueue.telemetry.door_facts import DoorFacts
 from goqueue.telemetry.meters import Meters
-
-__all__ = ["Metrics", "MetricsOptions", "Sources"]
 
 END = "# EOF\n"
 OPENMETRICS = "application/openmetrics-text"
@@ -49,7 +47,8 @@ class Metrics(Collector):
         self._node_id = str(node_id)
         self._options = options
         self._names = Names(options.series_max)
-        self._lines = Lines(self._node_id)
+        self._labels = Labels(self._node_id, {})
+        self._lines = Lines(self._labels.values)
         self._process = CollectorRegistry()
         """What prometheus-client tells of any Python process: memory, files, collections."""
         for make in (ProcessCollector, PlatformCollector, GCCollector):
@@ -70,7 +69,8 @@ class Metrics(Collector):
         return _at_once(self._reading())
 
     def _reading(self) -> Generator[None, None, Page]:
-        page = Page(self._node_id)
+        self._look_for_tenants()
+        page = Page(self._labels)
         has_partitions = self._options.has_partitions
         read_topics(page, self._sources, self._names, has_partitions=has_partitions)
         yield
@@ -79,6 +79,13 @@ class Metrics(Collector):
         read_cluster(page, self._sources)
         self._names.end()
         return page
+
+    def _look_for_tenants(self) -> None:
+        tenants = self._sources.tenants()
+        if tenants.keys() != self._labels.tenants.keys():
+            self._labels = Labels(self._node_id, dict(tenants))
+            self._lines = Lines(self._labels.values)
+        self._names.begin(self._labels.tenants)
 
     def collect(self) -> Iterator[Metric]:
         return self.page().families(self._identify)
@@ -92,6 +99,14 @@ class Metrics(Collector):
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""
         return _at_once(self.exposing(accept))
+
+    def exposing_of(self, tenant: str, accept: str = "") -> Generator[None, None, tuple[bytes, str]]:
+        """What is told of names of one tenant, in steps."""
+        _, content_type = choose_encoder(accept)
+        is_openmetrics = content_type.startswith(OPENMETRICS)
+        page = (yield from self._reading()).of_tenant(tenant)
+        text = page.text(self._identify, Lines(self._labels.values), is_openmetrics=is_openmetrics)
+        return (text + (END if is_openmetrics else "")).encode(errors="replace"), content_type
 
     def exposing(self, accept: str = "") -> Generator[None, None, tuple[bytes, str]]:
         """The same in steps, between which others may have their turn."""

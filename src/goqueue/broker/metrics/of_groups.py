@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from goqueue.broker.metrics.of_topics import Names
-from goqueue.broker.metrics.page import OTHER, Page
+from goqueue.broker.metrics.page import Page, is_other
 from goqueue.broker.metrics.sources import Sources
-from goqueue.broker.queues.queues import Place
-from goqueue.machines.deliveries.commands import Measure
+from goqueue.machines.deliveries.commands import Measure, Place
 from goqueue.model.lanes import Lane
 from goqueue.telemetry.meters import JOIN, LEAVE, TIMEOUT, TRIGGERS, Meters
 
@@ -36,7 +35,7 @@ def read_groups(page: Page, sources: Sources, names: Names, *, has_partitions: b
         for trigger in TRIGGERS:
             rebalances = meters.rebalances.get((group.group_id, trigger), 0)
             page.add("goqueue_consumer_rebalances_total", (*label, trigger), rebalances)
-        if label[0] != OTHER:  # of several it would say nothing
+        if not is_other(label):  # of several it would say nothing
             page.add("goqueue_consumer_group_generation", label, group.generation)
         for (topic, partition), commit in committed.items():
             reached[Place(group.group_id, topic, partition)] = commit.offset

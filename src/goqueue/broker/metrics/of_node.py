@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from goqueue.broker.metrics.page import Page
 from goqueue.broker.metrics.sources import Sources
-from goqueue.broker.transactions.transactions import State
+from goqueue.machines.transactions.facts import State
 from goqueue.telemetry.meters import Meters
 
 

@@ -72,6 +72,10 @@ class Names:
     def pair(self, topic: str, group: str) -> tuple[str, ...]:
         return self.pairs.label((topic, group))
 
+    def begin(self, tenants: Mapping[str, object]) -> None:
+        for bound in (self.topics, self.groups, self.pairs, self.partitions, self.shares):
+            bound.tenants = tenants
+
     def end(self) -> None:
         for bound in (self.topics, self.groups, self.pairs, self.partitions, self.shares):
             bound.end()

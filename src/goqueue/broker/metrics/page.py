@@ -1,14 +1,15 @@
 """One answer to one scrape: the values by metric and labels, and their text."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.samples import Exemplar
 
-from goqueue.broker.metrics.catalogue import BY_NAME, COUNTER, GAUGE, HISTOGRAM
+from goqueue.broker.metrics.catalogue import BY_NAME, COUNTER, HISTOGRAM
 from goqueue.broker.metrics.lines import Lines, Values, quoted
+from goqueue.model.tenancy import DEFAULT_TENANT, MARK, full, tenant_of
 from goqueue.telemetry.histogram import Histogram
 from goqueue.telemetry.trace_ids import Spot
 
@@ -18,34 +19,75 @@ OTHER = "_other"
 """Stands for all that are too many to have a series of their own."""
 
 
+TENANT = "tenant"
+NAMING = ("topic", "consumer_group")
+"""Labels that are names; one of them is the first."""
+
+
+def is_other(values: Values) -> bool:
+    return values[0].rpartition(MARK)[2] == OTHER
+
+
 class Bound:
-    """Names that have series of their own: the first that came, as long as they are there. So a series does not come
-    and go because of others.
+    """Names that have series of their own: of each tenant the first that came, as long as they are there. So a series
+    does not come and go because of others.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._named: dict[Values, None] = {}
+        self.tenants: Mapping[str, object] = {}
+        self._named: dict[str, dict[Values, None]] = {}
+        """By tenant."""
         self._seen: dict[Values, None] = {}
 
     def label(self, values: Values) -> Values:
-        if values not in self._named:
-            if len(self._named) >= self._most:
-                return (OTHER,) * len(values)
-            self._named[values] = None
+        tenant = tenant_of(values[0], self.tenants) if self.tenants else DEFAULT_TENANT
+        named = self._named.get(tenant)
+        if named is None:
+            named = self._named[tenant] = {}
+        if values not in named:
+            if len(named) >= self._most:
+                return (full(tenant, OTHER),) * len(values)
+            named[values] = None
         self._seen[values] = None
         return values
 
     def end(self) -> None:
         """Of a scrape: whoever was not seen makes room."""
-        if len(self._seen) < len(self._named):
-            self._named = {values: None for values in self._named if values in self._seen}
+        if len(self._seen) < sum(map(len, self._named.values())):
+            seen = {tenant: [each for each in named if each in self._seen] for tenant, named in self._named.items()}
+            self._named = {tenant: dict.fromkeys(named) for tenant, named in seen.items() if named}
         self._seen = {}
 
 
-class Page:
-    def __init__(self, node_id: str) -> None:
+class Labels:
+    """Of what is told: where there are tenants, names are plain and have the tenant beside them. Those of the default
+    one have an empty label, which is the same to Prometheus as none."""
+
+    def __init__(self, node_id: str, tenants: Mapping[str, object]) -> None:
         self._node_id = node_id
+        self.tenants = tenants
+
+    def names(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        return (*labels, TENANT, NODE_ID) if self._splits(labels) else (*labels, NODE_ID)
+
+    def values(self, labels: Sequence[str], values: Values) -> Values:
+        """`labels`: without those that are added here, or with them."""
+        if not self._splits(labels):
+            return (*values, self._node_id)
+        tenant = tenant_of(values[0], self.tenants)
+        if tenant == DEFAULT_TENANT:
+            return (*values, "", self._node_id)
+        prefix = full(tenant, "")
+        return (*(each.removeprefix(prefix) for each in values), tenant, self._node_id)
+
+    def _splits(self, labels: Sequence[str]) -> bool:
+        return bool(self.tenants) and labels[:1] != () and labels[0] in NAMING
+
+
+class Page:
+    def __init__(self, labels: Labels) -> None:
+        self._told = labels
         self._numbers: dict[str, dict[Values, float]] = {}
         self._histograms: dict[str, dict[Values, Histogram]] = {}
         self._extra: dict[str, tuple[str, ...]] = {}
@@ -98,7 +140,22 @@ class Page:
         return self._numbers.get(name, {}).get(values, 0)
 
     def _labels(self, name: str) -> tuple[str, ...]:
-        return (*BY_NAME[name].labels, *self._extra.get(name, ()), NODE_ID)
+        return self._told.names((*BY_NAME[name].labels, *self._extra.get(name, ())))
+
+    def of_tenant(self, tenant: str) -> "Page":
+        """What is told of names of one tenant."""
+        page, tenants = Page(self._told), self._told.tenants
+        page._extra = self._extra
+        named = {metric.name for metric in BY_NAME.values() if metric.labels and metric.labels[0] in NAMING}
+        for name in sorted(named & self._numbers.keys()):
+            rows = self._numbers[name]
+            page._numbers[name] = {each: rows[each] for each in rows if tenant_of(each[0], tenants) == tenant}
+        for name in sorted(named & self._histograms.keys()):
+            several = self._histograms[name]
+            found = {each: several[each] for each in several if tenant_of(each[0], tenants) == tenant}
+            if found:
+                page._histograms[name] = found
+        return page
 
     # -- as prometheus-client has it
 
@@ -106,15 +163,17 @@ class Page:
         for name, rows in self._numbers.items():
             metric = BY_NAME[name]
             make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
-            family = make(name.removesuffix(TOTAL), metric.help, labels=self._labels(name))
+            names = self._labels(name)
+            family = make(name.removesuffix(TOTAL), metric.help, labels=names)
             for values, number in rows.items():
-                family.add_metric((*values, self._node_id), number)
+                family.add_metric(self._told.values(names, values), number)
             yield family
         for name, histograms in self._histograms.items():
-            histogram_family = HistogramMetricFamily(name, BY_NAME[name].help, labels=self._labels(name))
+            names = self._labels(name)
+            histogram_family = HistogramMetricFamily(name, BY_NAME[name].help, labels=names)
             for values, histogram in histograms.items():
                 buckets = [_bucket(*each) for each in _cumulated(histogram, identify)]
-                histogram_family.add_metric((*values, self._node_id), buckets, histogram.total)
+                histogram_family.add_metric(self._told.values(names, values), buckets, histogram.total)
             yield histogram_family
 
     # -- as text
@@ -133,7 +192,8 @@ class Page:
             if plain:
                 text += lines.of_histograms(name, names, plain)
             for values, histogram in slow.items():
-                text.append(_with_examples(name, quoted(names, (*values, self._node_id)), histogram, identify))
+                labels = quoted(names, self._told.values(names, values))
+                text.append(_with_examples(name, labels, histogram, identify))
         return "".join(text)
 
 
@@ -176,6 +236,3 @@ def _exemplar(exemplar: Exemplar) -> str:
 
 def _head(lines: list[str], name: str, kind: str, meaning: str) -> None:
     lines.append(f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n")
-
-
-__all__ = ["COUNTER", "GAUGE", "Bound", "Identify", "Page", "Values"]

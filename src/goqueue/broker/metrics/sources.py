@@ -1,6 +1,6 @@
 """What metrics are read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from goqueue.broker.delays.schedules import Schedules
@@ -30,6 +30,8 @@ class Sources(NamedTuple):
     meters: Meters
     health: Health
     doors: dict[str, Callable[[], DoorFacts]]
+    tenants: Callable[[], Mapping[str, object]]
+    """All but the default one."""
 
 
 class MetricsOptions(NamedTuple):

@@ -11,7 +11,7 @@ leader reads them from the end of the log before it takes the first record with 
 from collections.abc import Iterator, Sequence
 
 from goqueue.broker.delays.schedules import Schedules
-from goqueue.broker.publishing.dedup_ids import NOTHING, Acknowledger, DuplicateAcknowledger, Ids, Known, Looked, Origin
+from goqueue.broker.publishing.dedup_ids import NOTHING, Acknowledger, Ids, Known, Looked, Origin
 from goqueue.broker.publishing.opening import in_portions
 from goqueue.broker.publishing.turns import Steps, run_at_once
 from goqueue.broker.queues.observe import Aborted
@@ -29,8 +29,6 @@ from goqueue.records.wishes import DEDUP_ID, dedup_id, mentions_wishes
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.telemetry.logs import get_logger
-
-__all__ = ["Deduplication", "DuplicateAcknowledger", "Known", "Looked"]
 
 READ_BYTES = 1024 * 1024
 ONE_BATCH = 1

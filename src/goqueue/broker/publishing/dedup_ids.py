@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 from goqueue.model.errors import GoQueueError
 from goqueue.model.topics import Topic
+from goqueue.records.batch import NO_PRODUCER, Batch
+from goqueue.replica.reads import NO_TIMESTAMP
 from goqueue.replica.replica import Appended
 
 IDS_MAX = 1_000_000
@@ -187,3 +189,20 @@ class DuplicateAcknowledger:
         for each in self._duplicates:
             each.acknowledger.when_reached(each.offset + 1, reached)
         self._keeper.when_reached(offset, reached)
+
+
+def all_before(batch: Batch, partition: int, looked: Looked) -> tuple["DuplicateAcknowledger", Appended] | None:
+    """A batch of which every record came before, in this partition and in a row, is answered with where they are."""
+    if batch.producer_id != NO_PRODUCER or len(looked.duplicates) < batch.record_count:
+        return None
+    found: list[Known] = [each for each in looked.duplicates.values() if each is not None]
+    first = found[0] if found else None
+    if first is None or len(found) < batch.record_count:
+        return None
+    base_offset = first.offset
+    if not all(each.is_at(partition, base_offset + number) for number, each in enumerate(found)):
+        return None
+    acknowledger = first.acknowledger
+    return DuplicateAcknowledger(acknowledger, first.offset, found), Appended(
+        first.offset, first.offset + len(found), NO_TIMESTAMP
+    )

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 from goqueue.broker.delays.firing import body_of, check_fits
 from goqueue.broker.delays.schedules import Delayed, Schedules
-from goqueue.broker.publishing.dedup import Deduplication, Looked
+from goqueue.broker.publishing.dedup import Deduplication
+from goqueue.broker.publishing.dedup_ids import Looked
 from goqueue.broker.publishing.opening import SMALL_BYTES, TURN_RECORDS, in_portions, portions_published
 from goqueue.broker.publishing.record_rules import RecordRules
 from goqueue.broker.publishing.turns import Steps
+from goqueue.broker.tenants.rooms import Room
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import TopicOptions
@@ -49,8 +51,10 @@ class Checking(Protocol):
 class Findings:
     """What was found out about one batch."""
 
-    def __init__(self, replica: Replica, batch: Batch) -> None:
+    def __init__(self, replica: Replica, batch: Batch, room: Room | None = None) -> None:
         self._options = replica.options
+        self.room = room
+        """What its tenant may still publish, if that is limited."""
         self.batch = batch
         """What is left of it after validation; `rest`: and without what waits or came before."""
         self.rest = batch
@@ -92,7 +96,10 @@ class Inspector:
         is_checked = options.schema_validation != OFF
         if is_checked:
             found.checking = self.begin_check(topic, options)
-        rules = RecordRules(batch, options, self._clock.now_ms()) if has_rules(replica) else None
+        room = found.room
+        bytes_max = None if room is None or room.may_pass(batch.size) else room.message_bytes_max
+        is_ruled = has_rules(replica) or bytes_max is not None
+        rules = RecordRules(batch, options, self._clock.now_ms(), bytes_max) if is_ruled else None
         if rules is None and not is_checked and not has_wishes:
             return
         is_kept = is_checked or has_wishes
@@ -142,6 +149,8 @@ class Inspector:
                 is_changed |= found.revision != self._schedules.revision(place, options)
                 found.delayed += self._schedules.find(records, place, options, now_ms, duplicates)
                 found.revision = self._schedules.revision(place, options)
+            if found.room is not None:
+                found.room.check_delays(batch.base_offset, found.delayed, now_ms)
             if found.delayed or duplicates:
                 found.rest = yield from self._without(found, duplicates, replica)
         except BaseException:

@@ -1,7 +1,7 @@
 """An acknowledgement that waits for more than a log: for records that are kept elsewhere."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from goqueue.model.errors import GoQueueError
 from goqueue.telemetry.calls import call_each
@@ -36,7 +36,7 @@ class JointAcknowledger:
         self.when_settled: Callable[[], None] = lambda: None
         """Called once, if all went well."""
 
-    def settled(self, reply: Any) -> None:
+    def settled(self, reply: object) -> None:
         self._is_settled = True
         waiting, self._waiting = self._waiting, []
         if isinstance(reply, GoQueueError):

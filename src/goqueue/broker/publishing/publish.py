@@ -5,14 +5,16 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.publishing.acknowledgements import Acknowledgements
-from goqueue.broker.publishing.dedup import Deduplication, DuplicateAcknowledger, Known, Looked
+from goqueue.broker.publishing.dedup import Deduplication
+from goqueue.broker.publishing.dedup_ids import DuplicateAcknowledger, all_before
 from goqueue.broker.publishing.inspection import OFF, Findings, Inspector, has_rules, missing
 from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
 from goqueue.broker.publishing.opening import TURN_RECORDS
 from goqueue.broker.publishing.record_rules import check_small, wish_faults
 from goqueue.broker.publishing.turns import Steps, Turns, Waiting, run_at_once
+from goqueue.broker.tenants.rooms import Room
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, Step, note_refused
+from goqueue.broker.tracing.noting import note_refused
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
@@ -22,20 +24,18 @@ from goqueue.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
     LENGTH_END,
-    NO_PRODUCER,
     TRANSACTIONAL_BIT,
     Batch,
     check_batch,
 )
 from goqueue.records.weigh import RECORD_BYTES_MIN
 from goqueue.records.wishes import mentioned_in, mentions_wishes
-from goqueue.replica.replica import NO_TIMESTAMP, Appended, Replica
+from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.histogram import SLOW_S, Example
+from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.telemetry.meters import NO_TOPIC, Meters
 from goqueue.telemetry.trace_ids import Spot
-
-__all__ = ["Acknowledgements", "Acknowledger", "Appended", "Batch", "JointAcknowledger", "Publisher", "Replica"]
 
 TOGETHER_MS = 5
 """What is received in one partition within that time is one range."""
@@ -91,6 +91,8 @@ class Publisher:
         self.acknowledgements = Acknowledgements(clock)
         self.inspector = Inspector(schedules, dedup, clock)
         self.turns = Turns(clock)
+        self.rooms: Callable[[str], Room | None] = lambda topic: None
+        """By topic: what its tenant may still publish, if that is limited."""
         self.batches = 0
         self.bytes = 0
 
@@ -124,7 +126,7 @@ class Publisher:
             return (yield from self.steps(topic, partition, data, **asked))
         except GoQueueError as error:
             self.refused(topic, partition, _count(data), error)
-            if isinstance(error, InvalidWish):
+            if isinstance(error, InvalidWish) and not error.faults:
                 options = self._topics.replica(topic, partition).options
                 error.faults = yield from wish_faults(check_batch(data), options, self._clock.now_ms())
             raise
@@ -137,12 +139,14 @@ class Publisher:
         *,
         needs_all_copies: bool = True,
         begins_at_zero: bool = False,
+        is_own: bool = False,
     ) -> Publishing:
         """As `publish`, in turns: there is but one where nobody looks at the records, or these are few. Nothing of it
         is kept before the last one. The memory of `data` must last as long.
 
         `needs_all_copies`: as many as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less
         (acks 0 or 1) goes without. `begins_at_zero`: see `misses_first`.
+        `is_own`: the broker itself has to put it there, such as a dead letter; no quota of a tenant keeps it out.
         """
         place = topic, partition
         replica = self._topics.replica(topic, partition)
@@ -152,9 +156,11 @@ class Publisher:
         self._check_copies(replica, needs_all_copies)
         batch = self.admit(topic, partition, data)
         self._check_first(replica, batch, begins_at_zero)
-        if not self.must_open(replica, topic, partition, batch):
+        room = None if is_own else self._room(topic, replica, batch)
+        is_small = room is None or room.admit(len(data))
+        if is_small and not self.must_open(replica, topic, partition, batch):
             return replica, self._append(replica, batch, len(data))
-        found = Findings(replica, batch)
+        found = Findings(replica, batch, room)
         try:
             for tries_left in reversed(range(TRIES + 1)):
                 finding = self._find_out(found, replica, place)
@@ -173,7 +179,7 @@ class Publisher:
                 if not tries_left or self._still_holds(found, replica, place, batch):
                     break
                 self._schedules.not_held(place)
-                found = Findings(replica, batch)
+                found = Findings(replica, batch, room)
             return (yield from self._append_found(found, replica, place, len(data)))
         except GoQueueError:
             if found.has_wishes:
@@ -182,6 +188,12 @@ class Publisher:
         finally:
             if len(found.records) > TURN_RECORDS:
                 self.turns.run(found.forget(), lambda result: None)
+
+    def _room(self, topic: str, replica: Replica, batch: Batch) -> Room | None:
+        """None: nothing is limited; or the batch is stored already, and its producer has to learn that, however full
+        the tenant is by now."""
+        room = self.rooms(topic)
+        return room if room is None or replica.find_sent(batch) is None else None
 
     def _find_out(self, found: Findings, replica: Replica, place: tuple[str, int]) -> Steps[None]:
         has_wishes = self.has_wishes(replica, *place, found.batch)
@@ -351,7 +363,7 @@ class Publisher:
     def _grant(self, found: Findings, replica: Replica, place: tuple[str, int], size: int) -> Publishing:
         """A record that shall wait is kept apart; the place that it would have had in the log stays free."""
         batch, looked, delayed = found.batch, found.looked, found.delayed
-        before = _all_before(batch, place[1], looked)
+        before = all_before(batch, place[1], looked)
         if before is not None:
             return before
         end_offset = replica.end_offset
@@ -372,23 +384,6 @@ class Publisher:
         if looked.duplicates:
             acknowledger = DuplicateAcknowledger(acknowledger, appended.base_offset, looked.duplicates.values())
         return acknowledger, appended
-
-
-def _all_before(batch: Batch, partition: int, looked: Looked) -> tuple[Acknowledger, Appended] | None:
-    """A batch of which every record came before, in this partition and in a row, is answered with where they are."""
-    if batch.producer_id != NO_PRODUCER or len(looked.duplicates) < batch.record_count:
-        return None
-    found: list[Known] = [each for each in looked.duplicates.values() if each is not None]
-    first = found[0] if found else None
-    if first is None or len(found) < batch.record_count:
-        return None
-    base_offset = first.offset
-    if not all(each.is_at(partition, base_offset + number) for number, each in enumerate(found)):
-        return None
-    acknowledger = first.acknowledger
-    return DuplicateAcknowledger(acknowledger, first.offset, found), Appended(
-        first.offset, first.offset + len(found), NO_TIMESTAMP
-    )
 
 
 def _count(data: memoryview) -> int:

@@ -9,6 +9,7 @@ from goqueue.broker.publishing.turns import Steps
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.refusal import InvalidRecords
+from goqueue.model.tenancy import TenantLimit
 from goqueue.model.topics import TopicOptions
 from goqueue.records.batch import Batch
 from goqueue.records.decode import DecodedRecord
@@ -21,7 +22,8 @@ COMPACT = "compact"
 class RecordRules:
     """What was found of one batch so far."""
 
-    def __init__(self, batch: Batch, options: TopicOptions, now_ms: int) -> None:
+    def __init__(self, batch: Batch, options: TopicOptions, now_ms: int, message_bytes_max: int | None = None) -> None:
+        """`message_bytes_max`: by a quota of the topic's tenant."""
         self._base_offset = batch.base_offset
         self._needs_key = COMPACT in options.cleanup_policy
         self._bounds_time = options.bounds_time
@@ -29,6 +31,8 @@ class RecordRules:
         self._latest_ms = now_ms + options.message_timestamp_after_max_ms
         self._keyless: dict[int, str] = {}
         self._untimely: dict[int, str] = {}
+        self._message_bytes_max = message_bytes_max
+        self._large: dict[int, str] = {}
 
     def look(self, records: Iterable[DecodedRecord]) -> None:
         for record in records:
@@ -36,6 +40,15 @@ class RecordRules:
                 self._keyless[record.offset - self._base_offset] = "a compacted topic takes only records with a key"
             if self._bounds_time and record.timestamp != NO_TIMESTAMP:
                 self._look_at_time(record)
+            if self._message_bytes_max is not None:
+                self._look_at_size(record, self._message_bytes_max)
+
+    def _look_at_size(self, record: DecodedRecord, bytes_max: int) -> None:
+        size = len(record.key or b"") + len(record.value or b"")
+        size += sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+        if size > bytes_max:
+            words = f"{size} bytes; the quota {TenantLimit.MESSAGE_BYTES} of the tenant is {bytes_max}"
+            self._large[record.offset - self._base_offset] = words
 
     def _look_at_time(self, record: DecodedRecord) -> None:
         place, timestamp = record.offset - self._base_offset, record.timestamp
@@ -50,6 +63,8 @@ class RecordRules:
 
     def check(self) -> None:
         """InvalidRecords: some of them may not be published."""
+        if self._large:
+            raise InvalidRecords(next(iter(self._large.values())), self._large, Code.MESSAGE_TOO_LARGE)
         if self._keyless:
             raise InvalidRecords(next(iter(self._keyless.values())), self._keyless)
         if self._untimely:

@@ -5,9 +5,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from goqueue.broker.publishing.dedup import Deduplication, Known
+from goqueue.broker.publishing.dedup import Deduplication
+from goqueue.broker.publishing.dedup_ids import Known
 from goqueue.broker.publishing.outliving import Outliving
-from goqueue.broker.publishing.publish import Acknowledger, Appended, Publisher, Replica
+from goqueue.broker.publishing.publish import Acknowledger, Publisher
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
@@ -18,10 +19,9 @@ from goqueue.records.build import NewRecord, build_batch, build_fitting
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
 from goqueue.records.wishes import dedup_id
+from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.logs import get_logger
-
-__all__ = ["OnSent", "Sender"]
 
 DIVIDED_PER_TURN = 64
 """A batch of so many messages that is refused for one of them is divided in a later turn."""

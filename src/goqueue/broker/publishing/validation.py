@@ -7,31 +7,34 @@ byte and four bytes of id. A record that names none must be JSON and fit the lat
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from goqueue.broker.dead_letters.writing import dead_letters_of, make_dead_letter_topic, when_shown
 from goqueue.broker.delays.firing import record_bytes
 from goqueue.broker.publishing.acknowledgements import Acknowledger as Waiting
 from goqueue.broker.publishing.inspection import OFF, without
-from goqueue.broker.publishing.publish import Acknowledger, Appended, Batch, JointAcknowledger, Publisher
+from goqueue.broker.publishing.joint_acknowledgement import JointAcknowledger
+from goqueue.broker.publishing.publish import Acknowledger, Publisher
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.schemas.formats.parsed import TURN_BYTES_MAX, Allowance, Parsed
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.schemas.study import Failed, Text, read_schema
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX, Journeys, Step
+from goqueue.broker.tracing.noting import DETAIL_CHARS_MAX
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused, SchemaMismatch
 from goqueue.model.schema_subjects import subjects_of
 from goqueue.model.schemas import InvalidSchema, SchemaKind
 from goqueue.model.topics import TopicOptions
-from goqueue.records.batch import HEADER_BYTES
+from goqueue.records.batch import HEADER_BYTES, Batch
 from goqueue.records.build import NewRecord, build_fitting
 from goqueue.records.dead_letters import misfit_headers
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.schema_framing import HEADER, LATEST, PREFIX_BYTES, named_schema
+from goqueue.replica.replica import Appended
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.telemetry.meters import Meters
 
 REJECT = "reject"
@@ -87,7 +90,7 @@ class Validation:
         self.appends: AppendsElsewhere | None = None
         """In a cluster: to dead letters whose partition another node leads."""
         self.rejected = 0
-        self.buried = 0
+        self.dead_lettered = 0
 
     def begin(self, topic: str, options: TopicOptions) -> "Checking":
         return Checking(self, _Judge(self._schemas, subjects_of(topic, options)), topic, options)
@@ -122,7 +125,7 @@ class Validation:
         return held
 
     def _note(self, place: tuple[str, int], shift: int, faults: Sequence[Fault]) -> Steps[None]:
-        self.buried += len(faults)
+        self.dead_lettered += len(faults)
         now_ms, where = self._clock.now_ms(), dead_letters_of(self._topics, place[0])
         for number, fault in enumerate(faults, 1):
             offset = fault.record.offset + shift
@@ -146,7 +149,7 @@ class Validation:
         name = dead_letters_of(self._topics, place[0])
         if source is not None and name not in self._topics.image.topics:
 
-            def made(reply: Any) -> None:
+            def made(reply: object) -> None:
                 if isinstance(reply, GoQueueError):
                     held.settled(reply)
                 else:
@@ -179,7 +182,7 @@ class Validation:
                 if self.appends is not None and self.appends.is_elsewhere(name, partition):
                     acknowledgers.append(self.appends.wait(name, partition, data))
                 else:
-                    kept = yield from self._publisher.told_steps(name, partition, memoryview(data))
+                    kept = yield from self._publisher.told_steps(name, partition, memoryview(data), is_own=True)
                     acknowledgers.append(kept)
         return acknowledgers
 

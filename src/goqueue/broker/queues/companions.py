@@ -89,6 +89,8 @@ class DeliveryCompanions:
         self.on_loaded: Callable[[Coordinator[Deliveries]], None] = lambda coordinator: None
         """Called after that, and before any other command."""
         self._at: dict[Spot, Coordinator[Deliveries]] = {}
+        self.at = self._at.get
+        """By topic and partition. None: no group has read there, or it cannot be opened."""
         self._groups_at: dict[Spot, set[str]] = {}
         self._failed: dict[Spot, GoQueueError] = {}
         """Those that could not be opened, and why."""
@@ -96,10 +98,6 @@ class DeliveryCompanions:
         """On the disk, of topics that were not met yet. None: the disk was not looked at."""
 
     # -- who there is
-
-    def at(self, topic: str, partition: int) -> Coordinator[Deliveries] | None:
-        """None: no group has read there, or it cannot be opened."""
-        return self._at.get((topic, partition))
 
     def find(self, topic: str, partition: int) -> Coordinator[Deliveries] | None:
         """None: no group has read there. Raises why that cannot be told."""
@@ -135,7 +133,10 @@ class DeliveryCompanions:
         return sorted(self.groups.get(group_id, ()))
 
     def readers(self, topic: str, partition: int) -> list[Place]:
-        return [Place(group_id, topic, partition) for group_id in sorted(self._groups_at.get((topic, partition), ()))]
+        return [Place(group_id, topic, partition) for group_id in self.groups_at((topic, partition))]
+
+    def groups_at(self, spot: Spot) -> list[str]:
+        return sorted(self._groups_at.get(spot, ()))
 
     def sizes(self) -> list[tuple[str, int, int]]:
         """Topic, partition, and how many groups read there."""

@@ -3,7 +3,7 @@ difference but in what it costs.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from goqueue.broker.queues.settle_latency import measured_settle
 from goqueue.broker.queues.watchers import Watchers
@@ -11,10 +11,13 @@ from goqueue.machines.deliveries.commands import How, Lease, LeaseReply, Place, 
 from goqueue.machines.deliveries.direct import NOTHING_NEW, are_apart
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.model.errors import GoQueueError
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.telemetry.meters import Meters
+
+R = TypeVar("R")
 
 _ACK: Final = How.ACK  # looking up enum members costs
 _DONE: Final = Verdict.DONE
@@ -57,7 +60,8 @@ class DirectWay:
             group_id, topic, partition = place
             first, last, _, _ = leased.runs[0]
             self._journeys.note(now_ms, _LEASED, topic, partition, first, last, group_id, consumer)
-            self._watchers.changed()
+            if self._watchers.by_group:
+                self._watchers.changed()
         return leased
 
     def lease(
@@ -78,11 +82,13 @@ class DirectWay:
         coordinator.submit(Lease(place, consumer, records_max, lease_ms), replies.append)
         return replies.pop() if replies else coordinator.refusal()  # it met a fault, and reads its ledger again
 
-    def settle(self, coordinator: Coordinator[Deliveries], command: Settle, on_reply: OnReply | None) -> None:
+    def settle(
+        self, coordinator: Coordinator[Deliveries], command: Settle, on_reply: OnReply[SettleReply] | None
+    ) -> None:
         """One settlement after the other, in their order; from the first that is not plain on, with a command."""
         place, settlements, consumer = command.place, command.settlements, command.consumer
         done = 0
-        if are_apart(settlements) and coordinator.directly() is not None:
+        if (len(settlements) == 1 or are_apart(settlements)) and coordinator.takes_changes:
             machine = coordinator.peek()
             settle = machine.direct.settle
             for first, last, how, _, _, lease in settlements:
@@ -103,7 +109,9 @@ class DirectWay:
         coordinator.when_stored(both.stored)
         coordinator.submit(Settle(place, settlements[done:], consumer), both.decided)
 
-    def _told(self, topic: str, done: int, on_reply: OnReply | None) -> Callable[[GoQueueError | None], None]:
+    def _told(
+        self, topic: str, done: int, on_reply: OnReply[SettleReply] | None
+    ) -> Callable[[GoQueueError | None], None]:
         """What answers that so many were acknowledged, when they are stored."""
         if on_reply is None:
             return _tell_nobody
@@ -125,7 +133,7 @@ def _tell_nobody(error: GoQueueError | None) -> None:
     """Nobody asked."""
 
 
-def answer(on_reply: OnReply | None, reply: Any) -> None:
+def answer(on_reply: OnReply[R] | None, reply: R | GoQueueError) -> None:
     if on_reply is not None:
         on_reply(reply)
 
@@ -133,7 +141,7 @@ def answer(on_reply: OnReply | None, reply: Any) -> None:
 class _Both:
     """A settlement of which some was done directly: it is answered when both parts are."""
 
-    def __init__(self, done: int, on_reply: OnReply | None) -> None:
+    def __init__(self, done: int, on_reply: OnReply[SettleReply] | None) -> None:
         self._done = done
         self._on_reply = on_reply
         self._errors: list[GoQueueError | None] = []

@@ -9,7 +9,8 @@ from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.records.batch import CODEC_MASK, Batch, split
 from goqueue.records.decode import DecodedRecord
-from goqueue.replica.replica import Replica, Slice
+from goqueue.records.slice import Slice
+from goqueue.replica.replica import Replica
 
 ONE_BATCH = 1
 

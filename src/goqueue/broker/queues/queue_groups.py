@@ -16,6 +16,7 @@ from goqueue.machines.deliveries.commands import (
     HeldRun,
     Measure,
     Place,
+    PlaceCommand,
     RestoreGroup,
     Tally,
 )
@@ -26,10 +27,12 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import check_group_options
 from goqueue.model.ids import check_group_id
+from goqueue.model.ranges import Range
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 
 OnOpen = Callable[[GoQueueError | None], None]
 
@@ -41,7 +44,7 @@ class OptionsStore(Protocol):
     def group_options(self) -> NameTable[Mapping[str, str]]:
         """Of groups that have any; nothing that could still be lost."""
 
-    def submit(self, command: Any, on_reply: OnReply) -> None: ...
+    def submit(self, command: SetGroupOptions, on_reply: OnReply[Code]) -> None: ...
 
 
 class HeldElsewhere(Protocol):
@@ -55,7 +58,8 @@ class HeldElsewhere(Protocol):
 class PlacesElsewhere(Protocol):
     """Places in partitions that other nodes lead. False: it is led here, and nothing was done."""
 
-    def submit(self, command: Any, on_reply: OnReply | None) -> bool: ...
+    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None) -> bool:
+        """`on_reply` gets what the command says."""
 
     def open(
         self,
@@ -69,7 +73,7 @@ class PlacesElsewhere(Protocol):
 
     def give_back(self, command: GiveBack) -> None: ...
 
-    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None: ...
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply[Code]) -> None: ...
 
     def stands(self, group_id: str, places: Sequence[Place] | None, on_stands: OnStands) -> None: ...
 
@@ -87,6 +91,8 @@ class QueueGroups:
         """Whether a group of this name commits offsets: then nobody but its members reads as a queue with it."""
         self.ask_stream: Callable[[str, Callable[[bool | GoQueueError], None]], None] | None = None
         """In a cluster: the same, of the group's coordinator."""
+        self.may_begin: Callable[[str, OnOpen], None] | None = None
+        """Whether there may be one more group, by the quotas of its tenant."""
         self._beginning: Counter[str] = Counter()
         """Groups that a place is being opened for. They count as queues from before anybody is asked whether they may:
         so, of two first uses at once, one sees the other (`goqueue.broker.groups.kinds_elsewhere`)."""
@@ -98,14 +104,16 @@ class QueueGroups:
         """What was set for this group and goes before the options of its topics."""
         return self._store.group_options.get(group_id, {})
 
-    def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply) -> None:
+    def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply[Code]) -> None:
         """InvalidOption: one of them does not exist or cannot have that value; then none is set."""
         check_group_id(group_id)
         check_group_options(changes)
         self._set_options(SetGroupOptions(group_id, dict(changes)), on_reply)
 
-    def _set_options(self, command: SetGroupOptions, on_reply: OnReply) -> None:
-        def is_set(reply: Any) -> None:
+    def _set_options(self, command: SetGroupOptions, on_reply: OnReply[Code]) -> None:
+        def is_set(reply: Code | GoQueueError) -> None:
+            if not isinstance(reply, GoQueueError) and reply is not Code.NONE:
+                reply = Refused(reply, f"the tenant of {command.group_id!r} is being deleted")
             if not isinstance(reply, GoQueueError):
                 self.on_options_changed(command.group_id)
             on_reply(reply)
@@ -119,7 +127,20 @@ class QueueGroups:
             raise stream_refusal(group_id)
 
     def _begin(self, group_id: str, open_place: Callable[[OnOpen], None], on_open: OnOpen) -> None:
-        """Open a place, once nobody says that the group is of another kind."""
+        """Open a place, once nobody says that the group is of another kind, or one too many."""
+        if self.may_begin is None or self.is_queue(group_id):
+            self._begin_one(group_id, open_place, on_open)
+            return
+
+        def allowed(error: GoQueueError | None) -> None:
+            if error is None:
+                self._begin_one(group_id, open_place, on_open)
+            else:
+                on_open(error)
+
+        self.may_begin(group_id, allowed)
+
+    def _begin_one(self, group_id: str, open_place: Callable[[OnOpen], None], on_open: OnOpen) -> None:
         self._beginning[group_id] += 1
 
         def begun(error: GoQueueError | None) -> None:
@@ -158,6 +179,11 @@ class QueueGroups:
         found = {*self.companions.groups.page(after, count), *self.page_with_options(after, count)}
         return sorted(found)[:count]
 
+    def page_delivered(self, after: str | None, count: int) -> list[str]:
+        """Likewise, of those that anything was delivered to here, or is about to be."""
+        beginning = [name for name in self._beginning if after is None or name > after]
+        return sorted({*self.companions.groups.page(after, count), *beginning})[:count]
+
     def page_with_options(self, after: str | None, count: int) -> list[str]:
         """Likewise, of those that have options."""
         return self._store.group_options.page(after, count)
@@ -179,7 +205,7 @@ class QueueGroups:
 
     def confirm(self, place: Place, on_confirmed: Callable[[GoQueueError | None], None]) -> None:
         """Call once all that was decided there so far is committed; with an error, if it will not be."""
-        found = self.companions.at(place.topic, place.partition)
+        found = self.companions.at((place.topic, place.partition))
         if found is None:
             on_confirmed(None)
         else:
@@ -187,17 +213,26 @@ class QueueGroups:
 
     def is_busy(self, place: Place) -> bool:
         """Nothing can be leased there now: this is asked from within a reply. It can be soon."""
-        found = self.companions.at(place.topic, place.partition)
+        found = self.companions.at((place.topic, place.partition))
         return found is not None and found.is_busy
 
     def is_open(self, place: Place) -> bool:
         """False also while that cannot be told: whoever opens it is told why."""
-        found = self.companions.at(place.topic, place.partition)
+        found = self.companions.at((place.topic, place.partition))
         return found is not None and found.is_active and found.peek().is_open(place)
 
     def has_ready(self, place: Place) -> bool:
-        found = self.companions.at(place.topic, place.partition)
+        found = self.companions.at((place.topic, place.partition))
         return found is not None and found.is_active and found.peek().has_ready(place)
+
+    def held_runs(self, place: Place, consumer: str) -> list[Range]:
+        """What a consumer holds there. Nothing, where the place is not served here any more: nobody knows of leases
+        that were given before, and the records are delivered again.
+        """
+        coordinator = self.companions.at((place.topic, place.partition))
+        if coordinator is None or not coordinator.is_active:
+            return []
+        return coordinator.peek().held.runs_of_consumer(place, consumer)
 
     # -- all places of a group
 
@@ -233,14 +268,14 @@ class QueueGroups:
         for each in self.companions.of_group(command.group_id):
             each.submit(command)
 
-    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply[Code]) -> None:
         """Forget a group, in all its places or in these topics."""
         if self.elsewhere is None:
             self.drop_here(group_id, topics, on_reply)
         else:
             self.elsewhere.drop(group_id, topics, on_reply)
 
-    def drop_here(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+    def drop_here(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply[Code]) -> None:
         """As `drop`, in places that this node leads."""
         coordinators = self.companions.of_group(group_id)
         if not coordinators and not self.options(group_id):
@@ -256,7 +291,9 @@ class QueueGroups:
 
         ask_all([(each, command) for each in coordinators], dropped)
 
-    def restore(self, group_id: str, state: GroupState, find_topic: Callable[[str], Topic], on_reply: OnReply) -> None:
+    def restore(
+        self, group_id: str, state: GroupState, find_topic: Callable[[str], Topic], on_reply: OnReply[Code]
+    ) -> None:
         """Let a group be what `state` says, instead of what it was: place by place, and then its options."""
         by_spot: dict[Spot, list[Any]] = {spot: [] for spot in self.companions.spots(group_id)}
         for each in state.places:
@@ -310,7 +347,7 @@ def ask_all(
     waiting = len(wanted) + 1
     first_error: GoQueueError | None = None
 
-    def answered(reply: Any) -> None:
+    def answered(reply: object) -> None:
         nonlocal waiting, first_error
         waiting -= 1
         if isinstance(reply, GoQueueError):

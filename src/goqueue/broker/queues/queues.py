@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, overload
 
 from goqueue.broker.groups.starts import start_offset
 from goqueue.broker.queues.companions import Opening
@@ -12,14 +12,14 @@ from goqueue.broker.queues.lag import time_of
 from goqueue.broker.queues.lane_rates import LaneRates
 from goqueue.broker.queues.lost_ends import LostEnds
 from goqueue.broker.queues.observe import Look, observe
-from goqueue.broker.queues.policies import policy_of
+from goqueue.broker.queues.policies import Policies
 from goqueue.broker.queues.queue_groups import OptionsStore, QueueGroups
 from goqueue.broker.queues.reopening import Reopening
 from goqueue.broker.queues.stands import OnStands, stands_of
 from goqueue.broker.queues.watchers import Watchers
 from goqueue.broker.reading.open_batches import OpenBatches, Turn
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, note_acked, note_delivery
+from goqueue.broker.tracing.noting import note_acked, note_delivery
 from goqueue.machines.deliveries.commands import (
     DeadLettersWritten,
     LeaseReply,
@@ -27,12 +27,13 @@ from goqueue.machines.deliveries.commands import (
     Observe,
     OpenDelivery,
     Place,
-    Policy,
+    PlaceCommand,
     Replay,
+    ReplayReply,
     Seek,
-    SetPolicy,
     Settle,
     SettleBelow,
+    SettleReply,
 )
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.deliveries.why import RecordState
@@ -42,12 +43,13 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import ISOLATION, READ_UNCOMMITTED, START
 from goqueue.model.lag import LaneStats, QueueLag
 from goqueue.model.refusal import Refused
-from goqueue.model.starts import EARLIEST, LATEST
-from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
+from goqueue.model.topics import Image, Topic, TopicsChange
 from goqueue.replica.replica import Replica
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.telemetry.calls import call_each
+from goqueue.telemetry.journeys import Journeys
 from goqueue.telemetry.meters import Meters
 
 READS_PER_TURN = 4
@@ -56,11 +58,8 @@ READS_PER_TURN = 4
 PLACES_PER_TURN = 256
 """Whoever waits for one of them is told, before others get their turn."""
 
-PlaceCommand: TypeAlias = DeadLettersWritten | Observe | Replay | Seek | SetPolicy | Settle | SettleBelow
 NO_LEASE_NUMBER = 1
 """Of a lease of nothing: whatever is not 0."""
-
-__all__ = ["EARLIEST", "LATEST", "Place", "Queues"]
 
 
 class Queues(QueueGroups):
@@ -77,7 +76,6 @@ class Queues(QueueGroups):
         self._topics = topics
         self._journeys = journeys
         self._image = Image()
-        self._plain_policy: tuple[Topic, TopicOptions, Policy] | None = None
         """The last one of groups without options: a load asks for it thousands of times."""
         self.on_woken: list[Callable[[Place], None]] = []
         """Called when something may be ready in a place, never from within a command."""
@@ -94,23 +92,36 @@ class Queues(QueueGroups):
         self._batches = OpenBatches()
         self.companions.on_applied = self._applied
         self.companions.on_acked = partial(note_acked, journeys)
-        reopening = Reopening(self.companions, self._lost_ends, topics, clock, self._policy)
+        self._policies = Policies(self.companions, topics, clock, self.options)
+        reopening = Reopening(self.companions, self._lost_ends, topics, clock, self._policies.of)
         self.companions.to_open = reopening.commands
         self.companions.on_loaded = self._loaded
-        self.on_options_changed = lambda group_id: self._tell_policies(self.places(group_id))
+        self.on_options_changed = self._policies.group_changed
 
-    def submit(self, command: PlaceCommand, on_reply: OnReply | None = None) -> None:
+    @overload
+    def submit(self, command: Settle, on_reply: OnReply[SettleReply] | None = None) -> None: ...
+
+    @overload
+    def submit(self, command: Replay, on_reply: OnReply[ReplayReply] | None = None) -> None: ...
+
+    @overload
+    def submit(
+        self, command: DeadLettersWritten | Observe | Seek | SettleBelow, on_reply: OnReply[Code] | None = None
+    ) -> None: ...
+
+    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None = None) -> None:
         """Commands of the delivery machine about one place."""
         place = command.place
         if self.elsewhere is not None and self.elsewhere.submit(command, on_reply):
             return
-        try:
-            coordinator = self.companions.find(place.topic, place.partition)
-        except GoQueueError as error:
-            answer(on_reply, error.kept())
-            return
+        coordinator = self.companions.at((place.topic, place.partition))
         if coordinator is None:
-            answer(on_reply, self.nothing(command))
+            try:
+                self.companions.find(place.topic, place.partition)
+            except GoQueueError as error:
+                answer(on_reply, error.kept())
+            else:
+                answer(on_reply, self.nothing(command))
         elif isinstance(command, Settle):
             self._direct.settle(coordinator, command, on_reply)
         else:
@@ -130,12 +141,13 @@ class Queues(QueueGroups):
         takes both; also where the place is not open, or busy. Refused: as `observe` says.
         """
         _, topic, partition = place
-        coordinator = self.companions.at(topic, partition)
+        coordinator = self.companions.at((topic, partition))
         if coordinator is None:
             return None
         replica = self._topics.replica(topic, partition)
-        replica.check_fresh()
-        log = replica.start_offset, replica.high_watermark
+        if replica.freshness is not None:
+            replica.check_fresh()
+        log = replica.log.start_offset, replica.high_watermark
         reply = self._direct.lease_plain(coordinator, place, consumer, records_max, lease_ms, log)
         return None if reply is None else (replica, reply)
 
@@ -143,6 +155,7 @@ class Queues(QueueGroups):
 
     def _loaded(self, coordinator: Coordinator[Deliveries]) -> None:
         self.companions.coordinators.touch(coordinator)
+        self._policies.loaded(coordinator)
         self._changed(coordinator.peek())
 
     def _applied(self, coordinator: Coordinator[Deliveries], facts: Iterable[Fact]) -> None:
@@ -152,7 +165,8 @@ class Queues(QueueGroups):
 
     def _settled_directly(self, coordinator: Coordinator[Deliveries], machine: Deliveries) -> None:
         self.companions.coordinators.touch(coordinator)
-        self._changed(machine)
+        if machine.woken or machine.dying or self._watchers.by_group:
+            self._changed(machine)
 
     def _changed(self, machine: Deliveries) -> None:
         if machine.woken or machine.dying:
@@ -189,23 +203,7 @@ class Queues(QueueGroups):
         known = change.before.topics
         for topic in change.present:
             if topic.name in known and known[topic.name].overrides != topic.overrides:
-                for number in range(topic.partitions):
-                    self._tell_policies(self.readers(topic.name, number))
-
-    def _tell_policies(self, places: Iterable[Place]) -> None:
-        for place in list(places):
-            topic = self._image.topics.get(place.topic)
-            if topic is not None:
-                self.submit(SetPolicy(place, self._policy(place.group_id, topic)))
-
-    def _policy(self, group_id: str, topic: Topic) -> Policy:
-        options, defaults = self.options(group_id), self._topics.defaults
-        if options:
-            return policy_of(topic.options(defaults), options)
-        known = self._plain_policy
-        if known is None or known[0] is not topic or known[1] is not defaults:
-            known = self._plain_policy = topic, defaults, policy_of(topic.options(defaults), {})
-        return known[2]
+                self._policies.topic_changed(topic)
 
     # -- places
 
@@ -252,7 +250,8 @@ class Queues(QueueGroups):
             self._lost_ends.tried(place, coordinator, reply)
             on_open(reply if isinstance(reply, GoQueueError) else None)
 
-        coordinator.submit(OpenDelivery(place, topic.id, offset, self._policy(place.group_id, topic), log_end), opened)
+        policy = self._policies.of(place.group_id, topic)
+        coordinator.submit(OpenDelivery(place, topic.id, offset, policy, log_end), opened)
 
     def _end(self, place: Place, replica: Replica) -> int:
         """As far as the group may see: mostly to the first record whose transaction is open."""
@@ -380,10 +379,10 @@ class Queues(QueueGroups):
         now_ms = self._clock.now_ms()
         return [None if each is None else max(0, now_ms - each) for each in times]
 
-    def seek(self, place: Place, offset: int, on_reply: OnReply) -> None:
+    def seek(self, place: Place, offset: int, on_reply: OnReply[Code]) -> None:
         self.submit(Seek(place, offset), on_reply)
 
-    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply) -> None:
+    def drop(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply[Code]) -> None:
         self._rates.forget(group_id)
         if topics is None:
             self._journeys.forget_group(group_id)

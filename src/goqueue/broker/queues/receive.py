@@ -5,10 +5,11 @@ from functools import partial
 from typing import TypeAlias
 
 from goqueue.broker.queues.leased_records import Leased, LeasedRecords
-from goqueue.broker.queues.queues import Place, Queues
-from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, Parked, ReceiveRequest, Taking
+from goqueue.broker.queues.queue_groups import stream_refusal
+from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.taking import LeasedPlace, Parked, ReceiveRequest, Taking
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import How, LeasedRun
+from goqueue.machines.deliveries.commands import How, LeasedRun, Place
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -18,9 +19,8 @@ from goqueue.runtime.clock import Clock, Timer
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.meters import Meters
 
-__all__ = ["BYTES_MAX", "Leased", "LeasedPlace", "Parked", "ReceiveRequest", "Receiver"]
-
 ALL_OPEN = object()
+_new_tuple = tuple.__new__
 
 OnLeased: TypeAlias = Callable[[list[LeasedPlace]], None]
 
@@ -58,14 +58,14 @@ class Receiver:
 
     def receive_here(self, request: ReceiveRequest, on_leased: OnLeased) -> Parked | None:
         """As `receive`, from partitions that this node leads."""
-        check_group_id(request.group_id)
-        if not request.is_member:
-            self.queues.check_is_queue(request.group_id)
+        if not request.is_member and self.queues.is_stream(request.group_id):
+            raise stream_refusal(request.group_id)
         leased = self._take_at_once(request) if len(request.places) == 1 else None
         if leased is not None and leased.slices is not None and not request.is_opened:
             self.meters.received(leased.topic, request.group_id, leased.slices.size_bytes)
             on_leased([leased])
             return None
+        check_group_id(request.group_id)  # who has leased something has a name that was checked
         self._turn += 1
         receiving = Receiving(self, request, on_leased, self._turn)
         if leased is None:
@@ -77,7 +77,7 @@ class Receiver:
     def _take_at_once(self, request: ReceiveRequest) -> LeasedPlace | None:
         """What most consumers do: take what comes next in one place. None: it takes more than that, or will fail."""
         ((topic, partition),) = request.places
-        place = Place(request.group_id, topic, partition)
+        place = _new_tuple(Place, (request.group_id, topic, partition))
         try:
             leased = self.taking.plain(place, request, request.records_max, request.bytes_max, is_first=True)
         except GoQueueError:

@@ -40,6 +40,7 @@ class Reopening:
     ) -> Iterator[tuple[OpenDelivery, OnOpened]]:
         """One for each place; taken one by one, in slices."""
         # Not the high watermark, which a new leader knows only by and by: all that was ever leased is below the end.
+        topic = self._topics.image.by_id(topic.id) or topic  # its options may have changed since the last load
         host = self._topics.find_replica(topic.name, partition)
         log_end = None if host is None else host.end_offset
         for group_id in machine.groups():
@@ -63,7 +64,7 @@ class Reopening:
         self._clock.call_after(RETRY_MS, partial(self._open_again, coordinator, place, topic, start_offset))
 
     def _open_again(self, coordinator: Coordinator[Deliveries], place: Place, topic: Topic, start_offset: int) -> None:
-        if self._companions.at(place.topic, place.partition) is not coordinator:
+        if self._companions.at((place.topic, place.partition)) is not coordinator:
             self._lost_ends.forget(place, coordinator)
         elif coordinator.life is Life.LOADING:  # others are being opened
             self._open_later(coordinator, place, topic, start_offset)

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from goqueue.broker.groups.groups import Groups, commands
-from goqueue.broker.queues.queues import EARLIEST, LATEST, Place, Queues
+from goqueue.broker.groups.groups import Groups
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
-from goqueue.machines.deliveries.commands import GroupState, PlaceState, Replay
+from goqueue.machines.deliveries.commands import GroupState, Place, PlaceState, Replay, ReplayReply
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range, count, merge, subtract
 from goqueue.model.refusal import Refused
+from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.model.topics import Topic
 from goqueue.records.decode import DecodedRecord
@@ -137,7 +139,7 @@ class Replays:
             places = tuple(TopicPartition(topic, number) for number in after)
             self._groups.submit(commands.FetchOffsets(group_id, places), fetched)
 
-        def fetched(reply: Any) -> None:
+        def fetched(reply: commands.FetchOffsetsReply | GoQueueError) -> None:
             before = {} if isinstance(reply, GoQueueError) else {each.partition: each.offset for each in reply.offsets}
             moves = [Moved(number, before.get(number, NOWHERE), offset) for number, offset in after.items()]
             if isinstance(reply, GoQueueError) or is_dry_run:
@@ -214,7 +216,7 @@ class Replays:
             command = Replay(place, first, following, tuple(ranges), request.records_per_second)
             self._open(place, finished, lambda: self._queues.submit(command, replayed))
 
-        def replayed(reply: Any) -> None:
+        def replayed(reply: ReplayReply | GoQueueError) -> None:
             if isinstance(reply, GoQueueError):
                 finished(reply)
                 return
@@ -314,14 +316,14 @@ def _ranges(place: PlaceState) -> list[Range]:
     return merge([*below, *place.settled])
 
 
-def _refusal(reply: Any, group_id: str) -> GoQueueError | None:
+def _refusal(reply: commands.CommitReply | GoQueueError, group_id: str) -> GoQueueError | None:
     if isinstance(reply, GoQueueError):
         return reply
     code = next((code for code in reply.codes if code is not Code.NONE), None)
     return None if code is None else Refused(code, f"group {group_id!r} cannot be moved: {code.name}")
 
 
-def _error(reply: Any) -> GoQueueError | None:
+def _error(reply: object) -> GoQueueError | None:
     return reply if isinstance(reply, GoQueueError) else None
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from goqueue.broker.queues.queues import Place, Queues
-from goqueue.machines.deliveries.commands import OLD_LEASE, How, Settle, Settlement, SettleReply, Verdict
+from goqueue.broker.queues.queues import Queues
+from goqueue.machines.deliveries.commands import OLD_LEASE, How, Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.receipts import (
@@ -18,8 +18,6 @@ from goqueue.model.receipts import (
 from goqueue.model.refusal import Refused
 
 EPOCH_MAX = 2**32 - 1
-
-__all__ = ["How", "OnSettled", "Settled", "Settler", "Verdict", "Wanted"]
 
 
 class Wanted(NamedTuple):

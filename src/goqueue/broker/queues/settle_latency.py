@@ -4,15 +4,17 @@ from typing import Final
 
 from goqueue.machines.deliveries.commands import How, Settle, SettleReply
 from goqueue.model.errors import GoQueueError
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import OnReply
 from goqueue.telemetry.meters import Meters
 
 _TYPES: Final = {How.ACK: "ack", How.RETRY: "nack", How.REJECT: "reject", How.EXTEND: "extend"}
 """Others are no wish of a consumer."""
 
 
-def measured_settle(command: Settle, on_reply: OnReply, meters: Meters, clock: Clock) -> OnReply:
+def measured_settle(
+    command: Settle, on_reply: OnReply[SettleReply], meters: Meters, clock: Clock
+) -> OnReply[SettleReply]:
     how = _TYPES.get(command.settlements[0].how) if command.settlements else None
     if how is None:
         return on_reply

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from goqueue.broker.queues.leased_records import Leased, LeasedSlices, read_slices
-from goqueue.broker.queues.queues import EARLIEST, Place, Queues
-from goqueue.machines.deliveries.commands import How, LeasedRun, LeaseReply, Settle, Settlement
+from goqueue.broker.queues.queues import Queues
+from goqueue.machines.deliveries.commands import How, LeasedRun, LeaseReply, Place, Settle, Settlement
 from goqueue.model.errors import GoQueueError
+from goqueue.model.starts import EARLIEST
 from goqueue.replica.replica import Replica
 
 BYTES_MAX = 50 * 1024 * 1024
+
+_new_tuple = tuple.__new__
 
 
 class ReceiveRequest(NamedTuple):
@@ -103,10 +106,9 @@ class Taking:
         if slices.left_out:
             self.settle_runs(place, slices.left_out, lease, How.UNDO)
         order = [run.first for run in runs] if len(runs) > 1 else ()
-        epoch = replica.leader_epoch
-        return LeasedPlace(
-            place.topic, place.partition, None, slices, lease, reply.deadline_ms, replica, order, epoch=epoch
-        )
+        _, topic, partition = place
+        fields = topic, partition, None, slices, lease, reply.deadline_ms, replica, order, None, 0, replica.leader_epoch
+        return _new_tuple(LeasedPlace, fields)
 
     def settle_runs(self, place: Place, runs: Sequence[LeasedRun], lease: int, how: How, reason: str = "") -> None:
         settlements = tuple(Settlement(run.first, run.last, how, 0, reason, lease) for run in runs)

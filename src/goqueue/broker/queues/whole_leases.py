@@ -6,13 +6,21 @@ For consumers that take thousands of records at a time and remember ranges of th
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.settle import Settler
-from goqueue.machines.deliveries.commands import OLD_LEASE, HeldRun, How, Settle, Settlement, SettleReply, Verdict
+from goqueue.machines.deliveries.commands import (
+    OLD_LEASE,
+    HeldRun,
+    How,
+    Place,
+    Settle,
+    Settlement,
+    SettleReply,
+    Verdict,
+)
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import subtract
-
-__all__ = ["HeldRun", "Run", "extend_lease", "finish_lease", "held_runs"]
+from goqueue.model.receipts import LeaseReceipt
 
 OnDone: TypeAlias = Callable[[int | GoQueueError], None]
 """How many records it was done to."""
@@ -25,13 +33,40 @@ class Run(NamedTuple):
     """As it was leased."""
 
 
-def extend_lease(queues: Queues, settler: Settler, receipt: str, hold_ms: int, on_done: OnDone) -> None:
-    """What of it is still leased stays so until `hold_ms` from now. A lease of before the last restart is over."""
-    if settler.spread is not None:
-        settler.lease_of(receipt)
-        settler.spread.extend(receipt, hold_ms, on_done)
-    else:
-        extend_lease_here(queues, settler, receipt, hold_ms, on_done)
+class WholeLeases:
+    def __init__(self, queues: Queues, settler: Settler) -> None:
+        self._queues = queues
+        self._settler = settler
+
+    def lease_of(self, receipt: str) -> LeaseReceipt:
+        """MalformedReceipt: it is none of ours."""
+        return self._settler.lease_of(receipt)
+
+    def extend(self, receipt: str, hold_ms: int, on_done: OnDone) -> None:
+        """What of it is still leased stays so until `hold_ms` from now. A lease of before the last restart is over."""
+        if self._settler.spread is not None:
+            self._settler.lease_of(receipt)
+            self._settler.spread.extend(receipt, hold_ms, on_done)
+        else:
+            extend_lease_here(self._queues, self._settler, receipt, hold_ms, on_done)
+
+    def finish(self, receipt: str, runs: Sequence[Run], on_done: OnDone) -> None:
+        """Acknowledge what of it is still leased. After a restart, which forgets leases: of `runs`, what was delivered
+        to nobody since and is not known to have been given back.
+        """
+        if self._settler.spread is not None:
+            self._settler.lease_of(receipt)
+            self._settler.spread.finish(receipt, runs, on_done)
+        else:
+            finish_lease_here(self._queues, self._settler, receipt, runs, on_done)
+
+    def held(self, group_id: str | None, topic: str | None) -> list[HeldRun]:
+        """All that consumers hold, by group and place, in the order of offsets."""
+        return sorted(
+            run
+            for run in self._queues.held()
+            if (group_id is None or run.place.group_id == group_id) and (topic is None or run.place.topic == topic)
+        )
 
 
 def extend_lease_here(queues: Queues, settler: Settler, receipt: str, hold_ms: int, on_done: OnDone) -> None:
@@ -40,17 +75,6 @@ def extend_lease_here(queues: Queues, settler: Settler, receipt: str, hold_ms: i
     runs = queues.peek_at(place).held.runs_of(place, found.lease)
     settlements = [Settlement(*run, How.EXTEND, hold_ms, lease=found.lease) for run in runs]
     _settle(queues, place, settlements, 0, on_done)
-
-
-def finish_lease(queues: Queues, settler: Settler, receipt: str, runs: Sequence[Run], on_done: OnDone) -> None:
-    """Acknowledge what of it is still leased. After a restart, which forgets leases: of `runs`, what was delivered to
-    nobody since and is not known to have been given back.
-    """
-    if settler.spread is not None:
-        settler.lease_of(receipt)
-        settler.spread.finish(receipt, runs, on_done)
-    else:
-        finish_lease_here(queues, settler, receipt, runs, on_done)
 
 
 def finish_lease_here(queues: Queues, settler: Settler, receipt: str, runs: Sequence[Run], on_done: OnDone) -> None:
@@ -88,12 +112,3 @@ def _settle(queues: Queues, place: Place, settlements: Sequence[Settlement], don
         _settle(queues, place, apart, done, on_done)
 
     queues.submit(Settle(place, tuple(settlements)), settled)
-
-
-def held_runs(queues: Queues, group_id: str | None, topic: str | None) -> list[HeldRun]:
-    """All that consumers hold, by group and place, in the order of offsets."""
-    return sorted(
-        run
-        for run in queues.held()
-        if (group_id is None or run.place.group_id == group_id) and (topic is None or run.place.topic == topic)
-    )

@@ -6,13 +6,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.tracing.noting import Journeys, Step
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.replica.replica import Replica, Slice
+from goqueue.records.slice import Slice
+from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, Timer
+from goqueue.telemetry.journeys import Journeys, Step
 from goqueue.telemetry.meters import Meters
 
 NO_EPOCH = -1

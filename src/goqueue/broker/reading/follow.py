@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from goqueue.broker.reading.scan import Reader
-from goqueue.broker.topics.topics import Replica, Topics
+from goqueue.broker.topics.topics import Topics
 from goqueue.model.errors import GoQueueError
-from goqueue.model.topics import TopicsChange
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
+from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock, Timer
 
 FIRST_OFFSET = 0
@@ -48,15 +48,11 @@ class Follower:
         self.is_stopped = False
         for partition in positions:
             self._open(partition)
-        topics.on_change.append(self._topics_changed)
+        self._unfollow: Callable[[], None] | None = topics.follow(topic, lambda: self._wake(is_news=True))
 
     def _open(self, partition: int) -> None:
         replica = self._replicas[partition] = self._topics.replica(self._topic.name, partition)
         replica.watch(self, lambda: self._wake(is_news=True))
-
-    def _topics_changed(self, change: TopicsChange) -> None:
-        if self._topic.name in change.names:
-            self._wake(is_news=True)
 
     def take(self) -> Piece | None:
         """The next piece, of each partition in turn. None: all was read. Refused: the topic is gone, or out of
@@ -129,7 +125,8 @@ class Follower:
     def close(self) -> None:
         """Closing twice is fine."""
         self.cancel()
-        if self._topics_changed in self._topics.on_change:
-            self._topics.on_change.remove(self._topics_changed)
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = None
         for replica in self._replicas.values():
             replica.unwatch(self)

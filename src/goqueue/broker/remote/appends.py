@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from goqueue.broker.publishing.publish import Acknowledger, Publisher
-from goqueue.broker.publishing.publish import Appended as Placed
 from goqueue.broker.remote.asking import Asking, Where
 from goqueue.broker.remote.messages import Answered, Append, Appended, decode_appended, encode
 from goqueue.broker.remote.serving import Elsewhere, OnAnswer, Serving
@@ -14,6 +13,7 @@ from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, Indeterminate
 from goqueue.model.refusal import Refused
+from goqueue.replica.replica import Appended as Placed
 from goqueue.telemetry.logs import get_logger
 
 TIMEOUT_MS = 10_000
@@ -115,5 +115,6 @@ class RemoteAppends:
 
             publisher.acknowledgements.wait(acknowledger, placed.next_offset, request.left_ms, ended)
 
-        steps: Any = publisher.told_steps(topic.name, request.partition, memoryview(bytearray(request.batch)))
+        data = memoryview(bytearray(request.batch))
+        steps: Any = publisher.told_steps(topic.name, request.partition, data, is_own=True)
         publisher.turns.run(steps, published)

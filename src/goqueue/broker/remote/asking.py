@@ -32,8 +32,8 @@ R = TypeVar("R")
 TIMEOUT_MS = 5000
 IMAGE_MS_MAX = 2000
 """How long an asker waits for metadata that another node has already."""
-AGAIN_MS = 50
-"""After which a leader that could not be reached, or is being loaded, is asked again."""
+AGAIN_MS = (5, 50)
+"""After which a leader that could not be reached, or is being loaded, is asked again: the first time, and at most."""
 ASKED_MAX = 10_000
 
 OnAnswered = Callable[[Answered | GoQueueError], None]
@@ -125,6 +125,7 @@ class _Asked:
         self._error: GoQueueError = NotReached(f"nobody leads {where.name}/{where.number}")
         """What is told when the time is over."""
         self._timer: Timer | None = None
+        self._refusals = 0
 
     def go_on(self) -> None:
         asking = self._asking
@@ -149,15 +150,20 @@ class _Asked:
             self._error = NotCoordinator(f"{self._where.name}/{self._where.number} is led elsewhere")
             is_behind = found.revision > self._asking.image().revision
             self._needs_revision = found.revision
-            self._later(IMAGE_MS_MAX if is_behind else AGAIN_MS)
+            self._later(IMAGE_MS_MAX if is_behind else self._again_ms())
         elif isinstance(found, NotReached) or (isinstance(found, Indeterminate) and self._is_repeatable):
             self._error = found
-            self._later(AGAIN_MS)
+            self._later(self._again_ms())
         elif isinstance(found, Loading):
             self._error = found.error
-            self._later(AGAIN_MS)
+            self._later(self._again_ms())
         else:
             self._end(found)
+
+    def _again_ms(self) -> int:
+        first_ms, last_ms = AGAIN_MS
+        self._refusals += 1
+        return min(first_ms << min(self._refusals - 1, 10), last_ms)
 
     def image_changed(self) -> None:
         self._stop_timer()

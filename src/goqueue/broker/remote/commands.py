@@ -10,6 +10,7 @@ import msgspec
 
 from goqueue.machines.delays import commands as delays
 from goqueue.machines.deliveries import commands as deliveries
+from goqueue.machines.find_names import FindNames, FoundNames
 from goqueue.machines.groups import commands as groups
 from goqueue.machines.groups.consumer import facts as consumer
 from goqueue.machines.groups.share import facts as share
@@ -79,6 +80,7 @@ TRAVELLING: Final[tuple[Travels, ...]] = (
     Travels("schemas.delete_subject", schemas.DeleteSubject, (schemas.Result,)),
     Travels("schemas.set_level", schemas.SetLevel, (schemas.Result,), is_repeatable=True),
     Travels("schemas.set_mode", schemas.SetMode, (schemas.Result,), is_repeatable=True),
+    Travels("names.find", FindNames, (FoundNames,), is_repeatable=True),
 )
 
 _BY_COMMAND: Final = {each.command: each for each in TRAVELLING}

@@ -90,7 +90,15 @@ class KindOf(msgspec.Struct, frozen=True, tag="kind"):
     """Only the group's coordinator may answer."""
 
 
-Request = Submit | EndInPartition | Verify | Append | Ends | KindOf
+class TallyOf(msgspec.Struct, frozen=True, tag="tally"):
+    """What tenants have where the one who is asked leads."""
+
+    tenants: tuple[str, ...]
+    with_groups: bool
+    left_ms: int
+
+
+Request = Submit | EndInPartition | Verify | Append | Ends | KindOf | TallyOf
 
 
 class Answered(msgspec.Struct, frozen=True, tag="ok"):
@@ -135,6 +143,15 @@ class KindAnswer(msgspec.Struct, frozen=True):
     is_queue: bool
 
 
+class Tally(msgspec.Struct, frozen=True):
+    stored: dict[str, int]
+    """Bytes, by tenant."""
+    groups: tuple[str, ...]
+    """Full names."""
+    connections: dict[str, int] = {}
+    """By tenant."""
+
+
 class Appended(msgspec.Struct, frozen=True):
     base_offset: int
     append_time: int
@@ -145,6 +162,7 @@ decode_request: Final = msgspec.msgpack.Decoder(Request).decode
 decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 decode_ends: Final = msgspec.msgpack.Decoder(list[EndOfLog]).decode
 decode_kind: Final = msgspec.msgpack.Decoder(KindAnswer).decode
+decode_tally: Final = msgspec.msgpack.Decoder(Tally).decode
 decode_appended: Final = msgspec.msgpack.Decoder(Appended).decode
 decode_code: Final = msgspec.msgpack.Decoder(Code).decode
 

@@ -28,6 +28,7 @@ from goqueue.telemetry.logs import get_logger
 events = get_logger("broker")
 
 OnAnswer = Callable[[Answer], None]
+OnAnswered = Callable[[Answer | GoQueueError], None]
 DoCommand = Callable[[Submit, Command[Any], Callable[[Any], None]], None]
 """Submit it to what this node leads. Elsewhere: it does not, and nothing was done."""
 
@@ -44,7 +45,7 @@ class Serving:
         self._revision = revision
         self.commands: dict[str, DoCommand] = {}
         """By the kind of ledger."""
-        self.others: dict[type, Callable[[Any, OnAnswer], None]] = {}
+        self.others: dict[type, Callable[[Any, OnAnswered], None]] = {}
         """By the kind of request."""
         self.served = 0
 

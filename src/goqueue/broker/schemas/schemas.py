@@ -33,10 +33,8 @@ from goqueue.model.schemas import (
     SchemaKind,
     check_subject,
 )
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.aside import Aside, at_once
-from goqueue.runtime.coordinator import OnReply
-
-__all__ = ["DeleteSubject", "DeleteVersion", "Given", "Schemas", "SetLevel", "SetMode", "VersionStored"]
 
 PARSED_MAX = 500
 """Schemas that are kept ready to check values."""
@@ -104,12 +102,18 @@ class Schemas(SchemaQuestions):
         self._study.prepare([text], pairs, on_ready)
 
     def register(
-        self, subject: str, given: Given, on_reply: OnReply, *, normalize: bool = False, place: tuple[int, int] = (0, 0)
+        self,
+        subject: str,
+        given: Given,
+        on_reply: OnReply[Result],
+        *,
+        normalize: bool = False,
+        place: tuple[int, int] = (0, 0),
     ) -> None:
         """`place`: id and version, where schemas are imported. Replies with a Result; raises if it may not be."""
         check_subject(subject)
         text, schema = self._understand(given, normalize)
-        known = self.peek().id_of(schema)
+        known = self.peek().id_of(schema, subject)
         is_new = all(each.schema_id != known for each in self.peek().versions(subject))
         if is_new and self.peek().mode(subject) is not Mode.IMPORT:
             level = self.peek().level(subject) or Level.NONE
@@ -123,7 +127,7 @@ class Schemas(SchemaQuestions):
         """Under which version a subject has this schema."""
         self.versions(subject, with_deleted)
         _, schema = self._understand(given, normalize)
-        known = self.peek().id_of(schema)
+        known = self.peek().id_of(schema, subject)
         for each in reversed(self.peek().versions(subject, with_deleted)):
             if each.schema_id == known:
                 return each

@@ -3,10 +3,9 @@ for every API that publishes by name.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics.topics import CreateTopic
+from goqueue.machines.controller_commands import CreateTopic, Result
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -31,7 +30,7 @@ def create_missing(broker: Broker, names: list[str], on_ready: OnReady) -> None:
     waiting = len(names)
     failed: dict[str, GoQueueError] = {}
 
-    def created(name: str, reply: Any) -> None:
+    def created(name: str, reply: Result | GoQueueError) -> None:
         nonlocal waiting
         waiting -= 1
         if isinstance(reply, GoQueueError):

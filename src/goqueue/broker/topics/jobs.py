@@ -28,9 +28,19 @@ class TopicJobs:
         self._faults: dict[str, int] = {}
         self._has_step = False
         self._is_going = False
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """What is under way is the last of it: a job goes on with the next start of the node."""
+        self._is_stopped = True
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._names
+
+    @property
+    def names(self) -> set[str]:
+        """Topics that something is done for."""
+        return set(self._names)
 
     @property
     def given_up(self) -> list[str]:
@@ -68,6 +78,9 @@ class TopicJobs:
             self._faults[topic] = self._faults.get(topic, 0) + 1
             events.error("topic job failed", topic=topic, attempt=self._faults[topic], exc_info=fault)
             self._on_end(topic)
+            return
+        if self._is_stopped:
+            steps.close()
             return
         self._has_step = True
 

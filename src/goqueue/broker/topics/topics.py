@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from goqueue.broker.topics.jobs import Steps, TopicJobs
-from goqueue.machines.controller import (
+from goqueue.machines.controller_commands import (
     AddPartitions,
     CreateTopic,
     DeleteTopic,
-    ListChange,
     Reassign,
     Result,
     SetOptions,
@@ -24,26 +23,13 @@ from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.topics import Image, Topic, TopicOptions, TopicsChange
 from goqueue.ports.dice import Dice, random_id
 from goqueue.records.partitioners import Partitioner
+from goqueue.replica.opening import Opening
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
-
-__all__ = [
-    "AddPartitions",
-    "CreateTopic",
-    "DeleteTopic",
-    "ListChange",
-    "MetadataStore",
-    "Reassign",
-    "Replica",
-    "Result",
-    "SetOptions",
-    "Topics",
-    "code_of",
-]
 
 PARTITIONER = "partitioner"
 
@@ -76,7 +62,8 @@ PARTITIONS_PER_STEP = 32
 
 class Topics:
     """Invariant: once a change is answered, every partition of the image that is placed here is open (or known to have
-    failed), in its role, and nobody sees one before."""
+    failed), in its role. A node on its own shows nobody a topic before. In a cluster others may lead it meanwhile: it
+    is shown at once, and each of its copies serves as soon as it is open."""
 
     def __init__(self, store: MetadataStore, replicas: Replicas, clock: Clock, dice: Dice) -> None:
         self._store = store
@@ -86,6 +73,11 @@ class Topics:
         self._seen = Image()
         self._ready: dict[str, Topic] = {}
         """As they can be used here: a topic that gets more partitions stays as it was until it has them."""
+        self._opening: dict[str, Topic] = {}
+        """In a cluster: whose copies are being opened or put aside, as their placements were last looked at."""
+        self._unopened: set[str] = set()
+        """What a start found and is opening still."""
+        self._on_opened: Callable[[], None] = lambda: None
         self._removed: dict[str, bytes] = {}
         """Ids of topics that the store calls deleting still: this node has done, or could not do, its part."""
         self._jobs = TopicJobs(lambda name: self.reconcile((name,)))
@@ -117,6 +109,10 @@ class Topics:
         replica = self._replicas.get(topic, partition)
         return replica is not None and replica.role.is_leader
 
+    def opens(self, topic: str, partition: int) -> bool:
+        """Whether the copy that this node has of it is being opened: it serves soon, or will have failed."""
+        return topic in self._opening and self._replicas.get(topic, partition) is None
+
     def exists(self, topic: str, partition: int) -> bool:
         """On this node or another."""
         known = self._seen.topics.get(topic)
@@ -131,9 +127,30 @@ class Topics:
         return Partitioner(topic.overrides.get(PARTITIONER, self.defaults.partitioner))
 
     def work_aside(self, aside: Aside) -> None:
-        """From now on; what a start finds is opened at once, since nobody is served before."""
+        """From now on; what a start finds on a node of its own is opened at once, since nobody is served before."""
         self._is_starting = False
         self._jobs.aside = aside
+
+    def load_aside(self, aside: Aside, load: Callable[[], None]) -> None:
+        """In a cluster: what `load` tells of is opened bit by bit, while the node takes part already."""
+        self._jobs.aside = aside
+        load()
+        self._unopened, self._is_starting = self._jobs.names, False
+
+    def stop_opening(self) -> None:
+        """The node stops before all is open: the rest is opened by its next start."""
+        self._jobs.stop()
+
+    @property
+    def is_opening(self) -> bool:
+        """What a start found is not in service yet, or not all of it."""
+        return bool(self._unopened)
+
+    def when_opened(self, call: Callable[[], None]) -> None:
+        """Call once all of that is in service or known to have failed, perhaps now."""
+        self._on_opened = call
+        if not self._unopened:
+            call()
 
     def reconcile(self, names: Iterable[str] = ()) -> None:
         """Make the disk agree with the image in these topics. Called at the start, after every change and when a job
@@ -153,15 +170,25 @@ class Topics:
                             self._bring_about(name)
                         elif (topic := self._store.image.find(name)) is not None:
                             # It is looked at again when that is over. But a leader must not wait for a disk.
-                            self._replicas.take_roles(topic)
+                            self._take_roles_meanwhile(topic)
                 call_each((partial(self._show, looked_at), partial(self._answer, looked_at)))
                 if not self._changed:
                     break
         finally:
             self._is_reconciling = False
+        if self._unopened and not self._unopened & self._jobs.names:
+            self._unopened = set()
+            self._on_opened()
+
+    def _take_roles_meanwhile(self, topic: Topic) -> None:
+        seen = self._opening.get(topic.name)
+        self._replicas.take_roles(topic, None if seen is None else topic.placed_anew(seen))
+        if seen is not None:
+            self._opening[topic.name] = topic
 
     def _bring_about(self, name: str) -> None:
         stored, topic = self._store.deleting.get(name), self._store.image.find(name)
+        self._opening.pop(name, None)
         if stored is not None:
             self._ready.pop(name, None)
             if self._removed.get(name) != stored.topic_id:
@@ -176,10 +203,14 @@ class Topics:
         is_known = before is not None and (before.id, before.partitions) == (topic.id, topic.partitions)
         numbers = topic.placed_anew(before) if is_known else None
         if misplaced := replicas.misplaced(topic, numbers):
+            replicas.take_roles(topic, numbers)
+            self._opening[name] = topic  # who does not see it meanwhile would take it for deleted
             self._jobs.begin(name, self._displace(topic, misplaced))
         elif missing := replicas.missing(topic, replicas.placed(topic, numbers)):
             replicas.take_roles(topic)
-            self._jobs.begin(name, self._open(topic, missing))
+            if replicas.seat is not None:
+                self._opening[name] = topic
+            self._jobs.begin(name, self._open(topic, missing, is_found=self._is_starting))
         else:
             if not is_known or before is None or topic.has_other_options(before):
                 replicas.set_options(topic)
@@ -207,9 +238,9 @@ class Topics:
         if error is not None:
             events.error("copies not put aside", topic=topic.name, partitions=partitions, reason=str(error))
 
-    def _open(self, topic: Topic, missing: list[int]) -> Steps:
-        """In service all together; a crash in between is made up for by the next start."""
-        openings = []
+    def _open(self, topic: Topic, missing: list[int], *, is_found: bool) -> Steps:
+        """A crash in between is made up for by the next start. `is_found`: by the start, so there should be logs."""
+        openings: list[Opening] = []
         for first in range(0, len(missing), PARTITIONS_PER_STEP):
             some = missing[first : first + PARTITIONS_PER_STEP]
             opening = self._replicas.opening(topic, some, self._clock.now_ms())
@@ -219,17 +250,27 @@ class Topics:
             wanted = self._store.image.find(topic.name)
             if wanted is None or wanted.id != topic.id:
                 return  # deleted meanwhile
-            openings.append(opening)
+            if topic.name in self._opening:
+                self._adopt(topic, opening, is_found=is_found)
+                self._replicas.take_roles(wanted, some)  # they may be others since
+            else:
+                openings.append(opening)
         for opening in openings:
-            self._replicas.adopt(opening)
-            if self._is_starting:
-                for replica in opening.opened.values():
-                    if replica.log.is_new and self._replicas.is_missed(topic, replica):
-                        self._replicas.note_made_anew(replica)
+            self._adopt(topic, opening, is_found=is_found)
+
+    def _adopt(self, topic: Topic, opening: Opening, *, is_found: bool) -> None:
+        self._replicas.adopt(opening)
+        if is_found:
+            for replica in opening.opened.values():
+                if replica.log.is_new and self._replicas.is_missed(topic, replica):
+                    self._replicas.note_made_anew(replica)
 
     def _show(self, names: Iterable[str]) -> None:
         wanted, before = self._store.image, self._seen
-        ready = {name: self._ready.get(name) if wanted.find(name) is not None else None for name in names}
+        ready = {
+            name: self._opening.get(name) or self._ready.get(name) if wanted.find(name) is not None else None
+            for name in names
+        }
         changes = {name: topic for name, topic in ready.items() if before.find(name) is not topic}
         if not changes and (wanted.revision, wanted.nodes) == (before.revision, before.nodes):
             return
@@ -310,6 +351,29 @@ class Topics:
         replica = self._replicas.get(topic, partition)
         if replica is not None:
             replica.unwatch(who)
+
+    def follow(self, topic: str, call: Callable[[], None]) -> Callable[[], None]:
+        """Have `call` called whenever this topic was changed; what is given back ends that."""
+
+        def changed(change: TopicsChange) -> None:
+            if topic in change.names:
+                call()
+
+        self.on_change.append(changed)
+        return partial(self.on_change.remove, changed)
+
+    def stored_bytes(self, topic: str) -> int:
+        """In partitions that this node leads, with what waits for its time there: each counts once in a cluster."""
+        known, companions = self._seen.topics.get(topic), self._replicas.companions
+        if known is None:
+            return 0
+        led = [number for number in range(known.partitions) if self.leads(topic, number)]
+        beside = sum(each.size_bytes for number in led for each in companions.of_host(known.id, number))
+        return beside + sum(self.replica_bytes(topic, number) for number in led)
+
+    def replica_bytes(self, topic: str, partition: int) -> int:
+        replica = self._replicas.get(topic, partition)
+        return 0 if replica is None else replica.size_bytes
 
     def has(self, topic: str, partition: int) -> bool:
         """Also one that is out of service."""

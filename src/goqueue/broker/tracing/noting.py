@@ -16,8 +16,6 @@ from goqueue.model.topics import Image, TopicsChange
 from goqueue.replica.replica import Replica
 from goqueue.telemetry.journeys import Journeys, Step
 
-__all__ = ["Forgetting", "Journeys", "Step", "note_delay", "note_delivery", "note_due", "note_refused", "runs_of"]
-
 RANGES_MAX = 1000
 """Of one fact that are remembered: a filtered replay may have chosen every other record. The rest is counted."""
 DETAIL_CHARS_MAX = 250

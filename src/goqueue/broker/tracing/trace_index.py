@@ -13,7 +13,8 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.ranges import Range
 from goqueue.records.batch import CODEC_MASK, Batch, split
 from goqueue.records.portions import portions
-from goqueue.replica.replica import Replica, Slice
+from goqueue.records.slice import Slice
+from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.moved import Moved

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from goqueue.broker.delays.schedules import Schedules
 from goqueue.broker.groups.lag import Lag, Reader
-from goqueue.broker.queues.queues import Place, Queues
+from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.receive import Receiver
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.traces import Traces
 from goqueue.machines.delays.commands import ScheduleKey
+from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.why import Matter, RecordState
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -145,9 +146,7 @@ class Why:
         answers += [_of_stream(each.group_id, each.committed, spot.offset, each.owner) for each in readers]
         if not answers:
             return Answer(journey, spot, "published", "published, and no group has read this topic yet", (), record)
-        words = "; ".join(f"{each.group}: {each.answer}" for each in answers)
-        states = {each.state for each in answers}
-        return Answer(journey, spot, states.pop() if len(states) == 1 else "mixed", words, answers, record)
+        return Answer(journey, spot, *_together(answers), answers, record)
 
     def _of_queue(self, place: Place, spot: Spot, journey: Journey) -> GroupAnswer:
         state = self._queues.record_state(place, spot.offset)
@@ -198,6 +197,24 @@ class Why:
     def _until(self, moment_ms: int) -> str:
         left_ms = moment_ms - self._clock.now_ms()
         return f"{format_moment(moment_ms)} (in {_span(left_ms)})" if left_ms > 0 else format_moment(moment_ms)
+
+
+def _together(answers: Sequence[GroupAnswer]) -> tuple[str, str]:
+    states = {each.state for each in answers}
+    words = "; ".join(f"{each.group}: {each.answer}" for each in answers)
+    return states.pop() if len(states) == 1 else "mixed", words
+
+
+def seen(answer: Answer, may_see: Callable[[str], bool]) -> Answer:
+    """What is left of it for somebody who may see these groups."""
+    journey = answer.journey
+    steps = [(spot, note) for spot, note in journey.steps if not note.group or may_see(note.group)]
+    groups = [each for each in answer.groups if may_see(each.group)]
+    left = answer._replace(journey=journey._replace(steps=steps), groups=groups)
+    if len(groups) == len(answer.groups):
+        return left
+    state, words = _together(groups) if groups else ("published", "published, and read by groups of others")
+    return left._replace(state=state, answer=words)
 
 
 def _settled(answer: GroupAnswer, journey: Journey, spot: Spot) -> GroupAnswer:

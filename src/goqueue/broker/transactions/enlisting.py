@@ -13,8 +13,8 @@ from goqueue.machines.transactions.commands import AddGroup, AddPartitions, Code
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.transactions import Writer
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock, Timer
-from goqueue.runtime.coordinator import OnReply
 
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """Of all requests that wait. A client with five requests under way has five megabytes of it."""
@@ -42,7 +42,7 @@ class Enlisting:
     def __init__(
         self,
         clock: Clock,
-        submit: Callable[[AddPartitions | AddGroup, bool, OnReply], None],
+        submit: Callable[[AddPartitions | AddGroup, bool, OnReply[CodeReply]], None],
         when_settled: Callable[[str, Callable[[], None]], None],
     ) -> None:
         """`submit`: with whether what it names is to join; else it is only asked whether it has."""

@@ -6,9 +6,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from goqueue.broker.transactions.steps import TransactionSteps
-from goqueue.broker.transactions.transactions import State, TransactionChanged, Transactions
+from goqueue.broker.transactions.transactions import Transactions
 from goqueue.machines.name_table import page_of_all
 from goqueue.machines.patterns import matcher, regex_problem
+from goqueue.machines.transactions.facts import State, TransactionChanged
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 
@@ -60,15 +61,19 @@ class TransactionList:
         is_begun = known.state is not State.ONGOING and self._steps.is_begun(known)
         return BEGUN if is_begun else str(known.state)
 
-    def paging(self, state: str | None, after: str | None, limit: int, skip: int = 0) -> Generator[None, None, Page]:
+    def paging(
+        self, state: str | None, after: str | None, limit: int, skip: int = 0, prefix: str = ""
+    ) -> Generator[None, None, Page]:
         """By transactional id: those in this state, None: those that are open. Whoever goes on from where a page ends
-        sees each once that is in that state all the while.
+        sees each once that is in that state all the while. `prefix`: only ids that begin so.
         """
         wanted = OPEN if state is None else frozenset(State) | {BEGUN} if state == ALL else {state}
         found: list[Shown] = []
-        names = self._names(wanted, after)
+        names = self._names(wanted, after or prefix or None)
         while names:
             for name in names:
+                if not name.startswith(prefix):  # they come in their order
+                    return Page(found, None)
                 known = self._transactions.peek().get(name)
                 if known is None or self.shown_state(known) not in wanted:
                     continue
@@ -105,6 +110,16 @@ class TransactionList:
         counts = Counter({str(state): machine.count(state) - begun[state] for state in State})
         counts[BEGUN] = begun.total()
         return +counts
+
+    def counting_of(self, prefix: str) -> Generator[None, None, Counter[str]]:
+        """The same of those whose ids begin so, one by one."""
+        counts: Counter[str] = Counter()
+        page: Page | None = None
+        while page is None or page.following is not None:
+            after = None if page is None else page.following
+            page = yield from self.paging(ALL, after, PER_TURN, prefix=prefix)
+            counts.update(each.state for each in page.transactions)
+        return counts
 
     def walking(self, wanted: Wanted) -> Iterator[list[TransactionChanged]]:
         """All that pass the filters, some at a time: others may have their turn before the next are asked for.

@@ -4,14 +4,17 @@ on this node or another, until all of them have it.
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from goqueue.broker.shards import shard_of_transaction
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.transactions.shards import TransactionShards
 from goqueue.broker.transactions.verified import Verified
-from goqueue.machines.groups.commands import CodeReply, EndTransactionOffsets
+from goqueue.machines.delays.commands import ScheduleReply
+from goqueue.machines.groups.commands import CodeReply as GroupReply
+from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.transactions.commands import AddGroup, AddPartitions, MarkerJob, MarkersWritten, Partition
+from goqueue.machines.transactions.commands import CodeReply as TransactionReply
 from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -19,8 +22,9 @@ from goqueue.model.refusal import Refused
 from goqueue.model.transactions import Hanging
 from goqueue.records.batch import check_batch
 from goqueue.records.control import ControlKind, build_control
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.telemetry.logs import get_logger
 
 RETRY_MS = 1000
@@ -28,22 +32,26 @@ RETRY_MS = 1000
 events = get_logger("broker")
 
 
+OnEnded: TypeAlias = Callable[[GoQueueError | None], None]
+"""None: the transaction is over there."""
+
+
 class Ends(NamedTuple):
     """Who else must hear that a transaction is over."""
 
-    offsets: Callable[[str, EndTransactionOffsets, OnReply], None]
+    offsets: Callable[[str, EndTransactionOffsets, OnReply[GroupReply]], None]
     """of a group"""
-    schedules: Callable[[Partition, tuple[int, int], bool, OnReply], None]
+    schedules: Callable[[Partition, tuple[int, int], bool, OnReply[ScheduleReply | None]], None]
     """partition, producer id and epoch, whether it was committed"""
 
 
 class Elsewhere(Protocol):
     """Coordinators and leaders on other nodes."""
 
-    def enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply) -> None:
+    def enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply[TransactionReply]) -> None:
         """Let it join, or ask whether it has: a CodeReply, or an error."""
 
-    def end_in_partition(self, job: MarkerJob, place: Partition, done: OnReply) -> None:
+    def end_in_partition(self, job: MarkerJob, place: Partition, done: OnEnded) -> None:
         """`done` gets None, or why the transaction is not over there."""
 
 
@@ -54,7 +62,7 @@ class Markers:
         topics: Topics,
         clock: Clock,
         ends: Ends,
-        submit: Callable[[MarkersWritten, OnReply], None],
+        submit: Callable[[MarkersWritten, OnReply[TransactionReply]], None],
     ) -> None:
         self._shards = shards
         self._topics = topics
@@ -75,7 +83,14 @@ class Markers:
                 key = (job.transactional_id, job.serial, place)
                 if key not in self._under_way:
                     self._under_way.add(key)
-                    self._write_one(job, place, key)
+                    try:
+                        self._write_one(job, place, key)
+                    except Exception as fault:  # noqa: BLE001  else its producer would wait for this marker for ever
+                        self._under_way.discard(key)
+                        events.error(
+                            "marker failed", transaction=job.transactional_id, place=str(place), exc_info=fault
+                        )
+                        self._later(job.transactional_id)
 
     def _later(self, name: str) -> None:
         """They are still due."""
@@ -84,11 +99,11 @@ class Markers:
             self._clock.call_after(RETRY_MS, partial(self.write, coordinator, [name]))
 
     def _write_one(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
-        def noted(reply: Any) -> None:
+        def noted(reply: TransactionReply | GoQueueError) -> None:
             if isinstance(reply, GoQueueError):
                 self._later(job.transactional_id)
 
-        def done(reply: Any = None) -> None:
+        def done(reply: object = None) -> None:
             self._under_way.discard(key)
             if isinstance(reply, GoQueueError) and not _is_over(reply):
                 events.error(
@@ -115,7 +130,7 @@ class Markers:
         else:
             self.end_here(job, place, done)
 
-    def end_here(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
+    def end_here(self, job: MarkerJob | Hanging, place: Partition, done: OnEnded) -> None:
         """`done` gets None, or why it is not over. First what was delayed: once the marker stands in the log, nobody
         asks for this partition again. A coordinator that was deposed is refused before: what it says is about a
         transaction that may be over."""
@@ -138,7 +153,7 @@ class Markers:
         verdict = producers.check_marker(job.producer_id, job.epoch, job.coordinator_epoch)
         return Refused(verdict) if verdict is Code.TRANSACTION_COORDINATOR_FENCED else None
 
-    def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnReply) -> None:
+    def _append_marker(self, job: MarkerJob | Hanging, place: Partition, done: OnEnded) -> None:
         """`done` gets None, or why there is no marker."""
         self.verified.ended(job.producer_id, place)
         try:
@@ -171,7 +186,7 @@ def _end_of_offsets(job: MarkerJob) -> EndTransactionOffsets:
     )
 
 
-def _fenced(reply: Any) -> Any:
+def _fenced(reply: GroupReply | GoQueueError) -> GroupReply | GoQueueError:
     """A group's refusal, as a partition says it."""
-    is_fenced = isinstance(reply, CodeReply) and reply.code is Code.TRANSACTION_COORDINATOR_FENCED
+    is_fenced = isinstance(reply, GroupReply) and reply.code is Code.TRANSACTION_COORDINATOR_FENCED
     return Refused(Code.TRANSACTION_COORDINATOR_FENCED) if is_fenced else reply

@@ -5,9 +5,9 @@ never given twice, whatever crashes. The rest of a block is lost with the proces
 from collections.abc import Callable
 from functools import partial
 
-from goqueue.machines.controller import ProducerIdBlock, TakeProducerIds
+from goqueue.machines.controller_commands import ProducerIdBlock, TakeProducerIds
 from goqueue.model.errors import GoQueueError
-from goqueue.runtime.coordinator import OnReply
+from goqueue.runtime.ahead import OnReply
 from goqueue.telemetry.calls import call_each
 
 BLOCK_IDS = 1000
@@ -16,7 +16,9 @@ OnId = Callable[[int | GoQueueError], None]
 
 
 class ProducerIds:
-    def __init__(self, submit: Callable[[TakeProducerIds, OnReply], None], taken_end: Callable[[], int]) -> None:
+    def __init__(
+        self, submit: Callable[[TakeProducerIds, OnReply[ProducerIdBlock]], None], taken_end: Callable[[], int]
+    ) -> None:
         """`submit` asks the controller; `taken_end` says below what all blocks are that anybody was given."""
         self._submit = submit
         self._taken_end = taken_end
@@ -33,7 +35,11 @@ class ProducerIds:
             return
         self._waiting.append(on_id)
         if len(self._waiting) == 1:
-            self._submit(TakeProducerIds(BLOCK_IDS), self._taken)
+            try:
+                self._submit(TakeProducerIds(BLOCK_IDS), self._taken)
+            except BaseException:
+                self._waiting.clear()  # else nobody would ask again, and all who come would wait for ever
+                raise
 
     def was_given(self, producer_id: int) -> bool:
         """To whomever; of blocks before the last start, and of other nodes, also what was only set aside."""

@@ -2,7 +2,8 @@
 coordinators whether what they are sent belongs to one.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from goqueue.broker.groups.groups import Groups
 from goqueue.broker.remote.asking import Asking, Where
@@ -16,10 +17,12 @@ from goqueue.broker.remote.messages import (
     decode_code,
     encode,
 )
-from goqueue.broker.remote.serving import Elsewhere, OnAnswer, Serving
+from goqueue.broker.remote.serving import Elsewhere, OnAnswer, OnAnswered, Serving
 from goqueue.broker.shards import shard_of_group, shard_of_transaction
 from goqueue.broker.topics.topics import Topics
+from goqueue.broker.transactions.markers import OnEnded
 from goqueue.broker.transactions.transactions import Transactions
+from goqueue.machines.find_names import FindNames
 from goqueue.machines.groups.commands import EndTransactionOffsets
 from goqueue.machines.machine import Command
 from goqueue.machines.transactions.commands import AddGroup, AddPartitions, CodeReply, MarkerJob, Partition
@@ -28,8 +31,10 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.names import LEDGER_PREFIX
 from goqueue.model.refusal import Refused
 from goqueue.model.transactions import Hanging
-from goqueue.runtime.coordinator import OnReply
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.coordinators import Coordinators
+
+R = TypeVar("R")
 
 VERIFY_MS = 1000
 """How long a batch waits until its transaction is known."""
@@ -38,9 +43,17 @@ MARKER_MS = 5000
 
 class SpreadTransactions:
     def __init__(
-        self, asking: Asking, serving: Serving, transactions: Transactions, groups: Groups, topics: Topics
+        self,
+        asking: Asking,
+        serving: Serving,
+        transactions: Transactions,
+        groups: Groups,
+        topics: Topics,
+        reread: Callable[[Callable[[], None]], None],
     ) -> None:
+        """`reread`: call when all is known that is in the metadata now."""
         self._asking = asking
+        self._reread = reread
         self._transactions = transactions
         self._groups = groups
         self._topics = topics
@@ -53,7 +66,7 @@ class SpreadTransactions:
 
     # -- asking
 
-    def enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply) -> None:
+    def enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply[CodeReply]) -> None:
         number = shard_of_transaction(command.transactional_id)
         if joins:
             self._transactions.coordinators.of(number).submit(command, on_reply)
@@ -74,12 +87,23 @@ class SpreadTransactions:
             is_repeatable=True,
         )
 
-    def end_in_partition(self, job: MarkerJob, place: Partition, done: OnReply) -> None:
-        topic = self._topics.image.topics.get(place[0])
-        if topic is None or not self._topics.exists(*place):
-            done(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {place[1]} of {place[0]!r}"))
-            return
-        topic_id = topic.id
+    def end_in_partition(self, job: MarkerJob, place: Partition, done: OnEnded) -> None:
+        """A partition that is not known here may have been deleted, or be newer than what is known here. To take the
+        second for the first would leave a transaction open there that nobody ends: so the metadata is read first."""
+
+        def look_again() -> None:
+            if self._topics.exists(*place):
+                self._ask_to_end(job, place, done)
+            else:
+                done(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {place[1]} of {place[0]!r}"))
+
+        if self._topics.exists(*place):
+            self._ask_to_end(job, place, done)
+        else:
+            self._reread(look_again)
+
+    def _ask_to_end(self, job: MarkerJob, place: Partition, done: OnEnded) -> None:
+        topic_id = self._topics.image.topics[place[0]].id
 
         def make(epoch: int, left_ms: int) -> EndInPartition:
             return EndInPartition(
@@ -93,15 +117,18 @@ class SpreadTransactions:
 
     # -- being asked
 
-    def _do_transactions(self, request: Submit, command: Command[Any], on_reply: OnReply) -> None:
+    def _do_transactions(self, request: Submit, command: Command[R], on_reply: OnReply[R]) -> None:
         check_led(self._transactions.coordinators, request.number)
-        self._transactions.submit(command, on_reply)
+        if isinstance(command, FindNames):
+            self._transactions.coordinators.here(request.number).submit(command, on_reply)  # type: ignore[arg-type]
+        else:
+            self._transactions.submit(command, on_reply)
 
-    def _do_groups(self, request: Submit, command: Command[Any], on_reply: OnReply) -> None:
+    def _do_groups(self, request: Submit, command: Command[R], on_reply: OnReply[R]) -> None:
         if not self._groups.is_led(request.number):
             raise Elsewhere(f"{GROUPS}-{request.number}")
         if isinstance(command, EndTransactionOffsets):
-            self._groups.end_transaction_here(request.number, command, on_reply)
+            self._groups.end_transaction_here(request.number, command, on_reply)  # type: ignore[arg-type]  # R is CodeReply
         else:
             self._groups.submit_to(request.number, command, on_reply)
 
@@ -113,7 +140,7 @@ class SpreadTransactions:
         )
         on_answer(Answered(0, encode(next((code for code in verdicts if code is not Code.NONE), Code.NONE))))
 
-    def _end(self, request: EndInPartition, on_answer: OnAnswer) -> None:
+    def _end(self, request: EndInPartition, on_answer: OnAnswered) -> None:
         topic = self._topics.image.by_id(request.topic_id)
         if topic is None or not self._topics.leads(topic.name, request.partition):
             raise Elsewhere(f"{request.topic_id.hex()}/{request.partition}")

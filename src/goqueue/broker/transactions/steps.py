@@ -4,26 +4,21 @@ Kafka's coordinator hears of a transaction when its first partition is added. Th
 until then or until its time is over; a restart forgets it, and nothing else.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.publishing.publish import Publisher
 from goqueue.broker.publishing.send import Sender
 from goqueue.broker.topics.topics import Topics
-from goqueue.broker.transactions.transactions import (
-    AddPartitions,
-    EndTransaction,
-    InitProducer,
-    ProducerReply,
-    State,
-    TransactionChanged,
-    Transactions,
-)
+from goqueue.broker.transactions.transactions import Transactions
 from goqueue.machines.name_table import NameTable
+from goqueue.machines.transactions.commands import AddPartitions, CodeReply, EndTransaction, InitProducer, ProducerReply
+from goqueue.machines.transactions.facts import State, TransactionChanged
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import tenant_of
 from goqueue.model.transactions import Placed, Producer, Writer
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage
@@ -50,10 +45,24 @@ FindOwner: TypeAlias = Callable[
 ]
 
 
+def unknown_producer(producer: Producer) -> Refused:
+    of = "" if producer.transactional_id is None else f" of {producer.transactional_id!r}"
+    return Refused(
+        Code.INVALID_PRODUCER_ID_MAPPING, f"producer {producer.producer_id} is no producer of transactions{of}"
+    )
+
+
 class TransactionSteps:
     def __init__(
-        self, transactions: Transactions, topics: Topics, publisher: Publisher, sender: Sender, clock: Clock
+        self,
+        transactions: Transactions,
+        topics: Topics,
+        publisher: Publisher,
+        sender: Sender,
+        clock: Clock,
+        tenants: Callable[[], Mapping[str, object]],
     ) -> None:
+        self._tenants = tenants
         self._transactions = transactions
         self._topics = topics
         self._publisher = publisher
@@ -69,15 +78,16 @@ class TransactionSteps:
 
     # -- questions
 
+    def owner(self, producer_id: int) -> str | None:
+        """The transactional id of a producer; None: this node knows of none."""
+        known = self._transactions.of_producer(producer_id)
+        return None if known is None else known.transactional_id
+
     def find(self, producer: Producer) -> TransactionChanged:
         """Refused: unknown, or somebody else is this producer by now."""
         known = self._transactions.peek().of_producer(producer.producer_id)
         if known is None or producer.transactional_id not in (None, known.transactional_id):
-            raise Refused(
-                Code.INVALID_PRODUCER_ID_MAPPING,
-                f"producer {producer.producer_id} is no producer of transactions"
-                + (f" of {producer.transactional_id!r}" if producer.transactional_id is not None else ""),
-            )
+            raise unknown_producer(producer)
         if (producer.producer_id, producer.epoch) != known.identity:
             raise Refused(
                 Code.PRODUCER_FENCED,
@@ -105,8 +115,13 @@ class TransactionSteps:
         is_next = known.state is not State.ONGOING and self.is_begun(known)
         return f"txn-{known.producer_id}-{known.serial + is_next}"
 
-    def _open(self, producer: Producer) -> TransactionChanged:
+    def _open(self, producer: Producer, topic: str = "") -> TransactionChanged:
+        """`topic`: to be written to. One that is not of the producer's tenant is refused: whoever named the producer by
+        its number alone may be of another."""
         known = self.find(producer)
+        tenants = self._tenants()
+        if topic and tenant_of(known.transactional_id, tenants) != tenant_of(topic, tenants):
+            raise unknown_producer(producer)
         if not self.is_open(known):
             last = {
                 State.COMPLETE_COMMIT: "; the last one was committed",
@@ -131,7 +146,7 @@ class TransactionSteps:
             tries += 1
             self._transactions.submit(InitProducer(transactional_id, timeout_ms), lambda reply: answered(again, reply))
 
-        def answered(again: Again, reply: Any) -> None:
+        def answered(again: Again, reply: ProducerReply | GoQueueError) -> None:
             is_busy = not isinstance(reply, GoQueueError) and reply.code is Code.CONCURRENT_TRANSACTIONS
             if is_busy and tries < TRIES_MAX and transactional_id is not None:
                 self._transactions.when_settled(transactional_id, again)
@@ -179,21 +194,18 @@ class TransactionSteps:
         self, producer: Producer, topic: str, partition: int, on_added: Callable[[GoQueueError | None], None]
     ) -> None:
         try:
-            known = self._open(producer)
+            known = self._open(producer, topic)
             if self._topics.led(topic, (partition,)):
                 self._topics.replica(topic, partition)
         except GoQueueError as error:
             on_added(error)
             return
 
-        def added(reply: Any) -> None:
-            if isinstance(reply, GoQueueError):
-                on_added(reply)
-            elif reply.code is not Code.NONE:
-                on_added(Refused(reply.code))
-            else:
+        def added(reply: CodeReply | GoQueueError) -> None:
+            failure = _failure_of(reply)
+            if failure is None:
                 self.begun.pop(known.transactional_id, None)
-                on_added(None)
+            on_added(failure)
 
         command = AddPartitions(known.transactional_id, known.producer_id, known.epoch, ((topic, partition),))
         self._transactions.submit(command, added)
@@ -210,7 +222,7 @@ class TransactionSteps:
         one that is sent again is known; None: it is the next.
         """
         try:
-            producer = producer._replace(transactional_id=self._open(producer).transactional_id)
+            producer = producer._replace(transactional_id=self._open(producer, topic).transactional_id)
             partition = self._sender.choose(topic, message)
         except GoQueueError as error:
             on_placed(error)
@@ -344,13 +356,19 @@ class TransactionSteps:
             on_ended(None)
             return
 
-        def decided(reply: Any) -> None:
-            if isinstance(reply, GoQueueError):
-                on_ended(reply)
-            elif reply.code is not Code.NONE:
-                on_ended(Refused(reply.code))
+        def decided(reply: ProducerReply | GoQueueError) -> None:
+            failure = _failure_of(reply)
+            if failure is not None:
+                on_ended(failure)
             else:
                 self._transactions.when_settled(known.transactional_id, lambda: on_ended(None))
 
         command = EndTransaction(known.transactional_id, known.producer_id, known.epoch, commit)
         self._transactions.submit(command, decided)
+
+
+def _failure_of(reply: CodeReply | ProducerReply | GoQueueError) -> GoQueueError | None:
+    """None: it was done."""
+    if isinstance(reply, GoQueueError):
+        return reply
+    return None if reply.code is Code.NONE else Refused(reply.code)

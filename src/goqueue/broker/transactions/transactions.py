@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from goqueue.broker.transactions.joined import Joined
 from goqueue.broker.transactions.markers import Ends, Markers
 from goqueue.broker.transactions.producer_ids import ProducerIds
 from goqueue.broker.transactions.shards import TransactionShards
-from goqueue.machines.machine import Command
+from goqueue.machines.machine import Command, Fact
 from goqueue.machines.transactions.commands import (
     AddGroup,
     AddPartitions,
@@ -33,25 +33,11 @@ from goqueue.model.error_codes import code_of
 from goqueue.model.errors import BatchTooLarge, GoQueueError
 from goqueue.model.transactions import Hanging, Writer
 from goqueue.records.batch import Batch
+from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
-from goqueue.runtime.coordinator import Coordinator, OnReply
+from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import Coordinators
-from goqueue.runtime.ledger import Fact
 from goqueue.telemetry.meters import Meters
-
-__all__ = [
-    "AddGroup",
-    "AddPartitions",
-    "EndTogether",
-    "EndTransaction",
-    "Ends",
-    "InitProducer",
-    "ProducerReply",
-    "State",
-    "TogetherReply",
-    "TransactionChanged",
-    "Transactions",
-]
 
 R = TypeVar("R")
 SETTLE_ELSEWHERE_MS = 50
@@ -100,7 +86,7 @@ class Transactions:
     def _is_elsewhere(self, transactional_id: str) -> bool:
         return self.markers.elsewhere is not None and self._shards.find(transactional_id) is None
 
-    def _enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply) -> None:
+    def _enlist(self, command: AddPartitions | AddGroup, joins: bool, on_reply: OnReply[CodeReply]) -> None:
         elsewhere = self.markers.elsewhere
         if elsewhere is None or not self._is_elsewhere(command.transactional_id):
             self._submit(command, on_reply)
@@ -157,11 +143,11 @@ class Transactions:
         elif command.transactional_id is None:
             self._give_id(on_reply)  # type: ignore[arg-type]
         else:
-            self._submit(command, partial(self._answered, command, on_reply))
+            self._submit(command, partial(self._answered, command, on_reply))  # type: ignore[arg-type]
 
-    def _submit(self, command: Any, on_reply: OnReply) -> None:
+    def _submit(self, command: Command[R], on_reply: OnReply[R]) -> None:
         """All transactional ids of a writer have one coordinator: so it may end them together."""
-        name = command.key if isinstance(command, EndTogether) else command.transactional_id
+        name = command.key if isinstance(command, EndTogether) else command.transactional_id  # type: ignore[attr-defined]  # as the others have
         try:
             coordinator = self._coordinators.of_or_new(shard_of_transaction(name))
         except GoQueueError as error:  # its ledger cannot be made, or is led elsewhere
@@ -169,7 +155,12 @@ class Transactions:
         else:
             coordinator.submit(command, on_reply)
 
-    def _answered(self, command: InitProducer | EndTransaction, on_reply: OnReply, reply: object) -> None:
+    def _answered(
+        self,
+        command: InitProducer | EndTransaction,
+        on_reply: OnReply[ProducerReply],
+        reply: ProducerReply | ProducerIdWanted | GoQueueError,
+    ) -> None:
         """The coordinator knows best whether a new producer id is needed: then it is asked again, with one."""
         if not isinstance(reply, ProducerIdWanted):
             on_reply(reply)

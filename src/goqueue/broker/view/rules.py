@@ -4,7 +4,7 @@ what they name need not stand here.
 
 from collections.abc import Mapping
 
-from goqueue.broker.view.ports import Rules, names_of, one_of, pages_of, place_of, seen_of
+from goqueue.broker.view.ports import Rules, held_of, names_of, one_of, pages_of, place_of, seen_of
 from goqueue.model.access import Kind
 
 TOPIC, GROUP, TRANSACTIONAL_ID, SUBJECT = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID, Kind.SUBJECT
@@ -16,61 +16,131 @@ OF_NODE = frozenset(
 """What no name belongs to."""
 
 _GROUPS = Rules(
+    tenants=frozenset(
+        {"new_member_id", "partitions", "page", "listed", "ask", "submit", "evict", "find_queue", "is_stream"}
+        | {"kind_of", "partition_of", "watch", "unwatch"}
+    ),
     free=frozenset({"new_member_id", "partitions"}),
     pages={"page": GROUP},
     words={"listed": {"names": "group_ids"}},
 )
+_PROGRESS = Rules(tenants=frozenset({"even_out", "start_at"}), words={"start_at": {"starts": "places"}})
 _TRANSACTIONS = Rules(
+    tenants=frozenset(
+        {"ids", "is_active", "of_producer", "describe", "end_hanging", "end_together", "partition_of", "submit"}
+        | {"verify_writer", "when_settled", "now_ms", "enlisting", "has_joined", "may_write"}
+    ),
     free=frozenset({"ids", "is_active"}),
     whole={"committed": TRANSACTIONAL_ID, "aborted": TRANSACTIONAL_ID},
     lists={"of_producer": one_of(TRANSACTIONAL_ID, "transactional_id")},
-    parts={"enlisting": Rules()},
+    parts={"enlisting": Rules(tenants=frozenset({"add_partitions", "add_group"}))},
 )
 
 RULES: Mapping[str, Rules] = {
-    "topics": Rules(free=frozenset({"defaults", "new_id", "on_change", "partitioner"})),
+    "topics": Rules(
+        free=frozenset({"defaults", "new_id", "on_change", "partitioner"}),
+        tenants=frozenset(
+            {"defaults", "new_id", "partitioner", "durability", "end_offset", "exists", "find_replica", "follow"}
+            | {"has", "has_failed", "leader_epoch", "leads", "led", "not_leader", "replica", "submit", "unwatch"}
+        ),
+    ),
     "publisher": Rules(
         free=frozenset(
             {"acknowledgements", "admit_plain", "append", "misses_first", "now_s", "refused", "sees_no_wishes", "turns"}
         ),
+        tenants=frozenset(
+            {"acknowledgements", "admit_plain", "append", "misses_first", "now_s", "refused", "sees_no_wishes", "turns"}
+            | {"acknowledged", "admit", "has_wishes", "may_take_turns", "must_open", "publish", "steps", "told_steps"}
+            | {"note_received", "rooms"}
+        ),
     ),
     "fetcher": Rules(claims={"fetch": (TOPIC,)}),
     "groups": _GROUPS,
-    "lag": Rules(),
+    "lag": Rules(tenants=frozenset({"of_group", "of_some"})),
     "transactions": _TRANSACTIONS,
     "queues": Rules(
+        tenants=frozenset(
+            {
+                "page",
+                "page_with_options",
+                "check_is_queue",
+                "confirm",
+                "count_elsewhere",
+                "drop",
+                "has_group",
+                "has_ready",
+                "held_by",
+            }
+            | {"is_busy", "is_open", "is_queue", "lag", "lanes", "leader_epoch", "measure", "oldest_ages_ms", "open"}
+            | {"options", "places", "reach", "replica", "seek", "set_options", "settled_below", "stands", "is_behind"}
+            | {"held_runs", "submit", "unwatch", "watch", "watch_elsewhere"}
+        ),
         pages={"page": GROUP, "page_with_options": GROUP},
         lists={"groups": names_of(GROUP)},
         whole={"held": GROUP, "tally": GROUP, "measured": GROUP, "readers_by_partition": GROUP},
+        claims={"submit": (TOPIC, GROUP)},
     ),
-    "receiver": Rules(claims={"receive": (TOPIC, GROUP)}),
+    "receiver": Rules(
+        tenants=frozenset({"give_back", "is_asked", "measure", "open", "read", "receive", "settle_runs"}),
+        claims={"receive": (TOPIC, GROUP)},
+    ),
     "settler": Rules(
+        tenants=frozenset(
+            {"lease_of", "lease_receipt", "place_of", "receipt", "receipt_held", "receipts_held"}
+            | {"settle", "settle_one"}
+        ),
         free=frozenset({"spread"}),
         lists={"lease_of": place_of, "place_of": place_of},
         claims={"settle": (TOPIC, GROUP), "settle_one": (TOPIC, GROUP)},
     ),
-    "schedules": Rules(whole={"held": TOPIC, "held_delay_ms": TOPIC, "measure": TOPIC, "pending_by_topic": TOPIC}),
+    "leases": Rules(
+        tenants=frozenset({"extend", "finish", "held"}),
+        free=frozenset({"extend", "finish"}),
+        whole={"held": GROUP},
+        lists={"held": held_of},
+    ),
+    "schedules": Rules(
+        tenants=frozenset({"cancel", "count", "look_up", "pending", "reschedule", "waiting"}),
+        whole={"held": TOPIC, "held_delay_ms": TOPIC, "measure": TOPIC, "pending_by_topic": TOPIC},
+    ),
     "recurring": Rules(
+        tenants=frozenset({"all", "body", "drop", "find", "store"}),
         lists={"all": names_of(TOPIC, "topic"), "find": seen_of(TOPIC, "topic")},
         whole={"drop": TOPIC},
-        words={"body": {"found": "wanted"}},
+        words={"body": {"found": "wanted"}, "drop": {"name": "schedule"}, "find": {"name": "schedule"}},
     ),
-    "sender": Rules(),
-    "dead_letters": Rules(),
+    "sender": Rules(tenants=frozenset({"choose", "refused", "send"})),
+    "dead_letters": Rules(
+        tenants=frozenset({"discard", "last_redrive", "look", "name_of", "purge", "redrive", "scan"})
+    ),
     "members": Rules(
         free=frozenset({"clock", "named"}),
-        parts={"groups": _GROUPS, "progress": Rules()},
+        parts={"groups": _GROUPS, "progress": _PROGRESS},
+        tenants=frozenset({"beat", "clock", "commit", "describe", "find", "join", "leave", "named", "revoke", "serve"}),
     ),
     "reliabilities": Rules(whole={"summing": CLUSTER}),
-    "moves": Rules(words={"cancel": {"move": "request"}}),
-    "replays": Rules(),
+    "moves": Rules(tenants=frozenset({"cancel", "count_elsewhere", "of", "start"})),
+    "replays": Rules(
+        tenants=frozenset({"compare", "fork", "look", "places", "promote", "replay", "resolve", "seek", "seek_stream"})
+    ),
     "schemas": Rules(
+        tenants=frozenset(
+            {"is_active", "version_number", "subjects", "level", "look_up", "mode", "prepare", "problems"}
+            | {"referenced_by", "register", "submit", "version", "versions", "versions_of"}
+        ),
         free=frozenset({"is_active", "parsed_count", "version_number"}),
         whole={"parsed": SUBJECT, "schema": SUBJECT, "schema_count": SUBJECT, "unread": SUBJECT, "uses": SUBJECT},
         lists={"subjects": names_of(SUBJECT)},
     ),
-    "validation": Rules(free=frozenset({"rejected", "buried"})),
-    "transaction_steps": Rules(free=frozenset({"begun_ms", "is_begun", "is_open", "transaction_id"})),
+    "validation": Rules(free=frozenset({"rejected", "dead_lettered"})),
+    "transaction_steps": Rules(
+        tenants=frozenset(
+            {"begun_ms", "is_begun", "is_open", "transaction_id", "add_partition", "begin", "end", "find", "init"}
+            | {"publish", "publish_as"}
+        ),
+        free=frozenset({"begun_ms", "is_begun", "is_open", "transaction_id"}),
+        words={name: {"known": "given"} for name in ("begun_ms", "is_begun", "is_open", "transaction_id")},
+    ),
     "transaction_list": Rules(
         lists={
             "find": one_of(TRANSACTIONAL_ID, "transactional_id"),
@@ -78,12 +148,14 @@ RULES: Mapping[str, Rules] = {
         },
         whole={"counting": TRANSACTIONAL_ID, "paging": TRANSACTIONAL_ID},
         free=frozenset({"shown_state"}),
+        tenants=frozenset({"find", "shown_state", "walking"}),
+        words={"shown_state": {"known": "given"}},
     ),
-    "compact": Rules(),
+    "compact": Rules(tenants=frozenset({""})),
     "tracing": Rules(
         free=frozenset({"identities"}),
         whole={"exporting": TOPIC, "index": TOPIC, "journal": TOPIC, "journeys": TOPIC, "traces": TOPIC},
-        parts={"why": Rules()},
+        parts={"why": Rules(tenants=frozenset({"ask"}))},
     ),
     "accounts": Rules(
         whole=dict.fromkeys(
@@ -99,6 +171,7 @@ RULES: Mapping[str, Rules] = {
                 "delete_rules",
                 "delete_user",
                 "new_rule_id",
+                "rekey",
                 "rotate_key",
                 "set_quota",
                 "verifier",
@@ -106,5 +179,9 @@ RULES: Mapping[str, Rules] = {
             CLUSTER,
         )
     ),
-    "metrics": Rules(free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}),
+    "tenants": Rules(whole=dict.fromkeys(("all", "change", "create", "delete", "find", "usage"), CLUSTER)),
+    "audit": Rules(whole={"read": CLUSTER, "stored_bounds": CLUSTER}),
+    "metrics": Rules(
+        tenants=frozenset({"is_on", "meters"}), free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}
+    ),
 }

@@ -1,15 +1,30 @@
 """The broker as one operation of one client may use it: the same attributes, each a port that checks what passes."""
 
+import base64
+import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.health import Health
+from goqueue.broker.queues.consumer_leases import ConsumerLeases
+from goqueue.broker.queues.settle import OnSettled, Wanted
 from goqueue.broker.reading.fetch import Fetcher, Got, Limits, Want
-from goqueue.broker.view.ports import Port
+from goqueue.broker.view.accounts import AccountsPort
+from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
+from goqueue.broker.view.fields import with_fields
+from goqueue.broker.view.ports import Port, not_for_tenants
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
+from goqueue.broker.view.shown import shown, shown_topic
+from goqueue.broker.view.tracing import TracingPort
+from goqueue.broker.view.transactions import TransactionListPort, TransactionStepsPort
 from goqueue.model.access import Kind, Operation, Rights
+from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.schemas import RegistryCode, RegistryRefused
+from goqueue.model.tenancy import Tenancy
 from goqueue.model.topics import Image, Topic
 
 
@@ -22,6 +37,9 @@ class View(Broker):
         made["_scope"] = scope
         for name in OF_NODE:
             made[name] = getattr(broker, name)
+        if not scope.tenancy.is_default:
+            made["health"], made["settings"] = TenantHealth(broker.health, scope), ()
+            made["identity"] = replace(broker.identity, cluster_id=cluster_id_of(broker, scope.tenancy.tenant))
         made["topics"] = TopicsPort(broker.topics, RULES["topics"], scope)
         if not scope.is_open_to(Kind.TOPIC):
             made["fetcher"] = FetcherPort(broker.fetcher, scope)
@@ -29,7 +47,8 @@ class View(Broker):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in RULES:
             raise AttributeError(f"{name} is not for those outside")
-        made = self.__dict__[name] = Port(getattr(self._broker, name), RULES[name], self._scope)
+        port = PORTS.get(name, Port)
+        made = self.__dict__[name] = port(getattr(self._broker, name), RULES[name], self._scope)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -43,22 +62,74 @@ class View(Broker):
         return self.tracing.journeys
 
     @property
+    def audit(self) -> Any:
+        audit = self._broker.audit
+        return None if audit is None else Port(audit, RULES["audit"], self._scope)
+
+    @property
+    def leases(self) -> Any:
+        return LeasesPort(self._broker.leases, RULES["leases"], self._scope)
+
+    @property
     def transaction_list(self) -> Any:
-        return Port(self._broker.transaction_list, RULES["transaction_list"], self._scope)
+        return TransactionListPort(self._broker.transaction_list, RULES["transaction_list"], self._scope)
 
     def admit(self, kind: Kind, name: str, operation: Operation | None = None) -> str:
         """For what an operation does with a name before, or without, asking the broker."""
         scope: Scope = self._scope
         return scope.admit(kind, name, operation)
 
-    def renew(self, rights: Rights) -> None:
+    def kept(self, name: str) -> str:
+        """A name as it is kept: for whoever looks for its home."""
+        scope: Scope = self._scope
+        return scope.tenancy.full(name)
+
+    def plain(self, name: str) -> str:
+        """A name that is kept and stands in what the broker wrote into a record, as this client knows it."""
+        scope: Scope = self._scope
+        return name.removeprefix(scope.tenancy.prefix)
+
+    def leases_of(self, group_id: str, consumer: str) -> ConsumerLeases:
+        """With names as they are kept, and past all rights: what a consumer holds is given back when it is gone, also
+        if that is because it may do nothing any more."""
+        return ConsumerLeases(self._broker.queues, self.admit(Kind.GROUP, group_id), consumer)
+
+    def words(self, text: str) -> str:
+        """What the broker says and keeps for later, with the names that this client knows."""
+        scope: Scope = self._scope
+        return text.replace(scope.tenancy.prefix, "")
+
+    def renew(self, rights: Rights, tenancy: Tenancy) -> None:
         """They were changed."""
-        self._scope.rights = rights
+        self._scope.rights, self._scope.tenancy = rights, tenancy
 
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
         rights: Rights = self._scope.rights
         return [each for each in operations if rights.allows(kind, each, name)]
+
+
+def cluster_id_of(broker: Broker, tenant: str) -> str:
+    """Clients of two tenants must not take their clusters for one."""
+    told = hmac.digest(broker.identity.cluster_id.encode(), tenant.encode(), "sha256")
+    return base64.urlsafe_b64encode(told[:16]).decode().rstrip("=")
+
+
+class TenantHealth:
+    """Of the node a tenant learns what it needs to find its partitions."""
+
+    def __init__(self, health: Health, scope: Scope) -> None:
+        self._scope = scope
+        self.is_suspected = health.cluster.is_suspected
+        self.checks = health.checks
+        """Told as pass or fail: what is wrong names topics of all."""
+
+    @property
+    def cluster(self) -> "TenantHealth":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        raise not_for_tenants(self._scope)
 
 
 class TopicsPort(Port):
@@ -78,6 +149,95 @@ class TopicsPort(Port):
         return self._seen[1]
 
 
+class SettlerPort(Port):
+    """A receipt says itself what it is for, so it is looked at first: whoever has come by one needs the right, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name not in ("settle", "settle_one") or all(map(self._scope.is_open_to, (Kind.TOPIC, Kind.GROUP))):
+            return found
+        made = self.__dict__[name] = self._settling(found) if name == "settle" else self._settling_one(found)
+        return made
+
+    def _settling(self, settle: Callable[..., Any]) -> Callable[..., Any]:
+        def call(wanted: Sequence[Wanted], on_settled: OnSettled) -> None:
+            checked = [self._admitted(each) for each in wanted]
+            passed = [each for each in checked if isinstance(each, Wanted)]
+
+            def answer(verdicts: list[Any]) -> None:
+                rest = iter(verdicts)
+                on_settled([next(rest) if isinstance(each, Wanted) else each for each in checked])
+
+            if passed:
+                settle(passed, answer)
+            else:
+                answer([])
+
+        return call
+
+    def _settling_one(self, settle: Callable[..., Any]) -> Callable[..., Any]:
+        def call(wanted: Wanted, now_ms: int, on_settled: Callable[[Any], None]) -> None:
+            checked = self._admitted(wanted)
+            if isinstance(checked, Wanted):
+                settle(checked, now_ms, on_settled)
+            else:
+                on_settled(checked)
+
+        return call
+
+    def _admitted(self, wanted: Wanted) -> Wanted | GoQueueError:
+        """A receipt of another tenant is none, to whoever shows it."""
+        scope = self._scope
+        try:
+            place = self._service.place_of(wanted.receipt)
+        except GoQueueError:
+            return wanted  # and is refused for that
+        if not scope.tenancy.is_all and not scope.tenancy.owns(place.topic):
+            return wanted._replace(receipt="")
+        try:
+            scope.admit_kept(Kind.TOPIC, place.topic)
+            scope.admit_kept(Kind.GROUP, place.group_id)
+        except GoQueueError as error:
+            return error.kept()
+        return wanted
+
+
+class SchemasPort(Port):
+    """Numbers of schemas are counted for all tenants together: one that no subject of a tenant has is none there."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = {"parsed": self._parsed, "schema": self._schema, "uses": self._uses}.get(name)
+        if name == "register" and not self._scope.tenancy.is_default:
+            made = self.__dict__[name] = self._registering(super().__getattr__(name))
+            return made
+        if found is None or self._scope.tenancy.is_all:
+            return super().__getattr__(name)
+        self._scope.shows(Kind.SUBJECT, "")
+        made = self.__dict__[name] = found
+        return made
+
+    def _uses(self, schema_id: int, with_deleted: bool = False) -> Any:
+        found = self._service.uses(schema_id, with_deleted)
+        return shown(self._scope.tenancy, [each for each in found if self._scope.shows(Kind.SUBJECT, each.subject)])
+
+    def _schema(self, schema_id: int) -> Any:
+        if not self._uses(schema_id, with_deleted=True):
+            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, f"there is no schema {schema_id}")
+        return shown(self._scope.tenancy, self._service.schema(schema_id))
+
+    def _registering(self, register: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, place: tuple[int, int] = (0, 0), **kwargs: Any) -> Any:
+            if place[0]:  # it would take that number from all, and those below it
+                raise RegistryRefused(RegistryCode.OPERATION_NOT_PERMITTED, "a tenant does not choose ids of schemas")
+            return register(*args, place=place, **kwargs)
+
+        return call
+
+    def _parsed(self, schema_id: int) -> Any:
+        self._schema(schema_id)
+        return self._service.parsed(schema_id)
+
+
 class FetcherPort:
     """What may not be read is refused by itself: a consumer reads many topics with one request. A fetch that has waited
     is looked at again: the right may have been taken away."""
@@ -88,7 +248,7 @@ class FetcherPort:
 
     def fetch(self, wants: Sequence[Want], limits: Limits, on_got: Callable[[list[Got]], None]) -> Any:
         rights, refused = self._scope.rights, self._refused(wants)
-        admitted = [want for number, want in enumerate(wants) if number not in refused]
+        admitted = [self._full(want) for number, want in enumerate(wants) if number not in refused]
         if refused:  # told at once, whatever there is to wait for
             limits = limits._replace(max_wait_ms=0)
 
@@ -102,6 +262,13 @@ class FetcherPort:
 
         return self._fetcher.fetch(admitted, limits, answer)
 
+    def _full(self, want: Want) -> Want:
+        tenancy = self._scope.tenancy
+        if tenancy.is_default:
+            return want
+        full: Want = with_fields(want, {"topic": tenancy.full(want.topic)})
+        return full
+
     def _refused(self, wants: Sequence[Want]) -> dict[int, Got]:
         refused: dict[int, Got] = {}
         for number, want in enumerate(wants):
@@ -112,9 +279,26 @@ class FetcherPort:
         return refused
 
 
+PORTS: Mapping[str, type[Port]] = {
+    "settler": SettlerPort,
+    "schemas": SchemasPort,
+    "accounts": AccountsPort,
+    "moves": MovesPort,
+    "recurring": RecurringPort,
+    "groups": GroupsPort,
+    "lag": LagPort,
+    "metrics": MetricsPort,
+    "tracing": TracingPort,
+    "transaction_steps": TransactionStepsPort,
+}
+"""Services that need more than their names mapped."""
+
+
 class ScopedImage(Image):
     def __init__(self, image: Image, scope: Scope) -> None:
-        super().__init__(image.revision, ScopedTopics(image.topics, scope), image.nodes, image.ledgers)
+        topics = ScopedTopics(image.topics, scope)
+        super().__init__(image.revision, topics, image.nodes, image.ledgers)
+        self.__dict__["_scoped"] = topics
         self.__dict__["_whole"] = image
         self.__dict__["_scope"] = scope
 
@@ -122,22 +306,35 @@ class ScopedImage(Image):
         """Who may not touch a topic does not learn what its id stands for."""
         found: Topic | None = self.__dict__["_whole"].by_id(topic_id)
         scope: Scope = self.__dict__["_scope"]
-        return found if found is not None and scope.shows(Kind.TOPIC, found.name) else None
+        topics: ScopedTopics = self.__dict__["_scoped"]
+        return topics.shown(found) if found is not None and scope.shows(Kind.TOPIC, found.name) else None
 
 
 class ScopedTopics(Mapping[str, Topic]):
     def __init__(self, topics: Mapping[str, Topic], scope: Scope) -> None:
         self._topics = topics
         self._scope = scope
+        self._shown: dict[bytes, Topic] = {}
+        """Topics of a tenant as it knows them."""
 
     def __getitem__(self, name: str) -> Topic:
-        return self._topics[self._scope.admit(Kind.TOPIC, name)]
+        return self.shown(self._topics[self._scope.admit(Kind.TOPIC, name)])
+
+    def shown(self, topic: Topic) -> Topic:
+        tenancy = self._scope.tenancy
+        if tenancy.is_default:
+            return topic
+        found = self._shown.get(topic.id)
+        if found is None:
+            found = self._shown[topic.id] = shown_topic(tenancy, topic)
+        return found
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._scope.admit(Kind.TOPIC, name) in self._topics
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._topics if self._scope.shows(Kind.TOPIC, name))
+        plain = self._scope.tenancy.plain
+        return (plain(name) for name in self._topics if self._scope.shows(Kind.TOPIC, name))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -20,6 +20,7 @@ from pathlib import Path
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.filesystem import filesystem_of
 from goqueue.cli.bench.process import Process
+from goqueue.client import Security
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address, Switch
 
@@ -34,6 +35,7 @@ class Broker:
     """Of our own broker."""
     directory: Path | None = None
     """On the disk of our own broker, for raw writes beside it."""
+    security: Security | None = None
 
     @property
     def filesystem(self) -> str | None:

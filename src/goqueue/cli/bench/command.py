@@ -18,6 +18,8 @@ from goqueue.cli.bench.queue import bench_queue
 from goqueue.cli.bench.throughput import bench_consume, bench_produce
 from goqueue.cli.exits import EXIT_FAILED, EXIT_TERMINATED, complain
 from goqueue.cli.progress import Progress
+from goqueue.client import Security
+from goqueue.client.errors import InvalidArgument
 
 KINDS = {"produce": bench_produce, "consume": bench_consume, "latency": bench_latency, "queue": bench_queue}
 
@@ -43,7 +45,7 @@ def run_bench(given: Namespace) -> int:
 @contextmanager
 def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
     if given.kafka is not None:
-        yield Broker(given.kafka)
+        yield Broker(given.kafka, security=_security(given))
         return
     with own_broker(given.directory and Path(given.directory)) as broker:
         if broker.filesystem in IN_MEMORY:
@@ -51,18 +53,52 @@ def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
         yield broker
 
 
+def _security(given: Namespace) -> Security | None:
+    """BenchFailed: what was said does not go together."""
+
+    def line(name: str | None) -> str | None:
+        return None if name is None else (Path(name).read_text("utf-8").splitlines() or [""])[0].strip()
+
+    try:
+        found = Security(
+            api_key=line(given.api_key_file),
+            user=given.user,
+            password=line(given.password_file),
+            mechanism=given.sasl,
+            tls=given.tls or given.ca is not None or given.cert is not None,
+            ca_file=given.ca,
+            cert_file=given.cert,
+            key_file=given.cert_key,
+        )
+    except InvalidArgument as error:
+        raise BenchFailed(str(error)) from None
+    return found if found.has_credentials or found.tls else None
+
+
 @contextmanager
 def _stopping_cleanly() -> Iterator[None]:
-    """SIGTERM unwinds as Ctrl+C does, so that our own broker and its directory go too."""
+    """SIGTERM unwinds as Ctrl+C does, so that our own broker and its directory go too.
 
-    def stop(_number: int, _frame: object) -> None:
-        sys.exit(EXIT_TERMINATED)
+    A signal that comes while confluent-kafka polls is lost there: it returns without a result and without the exception
+    of our handler, and Python complains of that with a SystemError.
+    """
+    asked: list[BaseException] = []
 
-    before = signal.signal(signal.SIGTERM, stop)
+    def stop(number: int, _frame: object) -> None:
+        asked.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(EXIT_TERMINATED))
+        raise asked[-1]
+
+    heard = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = [(each, signal.signal(each, stop)) for each in heard]
     try:
         yield
+    except SystemError:
+        if asked:
+            raise asked[-1] from None
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before:
+            signal.signal(each, handler)
 
 
 def _fail(progress: Progress, reason: str) -> int:

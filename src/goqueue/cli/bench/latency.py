@@ -100,7 +100,7 @@ class _Publisher:
     """A producer that sends one message at a time."""
 
     def __init__(self, broker: Broker, topic: Topic) -> None:
-        self._client = Client(broker.address)
+        self._client = Client(broker)
         self.producer = Producer(self._client.settings | {"acks": "all", "linger.ms": 0})
         self.producer.list_topics(topic.name, timeout=ANSWER_S_MAX)
         self._topic = topic
@@ -139,7 +139,7 @@ def _publish(broker: Broker, topic: Topic, load: Load, raw: Raw | None, progress
 
 def _deliver(broker: Broker, topic: Topic, load: Load, raw: Raw | None, progress: Progress) -> list[float]:
     publisher = _Publisher(broker, topic)
-    client = Client(broker.address)
+    client = Client(broker)
     settings = {"group.id": topic.name, "enable.auto.commit": False, "fetch.wait.max.ms": CONSUME_WAIT_MS}
     consumer = Consumer(client.settings | settings)
     consumer.assign([topic.place(partition, end) for partition, end in enumerate(topic.ends())])

@@ -19,6 +19,7 @@ from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.load import Load
 from goqueue.cli.progress import Progress
+from goqueue.client import Security
 from goqueue.node.values import AddressKind
 
 HELLO_S_MAX = 5
@@ -30,6 +31,8 @@ STALL_S_MAX = 60
 STEP_S = 0.1
 """Of waiting: after each, Ctrl+C is heard and a lost broker noticed."""
 COUNTS_MS = 100
+
+REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001  these are their public names
 
 T = TypeVar("T")
 
@@ -45,12 +48,10 @@ class Traffic(NamedTuple):
 class Client:
     """The callbacks of one producer or consumer."""
 
-    def __init__(self, address: str, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, broker: Broker, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self.settings: dict[str, Any] = {
-            "bootstrap.servers": address,
-            "client.id": "goqueue-bench",
-            "log_level": 0,  # what goes wrong is said once, by us
+            **_how_to_reach(broker),
             "error_cb": self._on_error,
             "socket.nagle.disable": True,
         }
@@ -127,7 +128,7 @@ class Topic(NamedTuple):
 @contextmanager
 def own_topic(broker: Broker, load: Load, progress: Progress) -> Iterator[Topic]:
     """A new topic, deleted afterwards, so that a load counts only its own messages."""
-    admin = _reach(broker.address)
+    admin = _reach(broker)
     name = f"goqueue-bench-{secrets.token_hex(6)}"
     config = {} if load.durability is None else {"durability": load.durability}
     new = NewTopic(name, load.partitions, -1, config=config)
@@ -144,16 +145,51 @@ def own_topic(broker: Broker, load: Load, progress: Progress) -> Iterator[Topic]
                 progress.note(f"topic {name} could not be deleted: {error.args[0].str()}")
 
 
-def _reach(address: str) -> AdminClient:
+def _how_to_reach(broker: Broker) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "bootstrap.servers": broker.address,
+        "client.id": "goqueue-bench",
+        "log_level": 0,  # what goes wrong is said once, by us
+    }
+    return said if broker.security is None else said | options_of(broker.security)
+
+
+def options_of(security: Security) -> dict[str, Any]:
+    """As librdkafka has them."""
+    kind = "SASL_" if security.has_credentials else ""
+    said: dict[str, Any] = {"security.protocol": f"{kind}{'SSL' if security.tls else 'PLAINTEXT'}"}
+    for name, file in (
+        ("ssl.ca.location", security.ca_file),
+        ("ssl.certificate.location", security.cert_file),
+        ("ssl.key.location", security.key_file),
+    ):
+        if file is not None:
+            said[name] = str(file)
+    if security.has_credentials:
+        mechanism, user, password = security.sasl
+        said |= {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
+    return said
+
+
+def _reach(broker: Broker) -> AdminClient:
     """A plain connection first: it fails at once and says why, where librdkafka would go on trying."""
+    address, refused = broker.address, ""
+
+    def on_error(error: KafkaError) -> None:
+        nonlocal refused
+        if error.code() in REFUSALS:
+            refused = error.str()
+
     try:
         socket.create_connection(AddressKind().parse(address), timeout=HELLO_S_MAX).close()
     except OSError as error:
         raise BenchFailed(f"cannot reach a broker at {address}: {error.strerror or error}") from error
-    admin = AdminClient({"bootstrap.servers": address, "client.id": "goqueue-bench", "log_level": 0})
+    admin = AdminClient(_how_to_reach(broker) | {"error_cb": on_error})
     try:
         admin.list_topics(timeout=HELLO_S_MAX)
     except KafkaException as error:
+        if refused:
+            raise BenchFailed(f"the broker at {address} refuses: {refused}") from error
         raise BenchFailed(f"what listens at {address} does not answer as a Kafka broker would") from error
     return admin
 

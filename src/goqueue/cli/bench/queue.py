@@ -61,7 +61,12 @@ class _Work:
 
     async def run(self) -> None:
         worker = Worker(
-            self._broker.address, self._topic.name, group=self._topic.name, concurrency=CONCURRENCY, client_id="bench"
+            self._broker.address,
+            self._topic.name,
+            group=self._topic.name,
+            concurrency=CONCURRENCY,
+            client_id="bench",
+            security=self._broker.security,
         )
         loop = asyncio.get_running_loop()
 

@@ -86,7 +86,7 @@ def _warmed_up(broker: Broker, progress: Progress) -> Iterator[None]:
 
 def produce(broker: Broker, topic: Topic, load: Load, progress: Progress) -> Spent:
     """Returns when every message is acknowledged; BenchFailed if one was not."""
-    client = Client(broker.address)
+    client = Client(broker)
     batching = {"batch.num.messages": load.batch, "linger.ms": FULL_BATCH_LINGER_MS if load.batch != 1 else 0}
     producer = Producer(
         client.settings
@@ -137,7 +137,7 @@ def _send(producer: Producer, client: Client, topic: Topic, load: Load, progress
 
 def consume(broker: Broker, topic: Topic, load: Load, progress: Progress) -> Spent:
     """Reads every message once, in the order of its partition; BenchFailed if one is missing or comes twice."""
-    client = Client(broker.address)
+    client = Client(broker)
     consumer = Consumer(
         client.settings
         | client.counting

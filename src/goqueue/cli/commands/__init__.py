@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from goqueue.cli.table import Arg, Command, flag
-from goqueue.cli.values import duration_ms
+from goqueue.cli.values import REFUSED, duration_ms, refused_secret
 
 PURPOSE = "One durable log, read as a stream and as a queue."
 
@@ -29,6 +29,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "key": ("accounts.ACCOUNTS",),
     "acl": ("accounts.ACCOUNTS",),
     "quota": ("quotas.QUOTAS",),
+    "tenant": ("tenants.TENANTS",),
+    "audit": ("audit.AUDIT",),
     "pipeline": ("pipeline.PIPELINE",),
     "config": ("local.CONFIG",),
     "bench": ("bench.BENCH",),
@@ -54,6 +56,7 @@ GROUPS = {
     "key": "API keys of programs",
     "acl": "rules about who may do what",
     "quota": "how much users and clients may send and read",
+    "tenant": "clusters of their own on this one",
     "pipeline": "jobs on Spark that move, keep and explain the data",
     "admin": "what an operator does beside a stopped node",
     "config": "the servers that you work with, by name",
@@ -79,14 +82,40 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
     flag(
         "--api-key",
         metavar="KEY",
+        kind=refused_secret,
         is_absent_by_default=True,
-        help="key that the server wants; others on this machine can see it there, but not in GOQUEUE_API_KEY",
+        help=REFUSED,
     ),
     flag(
         "--api-key-file",
         metavar="FILE",
         is_absent_by_default=True,
         help="file with that key in its first line (GOQUEUE_API_KEY_FILE)",
+    ),
+    flag(
+        "--ca",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="authority of the server's certificate, for https (PEM; GOQUEUE_CA)",
+    ),
+    flag(
+        "--cert",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="certificate to show to the server (PEM; GOQUEUE_CERT)",
+    ),
+    flag(
+        "--cert-key",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="key of that certificate (PEM; GOQUEUE_CERT_KEY)",
+    ),
+    flag(
+        "--tenant",
+        metavar="ID",
+        dest="acts_for",
+        is_absent_by_default=True,
+        help="act for this tenant, as an admin of the cluster (GOQUEUE_TENANT)",
     ),
     flag(
         "--timeout",

@@ -24,6 +24,24 @@ def _address(text: str) -> str:
         raise ArgumentTypeError(f"{text!r}: expected {kind.expected}") from None
 
 
+SECURITY = (
+    flag("--tls", help="that broker speaks TLS"),
+    flag("--ca", metavar="FILE", help="authority of its certificate (PEM)"),
+    flag("--cert", metavar="FILE", help="certificate to show to it (PEM)"),
+    flag("--cert-key", metavar="FILE", help="key of that certificate (PEM)"),
+    flag("--api-key-file", metavar="FILE", help="file with an API key in its first line"),
+    flag("--user", metavar="NAME", help="who logs in, by SASL"),
+    flag("--password-file", metavar="FILE", help="file with the password of --user in its first line"),
+    flag(
+        "--sasl",
+        metavar="MECHANISM",
+        default="SCRAM-SHA-256",
+        help="of --user: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default SCRAM-SHA-256)",
+    ),
+)
+"""What a broker that `--kafka` names may want."""
+
+
 def _args(kind: str) -> tuple[Arg, ...]:
     messages = DEFAULT_MESSAGES[kind]
     batch = flag(
@@ -31,6 +49,7 @@ def _args(kind: str) -> tuple[Arg, ...]:
     )
     return (
         flag("--kafka", metavar="HOST:PORT", kind=_address, help="the broker to measure (default: one of its own)"),
+        *SECURITY,
         flag("--directory", metavar="DIR", help="where its own broker keeps its data (default: a temporary directory)"),
         flag(
             "--messages",

@@ -1,6 +1,7 @@
 """All commands as one table, in the order in which help and documents tell of them."""
 
 from goqueue.cli.commands.accounts import ACCOUNTS
+from goqueue.cli.commands.audit import AUDIT
 from goqueue.cli.commands.bench import BENCH
 from goqueue.cli.commands.cluster import CLUSTER_STATE
 from goqueue.cli.commands.cluster_dev import CLUSTER_DEV
@@ -11,6 +12,7 @@ from goqueue.cli.commands.pipeline import PIPELINE
 from goqueue.cli.commands.queues import QUEUES
 from goqueue.cli.commands.quotas import QUOTAS
 from goqueue.cli.commands.schemas import SCHEMAS
+from goqueue.cli.commands.tenants import TENANTS
 from goqueue.cli.commands.topics import TOPICS
 from goqueue.cli.commands.traces import CLUSTER, TRACES
 from goqueue.cli.table import Command
@@ -28,6 +30,8 @@ COMMANDS: tuple[Command, ...] = (
     *CLUSTER_DEV,
     *ACCOUNTS,
     *QUOTAS,
+    *TENANTS,
+    *AUDIT,
     *PIPELINE,
     *CONFIG,
     *BENCH,

@@ -1,7 +1,7 @@
 """Commands that run here, or are about this program."""
 
-from goqueue.cli.table import OUTPUTS_OF_NAMES, Arg, Command, flag, place
-from goqueue.cli.values import server_url
+from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Arg, Asks, Command, flag, place
+from goqueue.cli.values import REFUSED, refused_secret, server_url
 
 BARE = frozenset({"dev", "insecure"})
 """Settings whose flags have no value: to say one is to switch it on."""
@@ -74,12 +74,13 @@ CONFIG = (
         (
             _NAME,
             flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
-            flag("--api-key", metavar="KEY", help="key that the server wants"),
+            flag("--api-key", metavar="KEY", kind=refused_secret, help=REFUSED),
             flag("--api-key-file", metavar="FILE", help="file with that key in its first line"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
             flag("--ca", metavar="FILE", help="authority of the server's certificate, for https (PEM)"),
             flag("--cert", metavar="FILE", help="certificate to show to the server (PEM)"),
             flag("--key", metavar="FILE", help="key of --cert (PEM)"),
+            flag("--tenant", metavar="ID", help="the tenant that an admin of the cluster acts for"),
         ),
         examples=("goqueue config set-context staging --server http://10.0.0.7:8080",),
         is_remote=False,
@@ -99,12 +100,18 @@ LAST = (
                 default="data",
                 help="data directory of a node on this machine (default data)",
             ),
+            flag("--security", help="also look at who could come in: listeners, certificates, files, accounts"),
+            flag("--config", metavar="PATH", help="with --security: file with the settings of the node"),
         ),
         about=(
             "Ends with 1 if something has to be fixed. A node that does not answer is only a warning. Where no node"
             " runs on the data directory, its logs are looked at too: whether anything is missing or damaged."
         ),
-        examples=("goqueue doctor --data-dir /var/lib/goqueue",),
+        examples=(
+            "goqueue doctor --data-dir /var/lib/goqueue",
+            "goqueue doctor --security --config /etc/goqueue.toml --api-key-file admin.key",
+        ),
+        needs_loop=True,
     ),
     Command(
         "repair",
@@ -133,6 +140,17 @@ LAST = (
         ),
         examples=("goqueue admin reset --data-dir /var/lib/goqueue",),
         is_remote=False,
+    ),
+    Command(
+        "admin rekey",
+        "seal everything under the master key that is in use",
+        ASKS,
+        about=(
+            "Put the new key above the old one in master_key_file, of every node, and restart them; then do this, and"
+            " take the old key away. Whoever is interrupted does it again."
+        ),
+        examples=("goqueue admin rekey",),
+        asks=Asks("accounts.REKEY", says="{accounts} accounts were sealed anew"),
     ),
     Command(
         "version",

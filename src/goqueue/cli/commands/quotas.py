@@ -18,6 +18,7 @@ _LIMITS = (
     Shown("PRODUCER_BYTE_RATE", "producer_byte_rate"),
     Shown("CONSUMER_BYTE_RATE", "consumer_byte_rate"),
     Shown("REQUEST_RATE", "request_rate"),
+    Shown("REQUEST_PERCENTAGE", "request_percentage"),
 )
 
 QUOTAS = (
@@ -30,6 +31,7 @@ QUOTAS = (
             flag("--producer-byte-rate", metavar="BYTES", help="bytes a second that may be published; none: no limit"),
             flag("--consumer-byte-rate", metavar="BYTES", help="bytes a second that may be read; none: no limit"),
             flag("--request-rate", metavar="COUNT", help="requests a second; none: no limit"),
+            flag("--request-percentage", metavar="PERCENT", help="of the node's time, by requests over Kafka"),
         ),
         examples=(
             "goqueue quota set --user alice --producer-byte-rate 1048576",

@@ -11,9 +11,13 @@ from typing import Any
 
 from goqueue.cli.dev.plan import NodePlan, Plan, etcd_command, node_command
 from goqueue.cli.exits import CommandFailed
+from goqueue.client import Admin, ClientError
+from goqueue.wire.rest.operations.cluster import CLUSTER_STATE
 
 START_S_MAX = 120.0
 STOP_S_MAX = 30.0
+LED_S_MAX = 30.0
+"""How long partitions of an earlier run may stay without a leader before the cluster is called ready all the same."""
 LOOK_S = 0.05
 RESTART_S = 1.0
 SAID_LINES = 15
@@ -92,6 +96,12 @@ class Supervisor:
         async with asyncio.TaskGroup() as tasks:
             for node in self._plan.nodes:
                 tasks.create_task(self._wait_ready(node))
+        try:
+            async with asyncio.timeout(LED_S_MAX), asyncio.TaskGroup() as tasks:
+                for node in self._plan.nodes:
+                    tasks.create_task(_wait_led(node))
+        except TimeoutError:
+            self._say("some partitions have no leader: see goqueue cluster partitions --state offline")
 
     async def run(self, stop: asyncio.Event, on_change: Callable[[], None]) -> None:
         """Until `stop`. `on_change`: a process was started again."""
@@ -157,6 +167,17 @@ class Supervisor:
             await asyncio.sleep(RESTART_S)
             await child.start()
             on_change()
+
+
+async def _wait_led(node: NodePlan) -> None:
+    """Partitions of an earlier run have leaders when the nodes that held them are back: a moment after the nodes are
+    ready. Whoever waits for the cluster expects to use its topics."""
+    try:
+        async with Admin(f"http://{node.http}") as admin:
+            while (await admin.call(CLUSTER_STATE)).offline_partitions:  # noqa: ASYNC110  of another process
+                await asyncio.sleep(LOOK_S)
+    except ClientError as error:
+        raise CommandFailed(f"{node.name} does not answer: {error}") from None
 
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:

@@ -1,13 +1,14 @@
 """Commands that are nothing but one operation of the HTTP API: what they ask and show is in the table of commands."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from msgspec.structs import asdict
 
 from goqueue.cli.call import Call
-from goqueue.cli.output import Column, plain
-from goqueue.cli.table import Shown
+from goqueue.cli.output import Column, plain, timed
+from goqueue.cli.table import Asks, Shown
 from goqueue.cli.values import pair
 from goqueue.wire.rest.operation import Operation
 
@@ -26,7 +27,7 @@ async def ask(call: Call) -> None:
     assert asks is not None
     operation, said = operation_of(asks.operation), said_by(call)
     if asks.rows:
-        items = await _items(call, operation, said, asks.rows)
+        items = await _items(call, operation, said, asks)
         call.out.rows(items, [column_of(each) for each in asks.columns], nothing=asks.nothing)
         return
     reply = await call.admin.call(operation, **said)
@@ -48,10 +49,15 @@ def said_by(call: Call) -> dict[str, Any]:
     return said
 
 
-async def _items(call: Call, operation: Operation[Any], said: dict[str, Any], field: str) -> list[Any]:
+async def _items(call: Call, operation: Operation[Any], said: dict[str, Any], asks: Asks) -> list[Any]:
     """A list that the command does not limit is shown to its end."""
+    field = asks.rows
     if "limit" in said or "skip" not in operation.places:
-        return list(getattr(await call.admin.call(operation, **said), field))
+        reply = await call.admin.call(operation, **said)
+        if asks.silent and getattr(reply, asks.silent):
+            nodes = ", ".join(f"node-{each}" for each in getattr(reply, asks.silent))
+            print(f"{nodes} did not answer: what it has is not shown", file=sys.stderr)
+        return list(getattr(reply, field))
     found: list[Any] = []
     while True:
         page = getattr(await call.admin.call(operation, limit=PAGE, skip=len(found), **said), field)
@@ -62,6 +68,8 @@ async def _items(call: Call, operation: Operation[Any], said: dict[str, Any], fi
 
 def column_of(shown: Shown) -> Column:
     def value(item: Any) -> Any:
-        return shown.value.format_map(asdict(item)) if "{" in shown.value else getattr(item, shown.value)
+        if "{" in shown.value:
+            return shown.value.format_map(asdict(item))
+        return timed(shown.value, getattr(item, shown.value))
 
     return Column(shown.title, value, shown.is_number)

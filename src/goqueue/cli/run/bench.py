@@ -16,6 +16,9 @@ def run(call: Call) -> int:
         given.refuse(f"--batch {given.batch} with --bytes {given.bytes}: a batch has at most {BATCH_BYTES_MAX} bytes")
     if given.kafka is not None and given.directory is not None:
         given.refuse("--directory is for a broker of its own, not for one that --kafka names")
+    shown = ("tls", "ca", "cert", "cert_key", "api_key_file", "user", "password_file")
+    if given.kafka is None and any(getattr(given, each) for each in shown):
+        given.refuse("a broker of its own wants no credentials; name another with --kafka")
     try:
         from goqueue.cli.bench.command import run_bench
     except ModuleNotFoundError as error:

@@ -4,7 +4,7 @@ from typing import Any
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED
-from goqueue.cli.output import size
+from goqueue.cli.output import count, size
 from goqueue.client import HttpRefused
 from goqueue.wire.rest.operations.cluster import CLUSTER_NODES, CLUSTER_STATE, RECOVER_CLUSTER
 
@@ -99,12 +99,12 @@ async def ready(call: Call) -> int:
     state = await call.admin.call(CLUSTER_STATE)
     told = [each for each in (await call.admin.call(CLUSTER_NODES)).nodes if each.is_alive]
     missing = [
-        (state.under_replicated_partitions, "partitions miss replicas"),
-        (state.nodes - state.nodes_alive, "nodes are not there"),
-        (sum(each.standbys_behind or 0 for each in told), "standbys are behind"),
-        (sum(each.standbys_behind is None for each in told), "nodes do not tell how far their standbys are"),
+        (state.under_replicated_partitions, "partition", "under-replicated"),
+        (state.nodes - state.nodes_alive, "node", "down"),
+        (sum(each.standbys_behind or 0 for each in told), "standby", "behind"),
+        (sum(each.standbys_behind is None for each in told), "node", "silent about its standbys"),
     ]
-    reasons = [f"{count} {words}" for count, words in missing if count]
+    reasons = [f"{count(number_of, what)} {words}" for number_of, what, words in missing if number_of]
     if reasons:
         words = f"not yet: {', '.join(reasons)}"
         call.out.facts({"ready": False, "message": words}, {"Ready": "no", "Message": words})

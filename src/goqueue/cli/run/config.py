@@ -15,6 +15,7 @@ def view(call: Call) -> None:
         "api-key": key,
         "timeout": f"{target.timeout_ms / 1000:g}s",
         "context": target.context,
+        **({} if target.tenant is None else {"tenant": target.tenant}),
         "told-by": dict(target.sources),
     }
     call.out.facts({"file": str(contexts.path), **contexts.as_dict(with_keys=call.given.raw), "now": now})
@@ -59,7 +60,7 @@ def set_context(call: Call) -> None:
     if given.timeout is not None:
         duration_ms(given.timeout)
     told = {"server": given.server, "api-key": given.api_key, "api-key-file": given.api_key_file}
-    told["timeout"] = given.timeout
+    told |= {"timeout": given.timeout, "tenant": given.tenant}
     told |= {name: getattr(given, name) for name in FILES}
     context.update({name: value for name, value in told.items() if value is not None})
     if is_new and "server" not in context:

@@ -1,7 +1,6 @@
 """Values that name a schema, as JSON: asked of the registry once for each schema, decoded here."""
 
 import json
-from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,25 +123,12 @@ def _takes_nothing(schema: Any, known: dict[str, Any], within: frozenset[str]) -
 
 
 def _protobuf(text: str, references: dict[str, str]) -> Decode:
-    from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+    from google.protobuf import json_format, message_factory
 
-    from goqueue.records.protobuf_files import message_at, pool_of
+    from goqueue.records.protobuf_files import encoded_file, installed_file, message_at, pool_of
 
-    def file(name: str, encoded: str) -> Any:
-        found = descriptor_pb2.FileDescriptorProto.FromString(b64decode(encoded))
-        found.name = name
-        return found
-
-    def well_known(name: str) -> Any:
-        found = descriptor_pb2.FileDescriptorProto()
-        try:
-            descriptor_pool.Default().FindFileByName(name).CopyToProto(found)
-        except KeyError:
-            return None
-        return found
-
-    files = [*(file(name, each) for name, each in references.items()), file(SELF, text)]
-    of_schema = pool_of(files, well_known).FindFileByName(SELF)
+    files = [*(encoded_file(name, each) for name, each in references.items()), encoded_file(SELF, text)]
+    of_schema = pool_of(files, installed_file).FindFileByName(SELF)
 
     def decode(payload: bytes) -> Any:
         indexes, at = message_indexes(payload)

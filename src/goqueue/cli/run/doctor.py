@@ -46,6 +46,10 @@ async def doctor(call: Call) -> int:
     findings = [*look_at_directory(directory), *look_at_disk(_nearest(directory)), look_at_limits(), look_at_clock()]
     findings += look_at_logs(directory)
     findings += await _ask(call)
+    if call.given.security:
+        from goqueue.cli.run.doctor_security import look_at_security
+
+        findings += await look_at_security(call)
     columns = (
         Column("CHECK", lambda each: each["check"]),
         Column("STATE", lambda each: each["state"]),

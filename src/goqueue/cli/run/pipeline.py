@@ -14,7 +14,7 @@ def run(call: Call) -> int:
     name = call.command.words.split()[-1]
     given = call.given
     given.server = None if given.kafka and call.target.sources["server"] == "default" else call.target.server
-    given.api_key = call.target.api_key
+    given.api_key, given.ca = call.target.api_key, call.target.ca
     given.output = call.form
     try:
         for each in NEEDED:

@@ -12,7 +12,9 @@ async def set_quota(call: Call) -> None:
     given = {str(key): getattr(call.given, key) for key in QuotaKey}
     limits = {key: _limit(key, value) for key, value in given.items() if value is not None}
     if not limits:
-        raise CommandFailed("say --producer-byte-rate, --consumer-byte-rate or --request-rate", EXIT_USAGE)
+        raise CommandFailed(
+            "say --producer-byte-rate, --consumer-byte-rate, --request-rate or --request-percentage", EXIT_USAGE
+        )
     call.out.facts(await call.admin.call(operations.SET_QUOTA, **_entity(call), **limits))
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, CommandFailed
-from goqueue.node.offline import Repair, repair_directory
+from goqueue.node.offline import repair_directory
+from goqueue.node.repair import Repair
 
 
 def repair(call: Call) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 from goqueue.cli.call import Call
 from goqueue.cli.output import Column, count, number, plain, size
 from goqueue.client import HttpRefused
+from goqueue.wire.rest.topics import Partition, TopicDetails
 
 DEAD_LETTERS = ".dlq"
 CONFLICT = 409
@@ -61,11 +62,21 @@ async def describe(call: Call) -> None:
     )
     if call.out.is_for_a_person:
         call.out.heading("Partitions")
-        rows = [
-            [name, str(each.earliest), str(each.next), str(each.next - each.earliest)]
-            for name, each in topic.partition_offsets.items()
-        ]
-        call.out.table(["PARTITION", "EARLIEST", "NEXT", "MESSAGES"], rows, [True] * 4)
+        places = await call.admin.partitions(topic.name)
+        rows = [[str(each.partition), *_reach(topic, each.partition), *_copies(each)] for each in places]
+        titles = ["PARTITION", "EARLIEST", "NEXT", "MESSAGES", "LEADER", "REPLICAS", "IN SYNC"]
+        call.out.table(titles, rows, [True] * 4 + [False] * 3)
+
+
+def _reach(topic: TopicDetails, partition: int) -> tuple[str, str, str]:
+    found = topic.partition_offsets.get(str(partition))
+    if found is None:  # its leader does not answer
+        return "-", "-", "-"
+    return str(found.earliest), str(found.next), str(found.next - found.earliest)
+
+
+def _copies(of: Partition) -> tuple[str, str, str]:
+    return of.leader or "-", ",".join(of.replicas), ",".join(of.isr)
 
 
 async def alter(call: Call) -> None:

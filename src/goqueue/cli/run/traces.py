@@ -58,6 +58,7 @@ async def why(call: Call) -> None:
             "Trace": where.trace_id,
             "Key": where.key,
             "Published": where.timestamp,
+            "Node": where.node,
         },
     )
     if call.out.is_for_a_person:

@@ -19,6 +19,7 @@ from grpc import aio
 from goqueue.client.clock import Backoff
 from goqueue.client.errors import ClientError, Closed, ConnectionLost, TimedOut
 from goqueue.client.security import Security
+from goqueue.model.tenancy import TENANT_METADATA
 from goqueue.ports.dice import system_dice
 from goqueue.wire.grpc import (
     ack_pb2,
@@ -87,7 +88,7 @@ class GrpcOptions:
     keepalive_ms: int = 30_000
     keepalive_timeout_ms: int = 10_000
     security: Security | None = None
-    """TLS, if it says so, and its files."""
+    """Who calls, and TLS if it says so."""
 
     def channel(self, address: str) -> aio.Channel:
         if self.security is None or not self.security.tls:
@@ -95,6 +96,12 @@ class GrpcOptions:
         files = (self.security.ca_file, self.security.key_file, self.security.cert_file)
         found = (None if each is None else Path(each).read_bytes() for each in files)
         return aio.secure_channel(address, grpc.ssl_channel_credentials(*found), options=self.channel_options())
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        if self.security is None:
+            return ()
+        said = (("authorization", self.security.authorization), (TENANT_METADATA, self.security.tenant))
+        return tuple((name, value) for name, value in said if value)
 
     def channel_options(self) -> list[tuple[str, int]]:
         return [
@@ -142,7 +149,9 @@ class Calls:
             left_s = give_up - loop.time()
             try:
                 with self.told():
-                    return await self._multi("unary_unary", method)(request, timeout=max(left_s, 0.001))
+                    return await self._multi("unary_unary", method)(
+                        request, timeout=max(left_s, 0.001), metadata=self._options.metadata()
+                    )
             except aio.AioRpcError as failure:
                 pause_s = options.backoff.pause_s(attempt, self._dice)
                 is_last = attempt + 1 == options.attempts_max or pause_s >= left_s
@@ -175,11 +184,15 @@ class Calls:
             raise error_of(failure) from None
 
     def stream(self, name: str, request: Message) -> "aio.UnaryStreamCall[Any, Any]":
-        call: aio.UnaryStreamCall[Any, Any] = self._multi("unary_stream", METHODS[name])(request)
+        call: aio.UnaryStreamCall[Any, Any] = self._multi("unary_stream", METHODS[name])(
+            request, metadata=self._options.metadata()
+        )
         return call
 
     def both_ways(self, name: str, requests: AsyncIterable[Message]) -> "aio.StreamStreamCall[Any, Any]":
-        call: aio.StreamStreamCall[Any, Any] = self._multi("stream_stream", METHODS[name])(requests)
+        call: aio.StreamStreamCall[Any, Any] = self._multi("stream_stream", METHODS[name])(
+            requests, metadata=self._options.metadata()
+        )
         return call
 
     def _multi(self, kind: str, method: MethodDescriptor) -> Any:

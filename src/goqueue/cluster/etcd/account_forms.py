@@ -1,4 +1,6 @@
-"""Users, keys, rules and quotas as they stand in etcd. Nothing in them is a secret: see `goqueue.model.accounts`."""
+"""Users, keys, rules, quotas and tenants as they stand in etcd. Nothing in them is a secret: see
+`goqueue.model.accounts`.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -7,8 +9,9 @@ import msgspec
 from goqueue.cluster.accounts import AccountKey, AccountValue
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, UserKey
+from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, TenantKey, UserKey
 from goqueue.model.quotas import Quota
+from goqueue.model.tenancy import Tenant
 
 
 class _User(msgspec.Struct):
@@ -43,18 +46,28 @@ class _Quota(msgspec.Struct):
         return self.quota
 
 
-_Form = _User | _ApiKey | _Rule | _Quota
+class _Tenant(msgspec.Struct):
+    v: int
+    tenant: Tenant
+
+    def value(self) -> AccountValue:
+        return self.tenant
+
+
+_Form = _User | _ApiKey | _Rule | _Quota | _Tenant
 ACCOUNT_FORMS: Mapping[type[AccountKey], type[_Form]] = {
     UserKey: _User,
     ApiKeyKey: _ApiKey,
     RuleKey: _Rule,
     QuotaOf: _Quota,
+    TenantKey: _Tenant,
 }
 ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {
     "users": UserKey,
     "keys": ApiKeyKey,
     "rules": RuleKey,
     "quotas": QuotaOf,
+    "tenants": TenantKey,
 }
 
 
@@ -68,6 +81,8 @@ def account_path(key: AccountKey) -> str:
             return f"rules/{key.rule_id}"
         case QuotaOf():
             return f"quotas/{key.quota_id}"
+        case TenantKey():
+            return f"tenants/{key.tenant_id}"
 
 
 def account_in_json(version: int, value: AccountValue) -> _Form:
@@ -80,3 +95,5 @@ def account_in_json(version: int, value: AccountValue) -> _Form:
             return _Rule(version, value)
         case Quota():
             return _Quota(version, value)
+        case Tenant():
+            return _Tenant(version, value)

@@ -4,13 +4,8 @@ behind the last listing, and when etcd has dropped what lies between, everything
 
 from collections.abc import Callable, Sequence
 
-from goqueue.cluster.etcd.codec import (
-    MetadataUnreadable,
-    decode_entry,
-    encode_compares,
-    encode_puts,
-    key_path,
-)
+from goqueue.cluster.etcd.codec import decode_entry, encode_compares, encode_puts
+from goqueue.cluster.etcd.keys import MetadataUnreadable, key_path
 from goqueue.cluster.etcd.port import (
     Etcd,
     EtcdCompacted,

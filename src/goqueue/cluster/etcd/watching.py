@@ -4,6 +4,7 @@ still one: a connection that is cut says nothing either.
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -32,6 +33,8 @@ class Watching:
         self._requests: SimpleQueue[Any] = SimpleQueue()
         self._call: Any = None
         self._timer: asyncio.TimerHandle | None = None
+        self._responses: deque[tuple[Any, list[KeyValue]]] = deque()
+        """Read, and not handed on yet."""
         self._is_over = False
 
     def start(self, prefix: bytes, revision: int) -> None:
@@ -58,7 +61,8 @@ class Watching:
     def _read(self) -> None:
         try:
             for response in self._call:
-                self._hand_over(self._told, response, [_key_value(event) for event in response.events])
+                self._responses.append((response, [_key_value(event) for event in response.events]))
+                self._hand_over(self._told)
             self._hand_over(self.lose, EtcdFault("etcd has ended the watch"))
         except grpc.RpcError as error:
             self._hand_over(self._fail, error)
@@ -71,17 +75,29 @@ class Watching:
 
     # -- in the loop
 
-    def _told(self, response: Any, entries: list[KeyValue]) -> None:
-        if self._is_over:
+    def _told(self) -> None:
+        """All that has been read by now: whoever is told makes one image of it. When hundreds of leaders change, there
+        is a response for every transaction, and an image for each would hold up those who are served."""
+        if self._is_over or not self._responses:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(SILENT_S_MAX, self._ask_for_progress)
-        if response.canceled:
-            compacted = response.compact_revision
-            self.lose(EtcdCompacted(compacted) if compacted else EtcdFault(response.cancel_reason or "canceled"))
-        elif not response.created:  # what was there before may still come
-            self._on_keys(response.header.revision, entries)
+        revision = 0
+        entries: list[KeyValue] = []
+        fault: EtcdFault | None = None
+        while self._responses and fault is None:
+            response, some = self._responses.popleft()
+            if response.canceled:
+                compacted = response.compact_revision
+                fault = EtcdCompacted(compacted) if compacted else EtcdFault(response.cancel_reason or "canceled")
+            elif not response.created:  # what was there before may still come
+                revision = response.header.revision
+                entries += some
+        if revision:
+            self._on_keys(revision, entries)
+        if fault is not None:
+            self.lose(fault)
 
     def _ask_for_progress(self) -> None:
         self._requests.put(WATCH.request(progress_request=WatchProgress()))

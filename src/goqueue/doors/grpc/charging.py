@@ -4,9 +4,14 @@ when there is something left.
 
 from typing import Any
 
-from goqueue.broker.gate import Access, Allowance, Gate
-from goqueue.doors.grpc.credentials import AS
+from google.protobuf.message import DecodeError
+
+from goqueue.broker.accounts.quotas import MESSAGES, Allowance
+from goqueue.broker.gate import Access, Gate
+from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
+from goqueue.wire.grpc.consume_pb2 import ConsumeResponse
+from goqueue.wire.grpc.publish_pb2 import PublishStreamRequest
 
 CLIENT_ID = "client-id"
 """Metadata: what a client calls itself."""
@@ -29,13 +34,11 @@ class Charging:
         self._context = context
         self._key = CHARGED.get(method)
         self._client_id = str(said.get(CLIENT_ID, ""))
-        self._is_carried = AS in said
-        """By a node that has counted it."""
 
     @property
     def _allowance(self) -> Allowance | None:
         """Asked each time: quotas may change while a stream goes on."""
-        return None if self._is_carried else self._access.allowance(self._client_id)
+        return self._access.allowance(self._client_id)
 
     def admit(self, size: int = 0) -> None:
         """`size`: of the request, if it is one. QuotaExceeded: not now."""
@@ -43,8 +46,9 @@ class Charging:
         if allowance is None:
             return
         allowance.admit(self._key)
-        if self._key is PRODUCED:
+        if self._key is PRODUCED and size:
             allowance.use(PRODUCED, size)
+            allowance.use(MESSAGES[PRODUCED], 1)
 
     async def read(self) -> Any:
         """The next request of a stream, when there is room for one."""
@@ -54,6 +58,8 @@ class Charging:
         return data
 
     async def write(self, piece: bytes) -> None:
+        if self._access.is_over:  # of a stream that another node gives: that one does not know when credentials end
+            raise NotAuthenticated(f"{self._access.principal} is gone, or its credentials have ended")
         await self._context.write(piece)
         if self._key is CONSUMED:
             await self._count(piece)
@@ -62,8 +68,17 @@ class Charging:
         allowance = self._allowance
         if allowance is not None and self._key is not None:
             delay_ms = allowance.take(self._key, len(data))
+            if allowance.counts(self._key):
+                delay_ms = max(delay_ms, allowance.take_messages(self._key, _messages_in(self._key, data)))
             if delay_ms:
                 await self._gate.pause(delay_ms)
 
-    def invocation_metadata(self) -> Any:
-        return self._context.invocation_metadata()
+
+def _messages_in(key: QuotaKey, data: bytes) -> int:
+    """Of a stream: in a request that publishes, or in what is read."""
+    try:
+        if key is CONSUMED:
+            return len(ConsumeResponse.FromString(data).messages.messages)
+        return len(PublishStreamRequest.FromString(data).batch) or 1
+    except DecodeError:  # whoever reads it says so
+        return 1

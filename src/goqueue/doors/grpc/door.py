@@ -41,6 +41,8 @@ MIB = 1024 * 1024
 RPCS_MAX = 10_000
 """Of all connections together; whoever comes on top is told RESOURCE_EXHAUSTED."""
 METADATA_BYTES_MAX = 16 * 1024
+AGE_GRACE_MS = 60_000
+"""For what a client has begun on an old connection."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class GrpcLimits:
     ping_interval_ms_min: int = 5_000
     """Clients that ping more often are sent away."""
     drain_s_max: float = 5.0
+    age_ms_max: int = 0
+    """Older connections are closed; 0: none is."""
 
     def options(self) -> list[tuple[str, int]]:
         return [
@@ -71,6 +75,8 @@ class GrpcLimits:
             ("grpc.http2.min_recv_ping_interval_without_data_ms", self.ping_interval_ms_min),
             # Else a second node would share the port in silence.
             ("grpc.so_reuseport", 0),
+            *((("grpc.max_connection_age_ms", self.age_ms_max),) if self.age_ms_max else ()),
+            *((("grpc.max_connection_age_grace_ms", AGE_GRACE_MS),) if self.age_ms_max else ()),
         ]
 
 

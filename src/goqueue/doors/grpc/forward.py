@@ -1,62 +1,44 @@
 """Calls on a node of a cluster: done here, passed on to the node that has what they are about, or asked of all. What is
-passed on goes as the bytes that came; streams go through a channel to the other node's own listener.
+passed on goes as the bytes that came.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import msgspec
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from grpc import StatusCode, aio
+from grpc import StatusCode
+from msgspec.structs import replace
 
 from goqueue.broker.asking import Asking
 from goqueue.broker.gate import Access
-from goqueue.doors.grpc.credentials import AS, PROOF
-from goqueue.doors.grpc.errors import DETAILS, NOT_FOUND, UNAVAILABLE, GrpcError, status_of
+from goqueue.doors.grpc.carried import OK, Carrying, Clock, Giving, GrpcReply, GrpcRequest, Told, Write
+from goqueue.doors.grpc.errors import NOT_FOUND, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.homes import HOMES, MERGES
 from goqueue.model.errors import GoQueueError
-from goqueue.model.placements import HostPort
+from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding, NotHere, OnReply, Stop
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.forwarded import GRPC
+from goqueue.wire.forwarded import GRPC, GRPC_STREAM
 from goqueue.wire.grpc import common_pb2
 from goqueue.wire.home import GROUP, TRANSACTION, Way
 
 LOOK_MS_MAX = 2000
 WORK_MS_MAX = 30_000
-VIA = "gq-via"
-OK = 0
 
 events = get_logger("grpc door")
 
 Here = Callable[[bytes, Access], Awaitable[bytes]]
-Vouch = Callable[[str, bytes], bytes]
-"""The proof that a node of this cluster names a principal, for a request."""
 OwnPart = Callable[[bytes], Awaitable[bytes]]
 Find = Callable[[], int | None]
-Write = Callable[[bytes], Awaitable[Any]]
 Streams = Callable[[Any, Write], Awaitable[None]]
 """Given the request, and where to write."""
+StreamsOf = Callable[[bytes, Access, Write], Awaitable[None]]
+"""How this node streams what another asks for."""
 STATUSES: dict[int, StatusCode] = {each.value[0]: each for each in StatusCode}
-
-
-class GrpcRequest(msgspec.Struct, array_like=True):
-    method: str
-    """Its full name."""
-    data: bytes
-    principal: str = ""
-    """Who called. Nodes believe it of each other, since each has proved that it is one of the cluster."""
-
-
-class GrpcReply(msgspec.Struct, array_like=True):
-    data: bytes
-    status: int = OK
-    words: str = ""
-    details: bytes = b""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -64,61 +46,59 @@ _request = msgspec.msgpack.Decoder(GrpcRequest).decode
 _reply = msgspec.msgpack.Decoder(GrpcReply).decode
 
 
-class Told(GoQueueError):
-    """A refusal of another node, to be told as it is."""
-
-    def __init__(self, reply: GrpcReply) -> None:
-        super().__init__(reply.words)
-        self.reply = reply
-
-
 class SpreadCalls(Asking):
-    """`address`: of the gRPC listener of a node. `partitions`: how many a topic has."""
+    """`partitions`: how many a topic has. `admit`: whom another node names, and from where."""
 
     def __init__(
         self,
         forwarding: Forwarding,
-        address: Callable[[int], HostPort | None],
+        clock: Clock,
+        dice: Dice,
         partitions: Callable[[str], int],
-        admit: Callable[[str], Access],
-        vouch: Vouch | None = None,
+        admit: Callable[[str, str], Access],
     ) -> None:
         self._admit = admit
-        self._vouch = vouch
         self._forwarding = forwarding
         self._partitions = partitions
-        self._address = address
         self._here: dict[str, Here] = {}
+        self._streams: dict[str, StreamsOf] = {}
         self._methods: dict[str, MethodDescriptor] = {}
-        self._channels: dict[HostPort, aio.Channel] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._carrying = Carrying(forwarding, clock, dice)
+        self._giving = Giving(clock, self._give)
         forwarding.serve(GRPC, self._serve)
+        forwarding.serve(GRPC_STREAM, self._giving.serve)
 
     def add(self, method: MethodDescriptor, here: Here) -> None:
         """How this node does it."""
         self._here[method.full_name] = here
         self._methods[method.full_name] = method
 
+    def add_stream(self, method: MethodDescriptor, streams: StreamsOf) -> None:
+        self._streams[method.full_name] = streams
+
     # -- whose it is
 
-    def _way(self, method: MethodDescriptor, request: Any) -> tuple[Way, Find]:
+    def _way(self, method: MethodDescriptor, request: Any, access: Access) -> tuple[Way, Find]:
+        """By names as they are kept, of the tenant of whoever asks."""
         home, homes = HOMES[method.full_name], self._forwarding.homes
         if home.way is not Way.HOME:
             return home.way, lambda: homes.me
         named = [getattr(request, field) for field in home.fields]
         if not named[0]:
             return home.otherwise or Way.HERE, lambda: homes.me
+        kept = access.tenancy.full(named[0])
         if home.kind == GROUP:
-            return Way.HOME, lambda: homes.group(named[0])
+            return Way.HOME, lambda: homes.group(kept)
         assert home.kind == TRANSACTION, home
-        return Way.HOME, lambda: homes.transaction(named[0])
+        return Way.HOME, lambda: homes.transaction(kept)
 
     # -- one answer
 
-    async def unary(self, method: MethodDescriptor, request: Message, data: bytes, access: Access) -> bytes:
+    async def unary(self, method: MethodDescriptor, request: Message, data: bytes, access: Access, peer: str) -> bytes:
         serve = self._here[method.full_name]
-        way, find = self._way(method, request)
-        payload = _encode(GrpcRequest(method.full_name, data, access.principal))
+        way, find = self._way(method, request, access)
+        payload = _encode(GrpcRequest(method.full_name, data, access.told, peer))
 
         def here(data: bytes) -> Awaitable[bytes]:
             return serve(data, access)
@@ -180,37 +160,32 @@ class SpreadCalls(Asking):
     # -- streams
 
     async def stream(
-        self, method: MethodDescriptor, request: Any, data: bytes, context: Any, here: Streams, principal: str
+        self, method: MethodDescriptor, request: Any, call: GrpcRequest, access: Access, here: Streams, write: Write
     ) -> None:
-        """`here` is how this node does it."""
-        if any(name == VIA for name, _ in context.invocation_metadata() or ()):
-            await here(request, context.write)
-            return
+        """`call`: what came. `here` is how this node does it."""
         if HOMES[method.full_name].way is Way.PARTS:
-            await self._stream_in_parts(method, request, context, here, principal)
+            await self._stream_in_parts(request, call, access.tenancy.full(request.topic), here, write)
             return
-        way, find = self._way(method, request)
+        way, find = self._way(method, request, access)
         node_id = find()
         if way is not Way.HOME or node_id == self._forwarding.homes.me:
-            await here(request, context.write)
+            await here(request, write)
         else:
-            await self._carry(node_id, method, data, context.write, principal)
+            await self._carry(node_id, call, write)
 
-    async def _stream_in_parts(
-        self, method: MethodDescriptor, request: Any, context: Any, here: Streams, principal: str
-    ) -> None:
-        """Each leader streams what it leads."""
+    async def _stream_in_parts(self, request: Any, call: GrpcRequest, kept: str, here: Streams, write: Write) -> None:
+        """Each leader streams what it leads of a topic, which is kept under this name."""
         homes, writing = self._forwarding.homes, asyncio.Lock()
         by_node: dict[int | None, list[int]] = {}
-        for number in list(request.partitions) or range(self._partitions(request.topic)):
-            by_node.setdefault(homes.partition(request.topic, number), []).append(number)
+        for number in list(request.partitions) or range(self._partitions(kept)):
+            by_node.setdefault(homes.partition(kept, number), []).append(number)
         if by_node.keys() <= {homes.me}:
-            await here(request, context.write)
+            await here(request, write)
             return
 
-        async def write(piece: bytes) -> None:
+        async def write_one(piece: bytes) -> None:
             async with writing:
-                await context.write(piece)
+                await write(piece)
 
         async with asyncio.TaskGroup() as tasks:
             for node_id, numbers in by_node.items():
@@ -219,49 +194,31 @@ class SpreadCalls(Asking):
                 del part.partitions[:]
                 part.partitions.extend(numbers)
                 if node_id == homes.me:
-                    tasks.create_task(_until_end(here(part, write)))
+                    tasks.create_task(_until_end(here(part, write_one)))
                 else:
-                    tasks.create_task(self._carry(node_id, method, part.SerializeToString(), write, principal))
+                    carried = replace(call, data=part.SerializeToString())
+                    tasks.create_task(self._carry(node_id, carried, write_one))
 
-    async def _carry(
-        self, node_id: int | None, method: MethodDescriptor, data: bytes, write: Write, principal: str
-    ) -> None:
+    async def _carry(self, node_id: int | None, call: GrpcRequest, write: Write) -> None:
         if node_id is None:
             raise GrpcError("it has no leader at the moment", UNAVAILABLE, common_pb2.ERROR_CODE_LEADER_NOT_AVAILABLE)
-        path = f"{method.containing_service.full_name}/{method.name}"
-        channel: Any = self._channel(node_id)
-        said: list[tuple[str, str | bytes]] = [(VIA, str(self._forwarding.homes.me))]
-        if self._vouch is not None:
-            said += [(AS, principal), (PROOF, self._vouch(principal, f"{path}\0".encode() + data))]
-        call = channel.unary_stream(f"/{path}")(data, metadata=tuple(said))
-        try:
-            async for piece in call:
-                await write(piece)
-        except aio.AioRpcError as error:
-            trailing: Any = error.trailing_metadata() or ()
-            details = next((value for name, value in trailing if name == DETAILS), b"")
-            raise Told(GrpcReply(b"", error.code().value[0], error.details() or "", details)) from None
-        finally:
-            call.cancel()
+        await self._carrying.carry(node_id, call, write)
 
-    def _channel(self, node_id: int) -> aio.Channel:
-        address = self._address(node_id)
-        if address is None:
-            words = f"node {node_id} offers no gRPC"
-            raise GrpcError(words, UNAVAILABLE, common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE)
-        found = self._channels.get(address)
-        if found is None:
-            host, port = address
-            shown = f"[{host}]" if ":" in host else host
-            found = self._channels[address] = aio.insecure_channel(f"{shown}:{port}")
-        return found
+    async def _give(self, request: GrpcRequest, write: Write) -> GrpcReply:
+        streams = self._streams.get(request.method)
+        if streams is None:
+            return GrpcReply(b"", UNAVAILABLE.value[0], f"{request.method} is not streamed here")
+
+        async def streaming() -> bytes:
+            await streams(request.data, self._admit(request.principal, request.peer), write)
+            return b""
+
+        return await _reply_of(streaming)
 
     async def close(self) -> None:
+        self._giving.close()
         for task in list(self._tasks):
             task.cancel()
-        for channel in self._channels.values():
-            await channel.close()
-        self._channels.clear()
 
     # -- being asked
 
@@ -275,12 +232,20 @@ class SpreadCalls(Asking):
         if here is None or method is None:
             on_reply(NotHere(f"{question.method} is not served here"))
             return None
-        way, find = self._way(method, GetMessageClass(method.input_type).FromString(question.data))
+        try:
+            access = self._admit(question.principal, question.peer)
+        except GoQueueError as error:
+            on_reply(_encode(_refused(error)))
+            return None
+        way, find = self._way(method, GetMessageClass(method.input_type).FromString(question.data), access)
         if way is Way.HOME and find() != self._forwarding.homes.me:
             on_reply(NotHere("it belongs to another node"))
             return None
-        answering = _answered(here, question.data, partial(self._admit, question.principal), on_reply)
-        task = asyncio.get_running_loop().create_task(answering)
+
+        async def answer() -> bytes:
+            return await here(question.data, access)
+
+        task = asyncio.get_running_loop().create_task(_answered(answer, on_reply))
         self._tasks[task] = None
         task.add_done_callback(self._forget)
         return None
@@ -293,16 +258,32 @@ async def _until_end(streaming: Awaitable[None]) -> None:
     await streaming
 
 
-async def _answered(here: Here, data: bytes, admit: Callable[[], Access], on_reply: OnReply) -> None:
+async def _answered(answer: Callable[[], Awaitable[bytes]], on_reply: OnReply) -> None:
+    on_reply(_encode(await _reply_of(answer)))
+
+
+async def _reply_of(answer: Callable[[], Awaitable[bytes]]) -> GrpcReply:
     try:
-        reply = GrpcReply(await here(data, admit()))
-    except GoQueueError as error:
-        status, words, details = status_of(error)
-        reply = GrpcReply(b"", status.value[0], words, details)
+        return GrpcReply(await answer())
     except Exception as fault:  # noqa: BLE001  the one that asks must not wait for ever
+        error = ours(fault)
+        if error is not None:
+            return _refused(error)
         events.error("a forwarded call failed", exc_info=fault)
-        reply = GrpcReply(b"", StatusCode.INTERNAL.value[0], "a fault of the node; its log says more")
-    on_reply(_encode(reply))
+        return GrpcReply(b"", StatusCode.INTERNAL.value[0], "a fault of the node; its log says more")
+
+
+def _refused(error: GoQueueError) -> GrpcReply:
+    status, words, details = status_of(error)
+    return GrpcReply(b"", status.value[0], words, details)
+
+
+def ours(fault: BaseException) -> GoQueueError | None:
+    """Of a group, which tasks raise together: the first of them, if all are ours."""
+    if isinstance(fault, BaseExceptionGroup):
+        found = [ours(each) for each in fault.exceptions]
+        return found[0] if None not in found else None
+    return fault if isinstance(fault, GoQueueError) else None
 
 
 def _told(answer: bytes) -> bytes:

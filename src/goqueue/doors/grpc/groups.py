@@ -1,6 +1,6 @@
 """GroupService: looked at, configured, deleted."""
 
-from typing import Any
+from functools import partial
 
 from goqueue.broker.groups.listing import GroupSummary, page_of_names, summarize
 from goqueue.broker.groups.view import GroupView, MemberView, view_group
@@ -46,17 +46,19 @@ class GroupService:
     async def configure_group(self, request: pb.ConfigureGroupRequest) -> pb.ConfigureGroupResponse:
         broker, group_id = self._call.broker, named("group_id", request.group_id)
         changes: dict[str, str | None] = {**request.options, **dict.fromkeys(request.unset)}
-        await self._call.ask(lambda done: broker.queues.set_options(group_id, changes, done))
+        await self._call.ask(partial(broker.queues.set_options, group_id, changes))
         return pb.ConfigureGroupResponse(options=dict(broker.queues.options(group_id)))
 
     async def delete_group(self, request: pb.DeleteGroupRequest) -> pb.DeleteGroupResponse:
         broker, group_id = self._call.broker, named("group_id", request.group_id)
         if request.force:
             _: object = await self._call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
-        reply: Any = await self._call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
+        reply: commands.CodeReply = await self._call.ask(
+            lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done)
+        )
         if reply.code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
             raise Refused(reply.code, f"group {group_id!r} has members")
-        dropped: Any = await self._call.ask(lambda done: broker.queues.drop(group_id, None, done))
+        dropped: Code = await self._call.ask(lambda done: broker.queues.drop(group_id, None, done))
         if reply.code is Code.GROUP_ID_NOT_FOUND and dropped is Code.GROUP_ID_NOT_FOUND:
             words = f"there is no group {group_id!r}"
             raise GrpcError(words, NOT_FOUND, common_pb2.ERROR_CODE_GROUP_NOT_FOUND)

@@ -1,13 +1,13 @@
 """OffsetService: how far groups have come, and setting them back."""
 
 from functools import partial
-from typing import Any
 
 from goqueue.broker.groups.reset import Reset
 from goqueue.doors.grpc.call import Call, named
 from goqueue.doors.grpc.convert import moment_ms_of
 from goqueue.doors.grpc.errors import GrpcError
 from goqueue.machines.groups import commands
+from goqueue.model.access import Kind, Operation
 from goqueue.model.members import Who
 from goqueue.model.topic_partition import TopicPartition
 from goqueue.records.replays import Moved, Where
@@ -40,12 +40,14 @@ class OffsetService:
     async def fetch_offsets(self, request: pb.FetchOffsetsRequest) -> pb.FetchOffsetsResponse:
         """What the group committed; or, where it has only acknowledged messages, the first that is not settled."""
         broker, group_id = self._call.broker, named("group_id", request.group_id)
-        reply: Any = await self._call.order_by_code(
+        reply: commands.FetchOffsetsReply = await self._call.order_by_code(
             lambda done: broker.groups.ask(commands.FetchOffsets(group_id, None), done)
         )
         found = {(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
         words = {(each.topic, each.partition): each.metadata for each in reply.offsets}
         for place in broker.queues.places(group_id):
+            if not broker.allowed(Kind.TOPIC, place.topic, (Operation.DESCRIBE,)):
+                continue
             settled = broker.queues.settled_below(place)
             at = place.topic, place.partition
             if settled is not None and settled > found.get(at, NEVER_THERE):

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from goqueue.model.access import OPEN, Kind, Operation, Permission
 
-TOPIC, GROUP, TRANSACTIONAL_ID = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID
+TOPIC, GROUP, TRANSACTIONAL_ID, SUBJECT = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID, Kind.SUBJECT
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
 
 READS = Permission({GROUP: READ, TOPIC: READ})
+RESETS = Permission({GROUP: READ, TOPIC: READ}, is_change=True)
 PUBLISHES = Permission({TOPIC: (WRITE, Operation.CREATE), TRANSACTIONAL_ID: WRITE})
 DESCRIBES_GROUP = Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})
 DESCRIBES_TOPIC = Permission({TOPIC: DESCRIBE})
@@ -24,13 +25,17 @@ _OURS: Mapping[str, Mapping[str, Permission]] = {
         "DeleteGroup": Permission({GROUP: Operation.DELETE}),
     },
     "HealthService": dict.fromkeys(("Check", "Watch"), OPEN),
-    "OffsetService": {"CommitOffsets": READS, "FetchOffsets": DESCRIBES_GROUP, "ResetOffsets": READS},
+    "OffsetService": {
+        "CommitOffsets": READS,
+        "FetchOffsets": DESCRIBES_GROUP,
+        "ResetOffsets": Permission({GROUP: READ, TOPIC: READ}, is_change=True),
+    },
     "PublishService": dict.fromkeys(("Publish", "PublishStream"), PUBLISHES),
     "TopicService": {
-        "CreateTopic": Permission({TOPIC: Operation.CREATE}),
+        "CreateTopic": Permission({TOPIC: (Operation.CREATE, WRITE), SUBJECT: READ}),
         "ListTopics": DESCRIBES_TOPIC,
         "DescribeTopic": DESCRIBES_TOPIC,
-        "ConfigureTopic": Permission({TOPIC: Operation.ALTER_CONFIGS}),
+        "ConfigureTopic": Permission({TOPIC: (Operation.ALTER_CONFIGS, WRITE), SUBJECT: READ}),
         "DeleteTopic": Permission({TOPIC: Operation.DELETE}),
     },
     "TransactionService": {

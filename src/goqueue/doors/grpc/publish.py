@@ -218,6 +218,7 @@ class _Stream:
 
     async def _read(self) -> None:
         async for request in self._requests:
+            self._call = self._requests.call()
             failed = await make_topics(self._call, request.batch or [request])
             self._take(request, failed)
             while (

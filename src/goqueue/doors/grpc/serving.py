@@ -15,16 +15,19 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from goqueue.broker.gate import Access, Credentials, Gate
+from goqueue.broker.gate import Access, Gate
 from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.call import Call, Stopping
+from goqueue.doors.grpc.carried import GrpcRequest, Told, Write
 from goqueue.doors.grpc.charging import Charging
 from goqueue.doors.grpc.counting import Counting
-from goqueue.doors.grpc.credentials import admitted
+from goqueue.doors.grpc.credentials import admitted, peer_of
 from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
-from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, Told
+from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, ours
 from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.model.access import OPEN, Permission
+from goqueue.model.audit import Asked
+from goqueue.model.credentials import Credentials
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.listener import Api
@@ -66,7 +69,11 @@ class Writing(Protocol):
 class Requests(Generic[T]):
     """What a client streams, decoded."""
 
-    def __init__(self, read: Callable[[], Awaitable[Any]], decode: Callable[[bytes], Message]) -> None:
+    def __init__(
+        self, read: Callable[[], Awaitable[Any]], decode: Callable[[bytes], Message], call: Callable[[], Call]
+    ) -> None:
+        self.call = call
+        """For the request that came last: who streams may have other rights than when it began."""
         self._read = read
         self._decode = decode
 
@@ -79,11 +86,15 @@ class Requests(Generic[T]):
 
 
 class _Out:
-    def __init__(self, write: Callable[[bytes], Awaitable[Any]]) -> None:
+    def __init__(self, write: Write) -> None:
         self._write = write
 
     async def write(self, message: Message) -> None:
         await self._write(message.SerializeToString())
+
+
+NAMES = ("name", "topic", "group", "group_id")
+"""Fields that say what a change is about."""
 
 
 class Behaviour:
@@ -100,17 +111,41 @@ class Behaviour:
         self._call: Call | None = None
         self._serve: Callable[..., Awaitable[Any]] | None = None
 
-    async def access(self, context: Context, data: bytes = b"") -> Access:
+    async def access(self, context: Context) -> Access:
         if self._permission is OPEN:
             return self._serving.gate.nobody()
-        connected = self._arrivals.connected(context)
-        return await admitted(self._serving.gate, context, self.path, data, connected)
+        access = await admitted(self._serving.gate, context, self._arrivals.connected(context))
+        leave = self._serving.gate.enter(access.tenancy.tenant)
+        if leave is not None:
+            context.add_done_callback(lambda _context: leave())
+        return access
 
     def charging(self, access: Access, context: Context) -> Charging:
         return Charging(self._serving.gate, access, context, self._full_name)
 
+    async def audited(
+        self, access: Access, context: Context, kind: Any, data: bytes, work: Callable[[], Awaitable[bytes]]
+    ) -> bytes:
+        gate, permission = self._serving.gate, self._permission
+        audit = None if permission is OPEN else gate.audited(permission)
+        if audit is None:
+            if permission is not OPEN:
+                gate.note(access, permission, "grpc", self._name)
+            return await work()
+        try:
+            asked = kind.FromString(data)
+        except DecodeError:
+            return await work()  # which says what is wrong
+        names = [str(getattr(asked, each)) for each in NAMES if each in kind.DESCRIPTOR.fields_by_name]
+        host = peer_of(context).rpartition(":")[0]
+        return await audit.carry_out(Asked(access.principal, host, "grpc", self._name, " ".join(names)), work)
+
+    def call(self, access: Access) -> Call:
+        """By the rights that there are now. NotAuthenticated: it is over."""
+        return self._serving.call(access, self._permission)
+
     def admitted(self, access: Access) -> tuple[Call, Callable[..., Awaitable[Any]]]:
-        call = self._serving.call(access, self._permission)
+        call = self.call(access)
         if self._call is None or self._serve is None or self._call.broker is not call.broker:
             self._call, self._serve = call, getattr(self._make(call), self._name)
         return self._call, self._serve
@@ -168,9 +203,13 @@ class Serving:
                 access = await behaviour.access(context)
                 if self.gate.quotas.are_set:
                     behaviour.charging(access, context).admit(len(data))
-                if spread is None:
-                    return await here(data, access)
-                return await spread.unary(method, self._decode(kind, data), data, access)
+
+                async def work() -> bytes:
+                    if spread is None:
+                        return await here(data, access)
+                    return await spread.unary(method, self._decode(kind, data), data, access, peer_of(context))
+
+                return await behaviour.audited(access, context, kind, data, work)
 
             return await self._guarded(name, context, answer)
 
@@ -194,10 +233,14 @@ class Serving:
     def _streaming(self, method: MethodDescriptor, behaviour: "Behaviour") -> Any:
         kind, name, spread = GetMessageClass(method.input_type), _path(method), self.spread
 
+        async def for_another(data: bytes, access: Access, write: Write) -> None:
+            _, serve_one = behaviour.admitted(access)
+            await self._until_stop(serve_one(self._decode(kind, data), _Out(write)))
+
         async def serve(data: bytes, context: Context) -> None:
             async def answer() -> None:
                 self._take(context)
-                access = await behaviour.access(context, data)
+                access = await behaviour.access(context)
                 _, serve_one = behaviour.admitted(access)
                 charging = behaviour.charging(access, context)
                 charging.admit()
@@ -206,9 +249,13 @@ class Serving:
                     await self._until_stop(serve_one(request, _Out(charging.write)))
                     return
                 streams = partial(_stream, serve_one)
-                await self._until_stop(spread.stream(method, request, data, charging, streams, access.principal))
+                call = GrpcRequest(method.full_name, data, access.told, peer_of(context))
+                await self._until_stop(spread.stream(method, request, call, access, streams, charging.write))
 
             await self._guarded(name, context, answer)
+
+        if spread is not None:
+            spread.add_stream(method, for_another)
 
         return serve
 
@@ -222,7 +269,8 @@ class Serving:
                 _, serve_one = behaviour.admitted(access)
                 charging = behaviour.charging(access, context)
                 charging.admit()
-                await serve_one(Requests(charging.read, partial(self._decode, kind)), _Out(charging.write))
+                call = partial(behaviour.call, access)
+                await serve_one(Requests(charging.read, partial(self._decode, kind), call), _Out(charging.write))
 
             await self._guarded(name, context, answer)
 
@@ -268,7 +316,7 @@ class Serving:
             except Exception as fault:
                 if isinstance(fault, aio.AbortError):
                     raise
-                error = _ours(fault)
+                error = ours(fault)
                 if error is None:
                     events.error("a request failed", exc_info=fault)
                     await context.abort(grpc.StatusCode.INTERNAL, "a fault of the node; its log says more")
@@ -285,30 +333,19 @@ class Serving:
         raise GrpcError(f"this is no {kind.DESCRIPTOR.full_name}")
 
 
-def _stream(
-    serve_one: Callable[..., Awaitable[Any]], part: Message, write: Callable[[bytes], Awaitable[Any]]
-) -> Awaitable[Any]:
+def _stream(serve_one: Callable[..., Awaitable[Any]], part: Message, write: Write) -> Awaitable[Any]:
     return serve_one(part, _Out(write))
 
 
 def _spread(gate: Gate, forwarding: Forwarding) -> SpreadCalls:
-    def admit(principal: str) -> Access:
-        return gate.admit(Credentials("grpc", principal=principal))
+    def admit(principal: str, peer: str) -> Access:
+        return gate.admit(Credentials("grpc", peer, principal=principal))
 
-    vouch = None if gate.logins is None else gate.logins.vouch
-    return SpreadCalls(forwarding, gate.grpc_address, gate.partitions, admit, vouch)
+    return SpreadCalls(forwarding, gate.clock, gate.dice, gate.partitions, admit)
 
 
 def _path(method: MethodDescriptor) -> str:
     return f"{method.containing_service.full_name}/{method.name}"
-
-
-def _ours(fault: BaseException) -> GoQueueError | None:
-    """Of a group, which tasks raise together: the first of them, if all are ours."""
-    if isinstance(fault, BaseExceptionGroup):
-        found = [_ours(each) for each in fault.exceptions]
-        return found[0] if None not in found else None
-    return fault if isinstance(fault, GoQueueError) else None
 
 
 async def _abort(context: Context, error: GoQueueError) -> NoReturn:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
-from goqueue.broker.gate import Access, Credentials, Gate, NotAuthenticated
+from goqueue.broker.gate import Access, Gate
 from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors
@@ -26,6 +26,7 @@ from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
+from goqueue.model.credentials import Credentials, NotAuthenticated
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import ACCESS, App, Message, Receive, Scope, Send
 from goqueue.wire.forwarded import HTTP
@@ -75,9 +76,9 @@ class HttpApp:
             max_age=PREFLIGHT_S,
         )
 
-    def _following(self, principal: str) -> Call:
+    def _following(self, principal: str, host: str) -> Call:
         """As whoever follows a topic may use the broker. Another node says who that is."""
-        view = self._gate.admit(Credentials("http", principal=principal)).view(READS_TOPIC)
+        view = self._gate.admit(Credentials("http", f"{host}:", principal=principal)).view(READS_TOPIC)
         return replace(self._call, broker=view, principal=principal)
 
     def stop(self) -> None:

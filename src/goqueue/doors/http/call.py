@@ -26,6 +26,8 @@ class Call(Asking):
     """The way to other nodes, in a cluster."""
     principal: str = ANONYMOUS
     """Who asks."""
+    host: str = ""
+    """From where, if there are rules about addresses."""
     on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 

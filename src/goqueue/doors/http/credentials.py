@@ -2,14 +2,18 @@
 
 from urllib.parse import parse_qsl
 
-from goqueue.broker.gate import Access, Credentials, Gate
+from goqueue.broker.gate import Access, Gate
 from goqueue.doors.http.asgi import CONNECTED
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
+from goqueue.model.credentials import Credentials
 from goqueue.model.listener import IN_PROCESS, Connected
+from goqueue.model.tenancy import TENANT_HEADER
 from goqueue.wire.asgi import Scope
-from goqueue.wire.forwarded import PRINCIPAL, VIA
+from goqueue.wire.forwarded import PEER, PRINCIPAL, VIA
 
 IN_URL = b"api_key="
+TENANT = TENANT_HEADER.encode()
+"""The tenant that an admin acts for; from others it is checked."""
 CHALLENGES = ((b"www-authenticate", b'Bearer realm="goqueue"'),)
 REGISTRY_CHALLENGES = (*CHALLENGES, (b"www-authenticate", b'Basic realm="goqueue", charset="UTF-8"'))
 """Elsewhere a browser would ask a person for a password."""
@@ -18,28 +22,33 @@ REGISTRY_CHALLENGES = (*CHALLENGES, (b"www-authenticate", b'Basic realm="goqueue
 async def admitted(gate: Gate, scope: Scope, api: str, *, is_open: bool = False) -> Access:
     """`is_open`: who shows nothing is let in without any right."""
     if gate.logins is None:
-        access = gate.admit(Credentials(api))
+        access = gate.admit(Credentials(api, tenant=_header(scope, TENANT)))
     else:
         found = shown(scope, api)
         access = gate.nobody() if is_open and gate.is_stranger(found) else await gate.admit_request(found)
-    scope[PRINCIPAL] = access.principal
+    scope[PRINCIPAL] = access.told
     return access
 
 
 def shown(scope: Scope, api: str) -> Credentials:
     """What nobody has looked at yet."""
     if scope.get(VIA):
-        return Credentials(api, principal=scope.get(PRINCIPAL, ""))
+        return Credentials(api, scope.get(PEER, ""), principal=scope.get(PRINCIPAL, ""))
     if IN_URL in scope["query_string"]:
         _refuse_in_url(scope["query_string"])
-    authorization, api_key = "", ""
-    for name, value in scope["headers"]:
-        if name == b"x-api-key":
-            api_key = value.decode("latin-1")
-        elif name == b"authorization":
-            authorization = value.decode("latin-1")
+    authorization, api_key = _header(scope, b"authorization"), _header(scope, b"x-api-key")
     connected: Connected = scope.get("state", {}).get(CONNECTED, IN_PROCESS)
-    return Credentials.of_headers(api, connected, authorization, api_key)
+    scope[PEER] = connected.peer
+    return Credentials.of_headers(api, connected, authorization, api_key, _header(scope, TENANT))
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    """The last of this name, or nothing."""
+    found = b""
+    for name, value in scope["headers"]:
+        if name == wanted:
+            found = value
+    return found.decode("latin-1")
 
 
 def _refuse_in_url(query: bytes) -> None:

@@ -1,15 +1,17 @@
 """From a request to a handler's arguments, and from what it returns to a response."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from goqueue.broker.gate import Allowance, Gate, NotAuthenticated
+from goqueue.broker.accounts.quotas import Allowance
+from goqueue.broker.gate import Access, Gate
 from goqueue.doors.http.asgi import (
     JSON,
     PARKED,
@@ -22,9 +24,10 @@ from goqueue.doors.http.asgi import (
     header,
     read_body,
 )
+from goqueue.doors.http.audited import changed, host_of, named
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.charging import allowance_of, charged, counting, retry_headers
+from goqueue.doors.http.charging import STREAMS, allowance_of, charged, count_published, counting, retry_headers
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
@@ -40,11 +43,13 @@ from goqueue.doors.http.forward import BODY, Raw, Spreading
 from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
 from goqueue.model.access import OPEN
 from goqueue.model.accounts import ANONYMOUS
+from goqueue.model.audit import Asked
+from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ENDS_WITH_CLIENT, Receive, Scope, Send
-from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL
+from goqueue.wire.asgi import ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
+from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA
 from goqueue.wire.rest.common import ErrorReply
 
 REQUEST_S_MAX = 30
@@ -68,15 +73,24 @@ class Endpoint:
         self._decode = None if operation.body_type is None else msgspec.json.Decoder(operation.body_type).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            leave = scope.pop(SEAT, None)
+            if leave is not None:
+                leave()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Any
         try:
-            call, allowance = await self._admit(scope)
+            access, call, allowance = await self._admit(scope)
             if allowance is not None:
                 allowance.admit(self._charged)
-                if self._charged is CONSUMED:
-                    send = counting(self._gate, allowance, send)
+            if self._charged is CONSUMED and (allowance is not None or self._operation.name in STREAMS):
+                send = counting(self._gate, partial(allowance_of, access, scope), send)
             arguments = {"call": call, **await self._arguments(scope, receive, allowance)}
-            handling = self._handle(call, arguments) if self._spread is None else self._spread_out(scope, arguments)
+            work = partial(self._handle, call) if self._spread is None else partial(self._spread_out, scope)
+            handling = self._audited(scope, access, arguments, partial(work, arguments))
             if self._operation.waits:
                 reply = await self._while_there(scope, receive, _wait(send, handling))
             else:
@@ -100,7 +114,22 @@ class Endpoint:
         else:
             await self._answer(send, reply)
 
-    async def _admit(self, scope: Scope) -> tuple[Call, Allowance | None]:
+    def _audited(
+        self, scope: Scope, access: Access, arguments: Mapping[str, Any], work: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> Coroutine[Any, Any, Any]:
+        """What another node passes on is in its trail."""
+        if self._permission is OPEN or scope.get(VIA):
+            return work()
+        audit = None if self._operation.method == "GET" else self._gate.audited(self._permission)
+        if audit is None:
+            self._gate.note(access, self._permission, "http", self._operation.name)
+            return work()
+        body, resource = arguments.get("body"), " ".join((scope["path"], *named(arguments.values())))
+        fields = () if body is None else changed(body)
+        asked = Asked(access.principal, host_of(scope), "http", self._operation.name, resource, fields)
+        return audit.carry_out(asked, work)
+
+    async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:
         """With the broker as this operation of this client may use it, and how much of that."""
         allowance = None
         if self._permission is OPEN:
@@ -110,10 +139,12 @@ class Endpoint:
             access = await admitted(self._gate, scope, "http", is_open=self._is_open)
             is_charged = self._gate.quotas.are_set and not self._is_open
             allowance = allowance_of(access, scope) if is_charged else None
+            if not scope.get(VIA):
+                scope[SEAT] = self._gate.enter(access.tenancy.tenant)
         view = access.view(self._permission)
         if view is not self._call.broker:
-            self._call = replace(self._call, broker=view, principal=access.principal)
-        return self._call, allowance
+            self._call = replace(self._call, broker=view, principal=access.told, host=access.host)
+        return access, self._call, allowance
 
     @property
     def _is_plain(self) -> bool:
@@ -147,7 +178,7 @@ class Endpoint:
             raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
         body = await read_body(scope, receive, operation.body_bytes_max)
         if allowance is not None and self._charged is PRODUCED:
-            allowance.use(PRODUCED, len(body))
+            count_published(allowance, body)
         if self._spread is not None:
             scope[BODY] = body
         if self._decode is not None:

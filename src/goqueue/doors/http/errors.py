@@ -1,7 +1,7 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
-from goqueue.broker.gate import NotAuthenticated
 from goqueue.model.codes import Code
+from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
     BatchTooLarge,
@@ -18,6 +18,7 @@ from goqueue.model.errors import (
 from goqueue.model.members import NotAssigned
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryRefused
+from goqueue.model.tenancy import TenantSuspended
 
 BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 400, 401, 403, 404, 409, 410
 TOO_SLOW, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MISDIRECTED, TOO_MANY, HEAD_TOO_LARGE = 408, 413, 415, 421, 429, 431
@@ -47,6 +48,7 @@ STATUS: dict[Code, int] = {
     Code.GROUP_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.CLUSTER_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: FORBIDDEN,
+    Code.POLICY_VIOLATION: FORBIDDEN,
     Code.TOPIC_ALREADY_EXISTS: CONFLICT,
     Code.ILLEGAL_GENERATION: CONFLICT,
     Code.REBALANCE_IN_PROGRESS: CONFLICT,
@@ -102,6 +104,8 @@ def status_and_code(error: GoQueueError) -> tuple[int, str]:
         for kind, name, status in OWN_CODES:
             if isinstance(error, kind):
                 return status, name
+    if isinstance(error, TenantSuspended):
+        return FORBIDDEN, "TENANT_SUSPENDED"
     if isinstance(error, NotAuthenticated):
         return UNAUTHORIZED, "NOT_AUTHENTICATED"
     if isinstance(error, RegistryRefused):

@@ -31,6 +31,8 @@ class FollowPart(msgspec.Struct, array_like=True):
     wait_ms: int
     principal: str = ""
     """Who asks."""
+    host: str = ""
+    """From where, if there are rules about addresses."""
 
 
 class FollowedPart(msgspec.Struct, array_like=True):
@@ -53,10 +55,7 @@ def serve(forwarding: Forwarding, look: Look) -> None:
             on_reply(NotHere(str(found)) if isinstance(found, GoQueueError) else encode(found))
 
         try:
-            part = _request(payload)
-            if not all(forwarding.homes.leads(part.topic, each) for each in part.partitions):
-                raise NotHere("it is not led here")
-            return look(part, looked)
+            return look(_request(payload), looked)
         except (msgspec.MsgspecError, GoQueueError) as error:
             on_reply(NotHere(str(error)))
         return None
@@ -73,15 +72,16 @@ async def elsewhere(
     told: "asyncio.Queue[FollowedPart]",
 ) -> None:
     """Put what other leaders say into `told`, for ever. `partitions`: and where to go on, where that is known."""
-    positions, who = {each: at for each, at in partitions.items() if at is not None}, call.principal
+    positions, who = {each: at for each, at in partitions.items() if at is not None}, (call.principal, call.host)
+    kept = call.broker.kept(topic)
     while True:
         by_node: dict[int | None, list[int]] = {}
         for number in partitions:
-            by_node.setdefault(forwarding.homes.partition(topic, number), []).append(number)
+            by_node.setdefault(forwarding.homes.partition(kept, number), []).append(number)
         async with asyncio.TaskGroup() as tasks:
             for node_id, numbers in by_node.items():
                 known = {each: positions[each] for each in numbers if each in positions}
-                part = FollowPart(topic, query, numbers, known if len(known) == len(numbers) else None, WAIT_MS, who)
+                part = FollowPart(topic, query, numbers, known if len(known) == len(numbers) else None, WAIT_MS, *who)
                 tasks.create_task(_ask(call, forwarding, node_id, part, positions, told))
 
 

@@ -28,6 +28,7 @@ from goqueue.wire.forwarded import (
     HTTP,
     MISSING,
     NOT_MINE,
+    PEER,
     PRINCIPAL,
     SECRETS,
     VIA,
@@ -36,7 +37,7 @@ from goqueue.wire.forwarded import (
     decode_reply,
     encode,
 )
-from goqueue.wire.home import DEAD_LETTER, GROUP, NEW_SCHEDULE, PARTITION, SCHEMAS, TRANSACTION, Way
+from goqueue.wire.home import DEAD_LETTER, GROUP, NEW_SCHEDULE, NODE, PARTITION, SCHEMAS, TRANSACTION, Way
 from goqueue.wire.rest.operation import Operation
 
 BODY = "goqueue.body"
@@ -44,7 +45,6 @@ BODY = "goqueue.body"
 LOOK_MS_MAX = 2000
 WORK_MS_MAX = 30_000
 WAIT_MS_MAX = 6 * 60_000
-OK = 200
 
 Handle = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """What this node does, given what is to be said otherwise than the request does."""
@@ -94,12 +94,15 @@ class Spreading(Asking):
         if any(each is None or each == -1 for each in named):
             assert home.otherwise is not None, self._operation.name
             return home.otherwise, lambda: homes.me
+        if home.kind == NODE:
+            return Way.HOME, lambda: self._node(named[0])
         if home.kind in (PARTITION, DEAD_LETTER, NEW_SCHEDULE):
-            spot = _spot(call, home.kind, named, arguments)
+            topic, partition = _spot(call, home.kind, named, arguments)
+            spot = call.broker.kept(topic), partition
             if is_asked:
                 return Way.HOME, lambda: homes.me if homes.leads(*spot) else None
             return Way.HOME, lambda: homes.partition(*spot)
-        return Way.HOME, self._finder(home.kind, named)
+        return Way.HOME, self._finder(home.kind, [call.broker.kept(each) for each in named[:1]])
 
     def _finder(self, kind: str, named: list[Any]) -> Find:
         homes = self._forwarding.homes
@@ -109,6 +112,12 @@ class Spreading(Asking):
             return lambda: homes.transaction(named[0])
         assert kind == SCHEMAS, kind
         return homes.schemas
+
+    def _node(self, node_id: int) -> int:
+        homes = self._forwarding.homes
+        if node_id != homes.me and node_id not in homes.others():
+            raise HttpError(NOT_FOUND, "UNKNOWN_NODE", f"no node {node_id} is alive")
+        return node_id
 
     # -- ways
 
@@ -143,8 +152,18 @@ class Spreading(Asking):
     async def _once(self, scope: Scope, handle: Handle, node_id: int | None) -> "Part":
         """What one node has of it; None: this one."""
         if node_id is None:
-            return await _outcome(handle, {})
+            return await self._outcome(handle, {})
         return await self._part_of(node_id, encode(_request(scope, self._operation.home.others)))
+
+    async def _outcome(self, handle: Handle, other: Mapping[str, Any]) -> "Part":
+        """What this node has of it."""
+        try:
+            reply = await handle(other)
+        except GoQueueError as error:
+            return Part(status_and_code(error)[0], None, error.kept())
+        if isinstance(reply, WithStatus):
+            return Part(reply.status, msgspec.to_builtins(reply.body), None)
+        return Part(self._operation.status, msgspec.to_builtins(reply), None)
 
     async def _up_to(
         self, count: int, scope: Scope, arguments: Mapping[str, Any], handle: Handle, node_id: int | None
@@ -153,7 +172,7 @@ class Spreading(Asking):
 
         async def ask(skip: int, limit: int) -> "Part":
             if node_id is None:
-                return await _outcome(handle, {"query": replace(arguments["query"], skip=skip, limit=limit)})
+                return await self._outcome(handle, {"query": replace(arguments["query"], skip=skip, limit=limit)})
             request = _request(scope)
             fields = dict(parse_qsl(request.query.decode("ascii"), keep_blank_values=True))
             request.query = urlencode({**fields, "skip": skip, "limit": limit}).encode()
@@ -219,16 +238,6 @@ class Part(NamedTuple):
     reply: HttpReply | None = None
 
 
-async def _outcome(handle: Handle, other: Mapping[str, Any]) -> Part:
-    try:
-        reply = await handle(other)
-    except GoQueueError as error:
-        return Part(status_and_code(error)[0], None, error.kept())
-    if isinstance(reply, WithStatus):
-        return Part(reply.status, msgspec.to_builtins(reply.body), None)
-    return Part(OK, msgspec.to_builtins(reply), None)
-
-
 def _failure(parts: list[Part]) -> Any:
     """Why there is no answer: what somebody says for a reason other than that it knows nothing goes first."""
     worst = max(parts, key=lambda each: (each.status not in (0, NOT_FOUND), each.node_id is None))
@@ -249,8 +258,8 @@ def _request(scope: Scope, method: str = "") -> HttpRequest:
     path: str = scope["path"]
     left_out = SECRETS | {b"content-length"} if method else SECRETS
     headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
-    raw_path, asked = scope.get("raw_path", path.encode()), scope[PRINCIPAL]
-    return HttpRequest(method or scope["method"], path, raw_path, scope["query_string"], headers, body, asked)
+    raw_path, who = scope.get("raw_path", path.encode()), (scope[PRINCIPAL], scope.get(PEER, ""))
+    return HttpRequest(method or scope["method"], path, raw_path, scope["query_string"], headers, body, *who)
 
 
 def _value(arguments: Mapping[str, Any], field: str) -> Any:

@@ -9,7 +9,17 @@ from goqueue.doors.http.errors import UNAVAILABLE
 from goqueue.ports.forwarding import NotHere, OnReply, Stop
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import App, Message, Scope
-from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA, Headers, HttpReply, HttpRequest, decode_request, encode
+from goqueue.wire.forwarded import (
+    NOT_MINE,
+    PEER,
+    PRINCIPAL,
+    VIA,
+    Headers,
+    HttpReply,
+    HttpRequest,
+    decode_request,
+    encode,
+)
 
 events = get_logger("http door")
 
@@ -58,6 +68,7 @@ class _Asked:
             "headers": request.headers,
             VIA: True,
             PRINCIPAL: request.principal,
+            PEER: request.peer,
         }
 
     def leave(self) -> None:

@@ -45,6 +45,8 @@ class HttpLimits:
     """How long a node that stops waits for the requests that it has begun to answer."""
     connections_max: int = 10_000
     sweep_s: float = 2
+    age_s_max: float = inf
+    """Of an older connection the next request is the last."""
 
 
 class Owner(Protocol):
@@ -75,6 +77,7 @@ class HttpConnection(HttpToolsProtocol):
         """Whatever still comes is thrown away."""
         self._refusal: tuple[int, str, str] | None = None
         self._deadline = inf
+        self._old_from = inf
         self._unsent_bytes = 0
         self._unsent_since = 0.0
 
@@ -88,6 +91,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._deadline = self.loop.time() + self._limits.head_s_max
+        self._old_from = self.loop.time() + self._limits.age_s_max
         try:
             self.app_state[CONNECTED] = self._listening.connected(transport)
         except GoQueueError as error:
@@ -172,7 +176,7 @@ class HttpConnection(HttpToolsProtocol):
         self._is_in_body = True
         self._deadline = self.loop.time() + self._limits.body_s_max
         super().on_headers_complete()
-        if self._owner.is_leaving:
+        if self._owner.is_leaving or self.loop.time() >= self._old_from:
             self._last_is(self.cycle)
         if not self.pipeline:
             is_first, self._running = self._running is None, self.cycle

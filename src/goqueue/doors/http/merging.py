@@ -250,6 +250,15 @@ def _latest(replies: Sequence[Reply], _query: Mapping[str, Any]) -> Reply:
     return max(replies, key=lambda each: str(each.get("timestamp") or ""))
 
 
+def _audit(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
+    entries = in_order((one for each in replies for one in each["entries"]), ("at_ms", "node", "offset"))
+    shown = entries[-query["limit"] :] if query["offset"] is None else entries[: query["limit"]]
+    trails = in_order((one for each in replies for one in each["trails"]), ("node",))
+    known = {node for each in replies for node in each["not_answered"]}
+    silent = sorted(known - {one["node"] for one in trails})
+    return {**replies[0], "entries": shown, "count": len(shown), "trails": trails, "not_answered": silent}
+
+
 def _stats(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
     merged = _keeping("node_id", "uptime", "topics")(replies, query)
     for name, topic in merged["topic_stats"].items():
@@ -297,5 +306,6 @@ MERGES: Mapping[str, Merge] = {
     "trace_stats": _keeping("enabled", "sampling_rate"),
     "describe_trace": _trace,
     "where_is_key": _latest,
+    "read_audit": _audit,
     "stats": _stats,
 }

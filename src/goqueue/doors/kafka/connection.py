@@ -12,16 +12,15 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
+from goqueue.doors.kafka.answering import Answering
 from goqueue.doors.kafka.frame_sizes import (
     FRAME_BYTES_FIRST,
     HEAD_BYTES_MAX,
-    JOIN_BYTES_MAX,
     LENGTH_BYTES,
     REQUESTS_AHEAD,
     BadFrame,
     may_be_large,
 )
-from goqueue.doors.kafka.reply import Buffer, Reply
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 
 if TYPE_CHECKING:
@@ -33,33 +32,20 @@ if TYPE_CHECKING:
 _unpack_length = Struct(">i").unpack_from
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Answering):
     __slots__ = (
-        "_clock",
         "_filled",
-        "_flush_is_due",
         "_frame",
         "_frame_bytes",
         "_frame_timer",
         "_gather_timer",
         "_head",
-        "_is_closing",
         "_is_full",
-        "_is_reading",
         "_is_resting",
         "_is_stopping",
-        "_limits",
         "_mute_timer",
         "_muted_until_s",
-        "_owner",
-        "_replies",
         "_shared",
-        "_transport",
-        "_waiting",
-        "_waiting_bytes",
-        "_why",
-        "_write_timer",
-        "_written_bytes",
         "access",
         "endpoint",
         "heads",
@@ -70,11 +56,8 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     def __init__(self, shared: memoryview, limits: Limits, clock: Clock, owner: Owner) -> None:
+        super().__init__(limits, clock, owner)
         self._shared = shared
-        self._limits = limits
-        self._clock = clock
-        self._owner = owner
-        self._transport: asyncio.Transport | None = None
         self.peer = "?"
         self.endpoint: Endpoint
         self.on_made: Callable[[Connection, asyncio.BaseTransport], None] = lambda connection, transport: None
@@ -89,25 +72,12 @@ class Connection(asyncio.BufferedProtocol):
         self._head = b""
         """What has come of a small frame, or of the length of any."""
         self._frame: bytearray | None = None
-        self._frame_bytes = 0
-        self._filled = 0
-        self._replies: deque[Reply] = deque()
-        self._waiting = 0
-        """Requests that have not been answered."""
-        self._waiting_bytes = 0
-        self._flush_is_due = False
-        self._is_full = False
-        self._is_reading = True
-        self._is_resting = False
-        self._is_stopping = False
+        self._frame_bytes = self._filled = 0
+        self._is_full = self._is_resting = self._is_stopping = False
         self._frame_timer: Timer | None = None
         self._gather_timer: Timer | None = None
         self._mute_timer: Timer | None = None
         self._muted_until_s = 0.0
-        self._write_timer: Timer | None = None
-        self._written_bytes = 0
-        self._why = "closed by the client"
-        self._is_closing = False
 
     @property
     def host(self) -> str:
@@ -128,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         for timer in (self._frame_timer, self._gather_timer, self._mute_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
-        replies, self._replies = self._replies, deque()
+        replies, self.replies = self.replies, deque()
         self._owner.waiting_bytes -= self._waiting_bytes
         self._waiting_bytes = 0
         for reply in replies:
@@ -159,7 +129,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._owner.read_began(data)
                 self._take(data)
         except BadFrame as error:
-            self._owner.complain(self, str(error))
+            self._complain(str(error))
         finally:
             self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
@@ -286,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
         """A client that sends a byte now and then must not hold a place for ever."""
         if self._frame_timer is None:
             self._frame_timer = self._clock.call_after(
-                self._limits.frame_ms_max, lambda: self._owner.complain(self, "a request took too long to arrive")
+                self._limits.frame_ms_max, lambda: self._complain("a request took too long to arrive")
             )
 
     def _stop_frame_timer(self) -> None:
@@ -294,77 +264,7 @@ class Connection(asyncio.BufferedProtocol):
             self._frame_timer.cancel()
             self._frame_timer = None
 
-    # -- replies
-
-    def expect_reply(self, requests: int = 1, size: int = 0) -> Reply:
-        """The place of the answer to the next request, or to so many of them. For use while a frame is handled.
-        `size`: how many bytes of it are kept until then."""
-        reply = Reply(self, requests, size)
-        self._replies.append(reply)
-        self._waiting += requests
-        if size:
-            self._waiting_bytes += size
-            self._owner.waiting_bytes += size
-        return reply
-
-    def reply_ready(self) -> None:
-        """Replies that become ready in one moment leave in one write."""
-        if not self._flush_is_due and self._replies and self._replies[0].buffers is not None:
-            self._flush_is_due = True
-            self._clock.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_is_due = False
-        transport = self._transport
-        if transport is None:
-            return
-        replies = self._replies
-        if replies and replies[0].buffers is not None:
-            ready: list[Buffer] = []
-            while replies and (buffers := replies[0].buffers) is not None:
-                reply = replies.popleft()
-                self._waiting -= reply.requests
-                if reply.size:
-                    self._waiting_bytes -= reply.size
-                    self._owner.waiting_bytes -= reply.size
-                ready += buffers
-            if len(ready) == 1:
-                self._written_bytes += len(ready[0])
-                transport.write(ready[0])
-            elif ready:
-                self._write(transport, ready)
-        if not self._is_reading or not self._has_room:
-            self._update_reading()
-
-    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
-        size = sum(map(len, ready))
-        self._written_bytes += size
-        if size <= JOIN_BYTES_MAX:
-            transport.write(b"".join(ready))
-        else:
-            transport.writelines(ready)
-
-    def _start_write_timer(self) -> None:
-        """A client that does not read holds memory, and would hold up the end of the node."""
-        if self._write_timer is None and self._transport is not None:
-            taken = self._written_bytes - self._transport.get_write_buffer_size()
-            if taken < self._written_bytes:
-                self._write_timer = self._clock.call_after(self._limits.write_ms_max, lambda: self._check_taken(taken))
-
-    def _check_taken(self, taken_before: int) -> None:
-        self._write_timer = None
-        if self._transport is None:
-            return
-        if self._written_bytes - self._transport.get_write_buffer_size() == taken_before:
-            self._owner.complain(self, "the client does not read its replies")
-            self._transport.abort()
-        else:
-            self._start_write_timer()
-
-    @property
-    def _has_room(self) -> bool:
-        limits = self._limits
-        return self._waiting < limits.pending_max and self._waiting_bytes < limits.pending_bytes_max
+    # -- whether to read
 
     def _update_reading(self) -> None:
         if self._transport is None:
@@ -384,17 +284,5 @@ class Connection(asyncio.BufferedProtocol):
         self._is_stopping = True
         self._update_reading()
 
-    def close(self, why: str) -> None:
-        """What was written may still leave, if the client takes it."""
-        self._why = why
-        self._is_closing = True
-        if self._transport is not None:
-            self._transport.close()
-            self._start_write_timer()
-
-    def abort(self, why: str) -> None:
-        """Whatever is still to be sent is given up."""
-        self._why = why
-        self._is_closing = True
-        if self._transport is not None:
-            self._transport.abort()
+    def _complain(self, why: str) -> None:
+        self._owner.complain(self, why)

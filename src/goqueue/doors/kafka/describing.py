@@ -1,13 +1,16 @@
 """Answers that describe many groups of one protocol."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from goqueue.doors.kafka.request import Request
+from goqueue.machines.groups.commands import GroupCommand
+from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages.consumer_groups import ConsumerGroupDescribeResponse
 from goqueue.wire.kafka.messages.describe_groups import DescribeGroupsResponse
 from goqueue.wire.kafka.messages.share_groups import ShareGroupDescribeResponse
 
+R = TypeVar("R")
 Descriptions = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
 
 
@@ -15,15 +18,15 @@ def describe_each(
     request: Request,
     response: Descriptions,
     group_ids: Iterable[str],
-    question: Callable[[str], Any],
-    described: Callable[[Any, str], Any],
+    question: Callable[[str], GroupCommand[R]],
+    described: Callable[[R | GoQueueError, str], Any],
 ) -> None:
     """Ask for each group once, and answer when all have replied. `question`: the command about one. `described`: what
     stands in the response, by the reply and the name."""
     names = list(dict.fromkeys(group_ids))
     submit = request.broker.groups.submit
 
-    def collect(reply: Any, name: str) -> None:
+    def collect(reply: R | GoQueueError, name: str) -> None:
         response.groups.append(described(reply, name))
         if len(response.groups) == len(names):
             request.answer(response)

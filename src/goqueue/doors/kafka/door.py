@@ -5,19 +5,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from goqueue.broker.gate import Access, Credentials, Gate
+from goqueue.broker.gate import Access, Gate
+from goqueue.doors.kafka.audited import names_in
+from goqueue.doors.kafka.complaints import Complaints
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
+from goqueue.doors.kafka.in_turn import waits_for_turn
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
 from goqueue.doors.kafka.sasl import SaslExchange
+from goqueue.doors.kafka.seating import Seating
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
 from goqueue.model.access import OPEN
+from goqueue.model.audit import Asked
 from goqueue.model.codes import Code
+from goqueue.model.credentials import Credentials
 from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.listener import Api as ApiName
@@ -37,12 +43,13 @@ EARLY_APIS = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
 STRANGER_BYTES_MAX = 64 * 1024
 STRANGER_MS_MAX = 10_000
 STRANGERS_MAX = 1000
+RETIRE_MS = 1000
+"""An old connection whose requests are not all answered is looked at again after so long."""
 ROUTES = "kafka routes"
 """What an access keeps for this door."""
 PRODUCE = HANDLERS[0]
 LONG_S = 0.005
 """A connection whose request took longer lets others go first."""
-COMPLAINTS_PER_MINUTE = 10
 
 events = get_logger("kafka door")
 
@@ -62,6 +69,10 @@ class KafkaLimits:
     drain_ms_max: int = 2_000
     """How long a node that stops waits for its clients to take their last replies."""
     connections_max: int = 20_000
+    session_ms_max: int = 0
+    """How long a login is good for, whatever was shown (KIP-368); 0: for as long as that is."""
+    age_ms_max: int = 0
+    """Older connections are closed, once all is answered that they have asked for; 0: none is."""
 
 
 STRANGER_LIMITS = KafkaLimits(frame_bytes_max=STRANGER_BYTES_MAX, produce_bytes_max=STRANGER_BYTES_MAX)
@@ -78,11 +89,14 @@ class KafkaDoor:
         self.endpoints: list[Endpoint] = []
         """What the clients of each listener are told, in the order in which they were opened."""
         self._sessions = ShareSessions()
+        self._seating = Seating(gate)
         self._run = ProduceRun()
         self._strangers: dict[Connection, Timer] = {}
         """Connections that have not shown who they are, and when they are closed."""
         self._sessions_end: dict[Connection, Timer] = {}
         """When credentials end that a connection was made with."""
+        self._ages: dict[Connection, Timer] = {}
+        """When a connection is old."""
         gate.on_change.append(self._access_changed)
         gate.when_topics_change(lambda _change: self._forget_routes())
         self.connections: dict[Connection, None] = {}
@@ -91,7 +105,7 @@ class KafkaDoor:
         self.requests = 0
         self.malformed = 0
         self.waiting_bytes = 0
-        self._complaints = 0
+        self.complaints = Complaints(self._clock, events)
 
     async def open(self, host: str, port: int, listening: Listening | None = None) -> tuple[str, int]:
         """Listen, beside where it listens already; port 0 picks a free one. Returns the real address."""
@@ -126,41 +140,44 @@ class KafkaDoor:
 
     def _begin(self, connection: Connection, connected: Connected) -> None:
         is_stranger = self._gate.needs_credentials(connected)
-        connection.sasl = SaslExchange(self._gate, partial(self._admitted, connection), connected)
+        connection.sasl = SaslExchange(
+            self._gate, partial(self._admitted, connection), connected, self._limits.session_ms_max
+        )
         self.connections[connection] = None
         self._is_empty.clear()
+        if self._limits.age_ms_max:
+            self._ages[connection] = self._clock.call_after(self._limits.age_ms_max, partial(self._retire, connection))
         if is_stranger:
             connection.trust(STRANGER_LIMITS)
-            self._strangers[connection] = self._clock.call_after(
-                STRANGER_MS_MAX, lambda: connection.close("it did not show who it is in time")
-            )
+            self._close_unless_shown(connection, "it did not show who it is in time")
         else:
             self._set_access(connection, self._gate.admit(Credentials("kafka", connected.peer, connected)))
         if len(self.connections) > self._limits.connections_max or len(self._strangers) > STRANGERS_MAX:
             connection.close("too many connections")
 
+    def _close_unless_shown(self, connection: Connection, why: str) -> None:
+        self._strangers[connection] = self._clock.call_after(STRANGER_MS_MAX, lambda: connection.close(why))
+
     def _set_access(self, connection: Connection, access: Access) -> None:
         connection.access, connection.routes = access, self._routes_of(access)
+        self._seating.take(connection, access.tenancy.tenant)
 
     def _admitted(self, connection: Connection, access: Access, lifetime_ms: int) -> None:
         """It has shown who it is, or has done so again."""
         if connection not in self.connections:
             return  # it was lost meanwhile
-        stranger = self._strangers.pop(connection, None)
-        if stranger is not None:
-            stranger.cancel()
+        if _cancel(self._strangers, connection):
             connection.trust(self._limits)
         self._set_access(connection, access)
-        self._end_session(connection)
+        _cancel(self._sessions_end, connection)
         if lifetime_ms:
-            self._sessions_end[connection] = self._clock.call_after(
-                lifetime_ms, lambda: connection.close("its credentials have ended")
-            )
+            self._sessions_end[connection] = self._clock.call_after(lifetime_ms, lambda: self._end_login(connection))
 
-    def _end_session(self, connection: Connection) -> None:
-        timer = self._sessions_end.pop(connection, None)
-        if timer is not None:
-            timer.cancel()
+    def _end_login(self, connection: Connection) -> None:
+        """It may log in again, and do nothing else before. What it has asked for is answered."""
+        self._sessions_end.pop(connection, None)
+        connection.access = None
+        self._close_unless_shown(connection, "its credentials have ended")
 
     def _access_changed(self) -> None:
         """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
@@ -168,8 +185,8 @@ class KafkaDoor:
             access = connection.access
             if access is not None and access.is_over:
                 connection.close(f"{access.principal} is gone")
-            elif access is not None:
-                connection.routes = self._routes_of(access)
+            elif access is not None and connection.sasl is not None:
+                self._set_access(connection, self._gate.access_now(access, connection.sasl.connected))
 
     def _routes_of(self, access: Access) -> Routes:
         """A route is learned through a view: that there is one is the permission, and nobody else may have it."""
@@ -183,14 +200,21 @@ class KafkaDoor:
             if connection.access is not None:
                 connection.routes.forget()
 
+    def _retire(self, connection: Connection) -> None:
+        """It is old. What it has asked for is answered; its client dials again for the rest."""
+        connection.stop_reading()
+        if connection.is_idle:
+            connection.close("it is old")
+        else:
+            self._ages[connection] = self._clock.call_after(RETIRE_MS, partial(self._retire, connection))
+
     def lost(self, connection: Connection, _why: str) -> None:
         connection.sasl = None  # which knows it, too
         self.connections.pop(connection, None)
-        stranger = self._strangers.pop(connection, None)
-        if stranger is not None:
-            stranger.cancel()
-        self._end_session(connection)
+        for timers in (self._strangers, self._sessions_end, self._ages):
+            _cancel(timers, connection)
         self._sessions.lost(connection)
+        self._seating.leave(connection)
         if not self.connections:
             self._is_empty.set()
 
@@ -223,10 +247,11 @@ class KafkaDoor:
                 return
             if self._gate.quotas.are_set and header.api_key not in EARLY_APIS:
                 self._charge(connection, request, len(frame))
-            offered.handle(request)
+            self._carry_out(offered, request, frame)
             if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
                 self.complain(connection, "as many requests wait for their replies as may: come back later")
-            if self._clock.monotonic_s() - started_s > LONG_S:
+            request.spent(spent_s := self._clock.monotonic_s() - started_s)
+            if spent_s > LONG_S:
                 connection.rest()
         except MalformedRequest as error:
             self.complain(connection, str(error))
@@ -249,6 +274,41 @@ class KafkaDoor:
             return None
         return Request(view, connection.endpoint, self._sessions, connection, header, message, size)
 
+    def _carry_out(self, offered: Api, request: Request, frame: memoryview) -> None:
+        """A change that is audited is carried out when its record is durable. What comes behind it waits."""
+        if waits_for_turn(request, frame, partial(self._carry_out, offered)):
+            return
+        connection, access = request.connection, request.connection.access
+        audit = None if access is None else self._gate.audited(offered.permission)
+        if access is None or audit is None:
+            if access is not None:
+                self._gate.note(access, offered.permission, "kafka", type(request.message).__name__)
+            offered.handle(request)
+            return
+        # By then others have read into the memory that it came in.
+        request.message, _ = decode_request(request.header, memoryview(bytes(frame)))
+        is_begun = is_held = False
+
+        def begun(found: int | GoQueueError) -> None:
+            nonlocal is_begun
+            is_begun = True
+            try:
+                if isinstance(found, GoQueueError):
+                    request.fail(found)
+                else:
+                    offered.handle(request)
+            except Exception as error:  # noqa: BLE001  as for any other request
+                request.fail(error)
+            if is_held:
+                connection.go_on()
+
+        host = connection.peer.rpartition(":")[0]
+        names = " ".join(names_in(request.message))
+        audit.begin(Asked(access.principal, host, "kafka", type(request.message).__name__, names), begun)
+        if not is_begun:
+            is_held = True
+            connection.hold()
+
     def _charge(self, connection: Connection, request: Request, size: int) -> None:
         allowance = None if connection.access is None else connection.access.allowance(request.header.client_id or "")
         if allowance is not None:
@@ -269,6 +329,9 @@ class KafkaDoor:
 
     def _refuse(self, connection: Connection, header: RequestHeader) -> None:
         """A newer ApiVersions has an answer in the protocol; nothing else that we did not offer has."""
+        if connection.access is None and connection.sasl is not None and connection.sasl.has_ended:
+            connection.close("its credentials have ended")
+            return
         if header.api_key != API_VERSIONS:
             when = " to those who have not shown who they are" if connection.access is None else ""
             self.complain(connection, f"API {header.api_key} v{header.api_version} was not offered{when}")
@@ -290,17 +353,9 @@ class KafkaDoor:
         connection.expect_reply().send(frame)  # type: ignore[arg-type]
 
     def complain(self, connection: Connection, why: str) -> None:
-        """Counted always, logged within reason: a babbler must not fill the disk."""
         self.malformed += 1
-        if self._complaints < COMPLAINTS_PER_MINUTE:
-            if not self._complaints:
-                self._clock.call_after(60_000, self._forget_complaints)
-            self._complaints += 1
-            events.warning("bad request", peer=connection.peer, reason=why)
+        self.complaints.log(connection.peer, why)
         connection.close(why)
-
-    def _forget_complaints(self) -> None:
-        self._complaints = 0
 
     def stop_reading(self) -> None:
         """The first step of a stop: nothing new comes in, what came may still be answered."""
@@ -327,3 +382,11 @@ class KafkaDoor:
     def _abort(self) -> None:
         for connection in list(self.connections):
             connection.abort("the node stops")
+
+
+def _cancel(timers: dict[Connection, Timer], connection: Connection) -> bool:
+    """False: there was none."""
+    timer = timers.pop(connection, None)
+    if timer is not None:
+        timer.cancel()
+    return timer is not None

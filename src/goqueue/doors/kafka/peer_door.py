@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from goqueue.doors.kafka.complaints import Complaints
 from goqueue.doors.kafka.connection import Connection
-from goqueue.doors.kafka.door import COMPLAINTS_PER_MINUTE, KafkaLimits
+from goqueue.doors.kafka.door import KafkaLimits
 from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.surroundings import Clock, Timer
 from goqueue.model.codes import Code
@@ -143,7 +144,7 @@ class PeerDoor:
         self._is_empty.set()
         self.waiting_bytes = 0
         self.requests = 0
-        self._complaints = 0
+        self._complaints = Complaints(clock, events)
         self.refused = 0
         """Connections that did not prove themselves."""
 
@@ -217,16 +218,8 @@ class PeerDoor:
     def read_ended(self, connection: Connection) -> None: ...
 
     def complain(self, connection: Connection, why: str) -> None:
-        """Logged within reason, as by the door for clients: a babbler must not fill the disk."""
-        if self._complaints < COMPLAINTS_PER_MINUTE:
-            if not self._complaints:
-                self._clock.call_after(60_000, self._forget_complaints)
-            self._complaints += 1
-            events.warning("bad request", peer=connection.peer, reason=why)
+        self._complaints.log(connection.peer, why)
         connection.close(why)
-
-    def _forget_complaints(self) -> None:
-        self._complaints = 0
 
     def lost(self, connection: Connection, _why: str) -> None:
         guest = self._guests.pop(connection, None)

@@ -2,11 +2,10 @@
 
 from functools import partial
 
-from goqueue.broker.gate import Allowance
-from goqueue.broker.publishing.publish import Publisher
+from goqueue.broker.accounts.quotas import Allowance
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.reply import Reply
-from goqueue.doors.kafka.routes import Route
+from goqueue.doors.kafka.routes import Route, Routes
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import PRODUCED, REQUESTS
@@ -36,14 +35,17 @@ class Share:
         """For how many milliseconds the client has to wait."""
         requests_ms = allowance.take(REQUESTS, len(self.batches))
         self.throttle_ms = max(requests_ms, allowance.take(PRODUCED, sum(batch.size for batch in self.batches)))
+        if allowance.counts(PRODUCED):
+            messages = sum(batch.record_count for batch in self.batches)
+            self.throttle_ms = max(self.throttle_ms, allowance.take_messages(PRODUCED, messages))
         return self.throttle_ms
 
-    def measure(self, publisher: Publisher, started_s: float) -> None:
+    def measure(self, routes: Routes, started_s: float) -> None:
         """How long they took that are acknowledged."""
         last = self.results[-1]
         if type(last) is Appended and self.code is Code.NONE:
             route = self.route
-            publisher.acknowledged(route.topic, route.index, last.base_offset, started_s, len(self.results))
+            routes.publisher.acknowledged(route.topic, route.index, last.base_offset, started_s, len(self.results))
 
     def answers(self) -> list[bytes]:
         if self.code is Code.NONE:
@@ -57,27 +59,27 @@ class Share:
 class RunReply:
     """Answers all requests of a run when the last of its partitions is acknowledged."""
 
-    __slots__ = ("_order", "_publisher", "_reply", "_shares", "_started_s", "_waiting")
+    __slots__ = ("_order", "_reply", "_routes", "_shares", "_started_s", "_waiting")
 
     def __init__(
         self,
         reply: Reply,
         shares: list[Share],
         order: list[Share],
-        publisher: Publisher,
+        routes: Routes,
         started_s: float,
         waiting: int,
     ) -> None:
         self._reply = reply
         self._shares = shares
         self._order = order
-        self._publisher = publisher
+        self._routes = routes
         self._started_s = started_s
         self._waiting = waiting
         """Shares that `wait` was or will be called for: one that failed ends at once, and must not end the others."""
 
     def wait(self, share: Share) -> None:
-        route, acknowledgements = share.route, self._publisher.acknowledgements
+        route, acknowledgements = share.route, self._routes.publisher.acknowledgements
         acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
 
     def _ended(self, share: Share, code: Code) -> None:
@@ -86,7 +88,7 @@ class RunReply:
         if not self._waiting:
             self._reply.send(_answers(self._shares, self._order))
             for each in self._shares:
-                each.measure(self._publisher, self._started_s)
+                each.measure(self._routes, self._started_s)
 
 
 def _answers(shares: list[Share], order: list[Share]) -> list[bytes]:
@@ -131,10 +133,14 @@ class ProduceRun:
             batch = publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
             if batch is None:
                 batch = publisher.admit(route.topic, route.index, frame[start:end])
-                if publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes):
+                if (
+                    publisher.must_open(route.replica, route.topic, route.index, batch, self._has_no_wishes)
+                    # or what is missing was taken just now
+                    or (route.begins_at_zero and publisher.misses_first(route.replica, batch))
+                ):
                     return False
-                if route.begins_at_zero and publisher.misses_first(route.replica, batch):
-                    return False  # perhaps it was taken just now
+            if route.room is not None and not route.room.takes(batch.size):
+                return False
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
         if share is None:
@@ -157,24 +163,26 @@ class ProduceRun:
         if not self._order:
             return
         order, self._order = self._order, []
-        publisher = connection.routes.publisher
+        routes = connection.routes
         shares, self._shares = list(self._shares.values()), {}
         waiting = []
         for share in shares:
             replica, allowance = share.route.replica, share.route.allowance
             if allowance is not None and (throttle_ms := share.charge(allowance)):
                 connection.mute(throttle_ms)
-            share.results = publisher.append(replica, share.batches)
+            share.results = routes.publisher.append(replica, share.batches)
             share.batches = []  # they lie in memory that will be filled anew
             share.start_offset = replica.start_offset
             if replica.failure is not None or replica.high_watermark < replica.end_offset:
                 waiting.append(share)
+        if (first := shares[0].route.allowance) is not None:
+            connection.mute(first.take_time(routes.publisher.now_s() - self._started_s))
         reply = connection.expect_reply(len(order))
         if not waiting:
             reply.send(_answers(shares, order))
             for share in shares:
-                share.measure(publisher, self._started_s)
+                share.measure(routes, self._started_s)
             return
-        pending = RunReply(reply, shares, order, publisher, self._started_s, len(waiting))
+        pending = RunReply(reply, shares, order, routes, self._started_s, len(waiting))
         for share in waiting:
             pending.wait(share)

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
-from goqueue.broker.gate import Allowance
+from goqueue.broker.accounts.quotas import Allowance
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
@@ -17,7 +17,7 @@ from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.model.listener import Listener
-from goqueue.model.quotas import CONSUMED, PRODUCED, REQUESTS
+from goqueue.model.quotas import CONSUMED, PRODUCED, REQUESTS, TIME, QuotaKey
 from goqueue.model.refusal import Refused
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
@@ -95,13 +95,23 @@ class Request:
     def charge(self, allowance: Allowance, size: int) -> None:
         """What came, by the quotas of whoever sent it."""
         self.allowance = allowance
-        self._throttle(allowance.take(REQUESTS, 1))
+        self._throttle(max(allowance.take(REQUESTS, 1), allowance.owed_ms(TIME)))
         if self.header.api_key == PRODUCE:
             self._throttle(allowance.take(PRODUCED, size))
         elif self.header.api_key in (FETCH, SHARE_FETCH):
             owed_ms = allowance.owed_ms(CONSUMED)
             self.is_in_debt = owed_ms > 0
             self._throttle(owed_ms)
+
+    def spent(self, seconds: float) -> None:
+        """So long everybody else had to wait for it. It may be answered already: then the next one is told."""
+        if self.allowance is not None:
+            self._throttle(self.allowance.take_time(seconds))
+
+    def count(self, key: QuotaKey, messages: int) -> None:
+        """So many are published, or read, by whoever asks."""
+        if self.allowance is not None:
+            self._throttle(self.allowance.take_messages(key, messages))
 
     def _throttle(self, delay_ms: int) -> None:
         """As Kafka does: the answer tells it and leaves at once, and what comes next is read that much later."""
@@ -228,6 +238,6 @@ def failure_code(reply: object) -> Code | None:
         return Code.COORDINATOR_LOAD_IN_PROGRESS
     if isinstance(reply, NotCoordinator):
         return Code.NOT_COORDINATOR
-    if isinstance(reply, Refused) and reply.code in FORBIDDEN:
+    if isinstance(reply, Refused) and (reply.code in FORBIDDEN or reply.code is Code.POLICY_VIOLATION):
         return reply.code
     return Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else None

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as StructError
 
-from goqueue.broker.gate import Allowance
+from goqueue.broker.accounts.quotas import Allowance
+from goqueue.broker.tenants.rooms import Room
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.model.codes import Code
@@ -69,12 +70,19 @@ class Route:
         "begins_at_zero",
         "index",
         "replica",
+        "room",
         "timeout_ms",
         "topic",
     )
 
     def __init__(
-        self, replica: Replica, topic: str, version: int, message: ProduceRequest, allowance: Allowance | None
+        self,
+        replica: Replica,
+        topic: str,
+        version: int,
+        message: ProduceRequest,
+        allowance: Allowance | None,
+        room: Room | None,
     ) -> None:
         (asked,) = message.topic_data
         (data,) = asked.partition_data
@@ -84,6 +92,8 @@ class Route:
         self.timeout_ms = message.timeout_ms
         self.allowance = allowance
         """What its client may send in a second, if that is limited."""
+        self.room = room
+        """What its tenant may publish, likewise."""
         self._version = version
         self.begins_at_zero = version >= BEGINS_AT_ZERO_FROM
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)
@@ -217,7 +227,8 @@ class Routes:
                 return
             if message.acks == 1 and replica.has_followers:
                 return  # a run waits for all in-sync copies
-            route = Route(replica, name, version, message, self._allowance(header.client_id or ""))
+            allowance, room = self._allowance(header.client_id or ""), self.publisher.rooms(name)
+            route = Route(replica, name, version, message, allowance, room)
             if self._count >= ROUTES_MAX:
                 self.forget()
             self._count += 1

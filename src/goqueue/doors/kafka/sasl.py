@@ -6,11 +6,14 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from goqueue.broker.gate import Access, Gate, NotAuthenticated, Principal
+from goqueue.broker.gate import Access, Gate
 from goqueue.model.codes import Code
+from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal
 from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
+from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism
+from goqueue.wire.sasl.oauthbearer import OAUTHBEARER, read_bearer
 from goqueue.wire.sasl.plain import PLAIN, read_plain
 from goqueue.wire.sasl.scram import NONCE_BYTES, ScramServer
 
@@ -35,9 +38,14 @@ class SaslExchange:
     """Of one connection."""
 
     def __init__(
-        self, gate: Gate, on_admitted: Callable[[Access, int], None], connected: Connected = IN_PROCESS
+        self,
+        gate: Gate,
+        on_admitted: Callable[[Access, int], None],
+        connected: Connected = IN_PROCESS,
+        session_ms_max: int = NO_END,
     ) -> None:
         """`on_admitted`: given what the connection may do from now on, and for how many milliseconds."""
+        self._session_ms_max = session_ms_max
         self._gate = gate
         self.on_admitted = on_admitted
         self.connected = connected
@@ -47,9 +55,12 @@ class SaslExchange:
 
     @property
     def mechanisms(self) -> list[str]:
-        """A password is not sent in clear over a network."""
+        """A password or a token is not sent in clear over a network."""
         is_safe = self.connected.listener.protocol.has_tls or _is_loopback(self.connected.peer)
-        return [*(str(each) for each in Mechanism), *((PLAIN,) if is_safe else ())]
+        logins = self._gate.logins
+        has_tokens = logins is not None and logins.tokens is not None
+        in_clear = (PLAIN, *((OAUTHBEARER,) if has_tokens else ()))
+        return [*(str(each) for each in Mechanism), *(in_clear if is_safe else ())]
 
     def handshake(self, mechanism: str) -> Code:
         if self._gate.logins is None:
@@ -65,20 +76,22 @@ class SaslExchange:
             return
         try:
             if self._mechanism == PLAIN:
-                self._plain(data, on_answered)
+                name, password, tenant = read_plain(data)
+                self._gate.log_in(name, password, self.connected, self._when_known(on_answered, tenant))
+            elif self._mechanism == OAUTHBEARER:
+                token, tenant = read_bearer(data)
+                self._gate.bearer(token, self.connected, self._when_known(on_answered, tenant))
             else:
                 self._scram(Mechanism(self._mechanism), data, on_answered)
         except GoQueueError as error:
             on_answered(self._failed(str(error)))
 
-    def _plain(self, data: bytes, on_answered: OnAnswered) -> None:
-        given = read_plain(data)
-
+    def _when_known(self, on_answered: OnAnswered, tenant: str = "") -> OnLogin:
         def logged_in(found: Principal | NotAuthenticated) -> None:
-            failed = isinstance(found, NotAuthenticated)
-            on_answered(self._failed(str(found)) if failed else self._done(found, b""))  # type: ignore[arg-type]
+            is_wrong = isinstance(found, NotAuthenticated)
+            on_answered(self._failed(str(found)) if is_wrong else self._done(found, b"", tenant))  # type: ignore[arg-type]
 
-        self._gate.log_in(given.name, given.password, self.connected, logged_in)
+        return logged_in
 
     def _scram(self, mechanism: Mechanism, data: bytes, on_answered: OnAnswered) -> None:
         logins, host = self._gate.logins, host_of(self.connected.peer)
@@ -97,16 +110,27 @@ class SaslExchange:
             reply = server.step(data)
         except GoQueueError:
             raise logins.fail(host, server.name) from None
-        on_answered(self._done(Principal(f"User:{server.name}"), reply))
+        on_answered(self._done(Principal(f"User:{server.name}"), reply, server.tenant))
 
-    def _done(self, principal: Principal, reply: bytes) -> Answered:
+    def _done(self, principal: Principal, reply: bytes, tenant: str) -> Answered:
         self._mechanism, self._server = "", None
         if self._principal not in ("", principal.name):
             return self._failed("a connection stays with the user that it was made for")
+        try:
+            # The connection has a session that ends: what it has asked for by then is still answered.
+            access = self._gate.access(principal._replace(expires_ms=0), self.connected, tenant)
+        except Refused as error:
+            return self._failed(str(error))
         self._principal = principal.name
-        access = self._gate.access(principal, self.connected)
-        left_ms = max(1, principal.expires_ms - self._gate.clock.now_ms()) if principal.expires_ms else NO_END
-        return Answered(Code.NONE, None, reply, left_ms, access)
+        ends = [self._session_ms_max] if self._session_ms_max else []
+        if principal.expires_ms:
+            ends.append(max(1, principal.expires_ms - self._gate.clock.now_ms()))
+        return Answered(Code.NONE, None, reply, min(ends, default=NO_END), access)
+
+    @property
+    def has_ended(self) -> bool:
+        """It was somebody's, so whoever asks without having shown it again is late, and no stranger."""
+        return bool(self._principal)
 
     def _failed(self, words: str) -> Answered:
         self._mechanism, self._server = "", None

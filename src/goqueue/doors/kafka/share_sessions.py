@@ -7,10 +7,11 @@ its consumers must come to an end.
 
 from collections.abc import Callable, Iterable
 
-from goqueue.broker.queues.consumer_leases import Holdings
+from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.view.view import View
 from goqueue.doors.kafka.connection import Connection
 from goqueue.machines.deliveries.commands import How
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.notation import INT32_MAX
@@ -24,11 +25,13 @@ TopicIdPartition = tuple[bytes, int]
 
 
 class ShareSession:
-    def __init__(self, connection: Connection, group_id: str, member_id: str, holdings: Holdings) -> None:
+    def __init__(self, connection: Connection, group_id: str, leases: ConsumerLeases, key: tuple[str, str]) -> None:
+        """`key`: the group as it is kept, and the member."""
+        self.key = key
         self.connection = connection
         self.group_id = group_id
-        self.member_id = member_id
-        self.holdings = holdings
+        self.member_id = key[1]
+        self.leases = leases
         self.epoch = OPEN_EPOCH + 1
         """What the next request must say."""
         self.partitions: dict[TopicIdPartition, None] = {}
@@ -69,10 +72,13 @@ class ShareSessions:
         self._by_connection: dict[Connection, dict[ShareSession, None]] = {}
 
     def enter(self, broker: View, connection: Connection, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session that a request belongs to, opened if that is what it asks for. Refused: it has none."""
-        found = self._by_member.get((group_id, member_id))
+        """The session that a request belongs to, opened if that is what it asks for. Refused: it has none, or may not
+        read on behalf of the group. Another tenant may have a group and a member with the same names."""
+        key = broker.admit(Kind.GROUP, group_id), member_id
+        found = self._by_member.get(key)
         if epoch == OPEN_EPOCH:
-            return self._open(broker, connection, group_id, member_id, found)
+            leases = found.leases if found else broker.leases_of(group_id, member_id)
+            return self._open(ShareSession(connection, group_id, leases, key), found)
         if found is None:
             raise Refused(Code.SHARE_SESSION_NOT_FOUND, f"member {member_id!r} has no session")
         if epoch != CLOSE_EPOCH:
@@ -85,33 +91,29 @@ class ShareSessions:
             self._by_connection.setdefault(connection, {})[found] = None
         return found
 
-    def _open(
-        self, broker: View, connection: Connection, group_id: str, member_id: str, before: ShareSession | None
-    ) -> ShareSession:
+    def _open(self, session: ShareSession, before: ShareSession | None) -> ShareSession:
         """A member that opens another session starts over with what it reads, not with what it holds."""
         if before is not None:
             self._remove(before)
         elif len(self._by_member) >= self._sessions_max:
             raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, f"there are {self._sessions_max} sessions")
-        holdings = before.holdings if before else Holdings(broker.queues, broker.clock, group_id, member_id)
-        session = ShareSession(connection, group_id, member_id, holdings)
-        self._by_member[group_id, member_id] = session
-        self._by_connection.setdefault(connection, {})[session] = None
+        self._by_member[session.key] = session
+        self._by_connection.setdefault(session.connection, {})[session] = None
         return session
 
     def close(self, session: ShareSession) -> None:
         """Its member is done."""
         if not session.is_over:
             self._remove(session)
-            session.holdings.give_back(How.UNDO)
+            session.leases.give_back(How.UNDO)
 
     def lost(self, connection: Connection) -> None:
         for session in list(self._by_connection.get(connection, ())):
             self._remove(session)
-            session.holdings.give_back(How.RETRY)
+            session.leases.give_back(How.RETRY)
 
     def _remove(self, session: ShareSession) -> None:
-        del self._by_member[session.group_id, session.member_id]
+        del self._by_member[session.key]
         self._unbind(session)
         session.end()
 

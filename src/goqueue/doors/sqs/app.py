@@ -4,23 +4,29 @@ It has no listener of its own: the HTTP door gives it what is for it. Signatures
 """
 
 import hmac
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from goqueue.broker.gate import Access, Allowance, Credentials, Gate, NotAuthenticated, WrongSignature
-from goqueue.doors.sqs.call import Call, Desk, Naming, told
+from goqueue.broker.accounts.quotas import MESSAGES, Allowance
+from goqueue.broker.gate import Access, Gate
+from goqueue.doors.sqs.call import Call, Desk, Naming, naming_of, told
 from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import KnownQueues
+from goqueue.model.access import Permission
+from goqueue.model.audit import Asked
+from goqueue.model.credentials import Credentials, NotAuthenticated, WrongSignature
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
 from goqueue.wire.forwarded import PRINCIPAL, VIA
+from goqueue.wire.message_counts import messages_in
 from goqueue.wire.sqs.errors import SqsError
 from goqueue.wire.sqs.sigv4 import Signed, read_signature
 
@@ -66,6 +72,10 @@ class SqsApp:
             status, headers, body = await self._answer(scope, receive)
         except ClientGone:
             return
+        finally:
+            leave = scope.pop(SEAT, None)
+            if leave is not None:
+                leave()
         request_id = random_uuid(self._gate.dice).encode()
         headers += [(b"content-length", b"%d" % len(body)), (REQUEST_ID, request_id)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -76,7 +86,7 @@ class SqsApp:
             answer, allowance = await self._handle(scope, receive)
             body = _encode(answer)
             if allowance is not None:
-                allowance.use(CONSUMED, len(body))
+                _count_read(allowance, body)
             return 200, [(b"content-type", CONTENT_TYPE)], body
         except ClientGone:
             raise
@@ -106,14 +116,43 @@ class SqsApp:
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        allowance = self._charge(access, target.removeprefix(SERVICE), scope, body)
-        call = Call(view, self._desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
-        if self._gate.forwarding is None:
-            return await action.handle(call, request), allowance
-        handle = partial(action.handle, call, request)
-        return await spread(self._gate.forwarding, scope, body, action, call, request, handle), allowance
+        if not scope.get(VIA):
+            scope[SEAT] = self._gate.enter(access.tenancy.tenant)
+        allowance = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
+        desk = self._desk._replace(naming=naming_of(access.tenancy.tenant, self._desk.naming))
+        call = Call(view, desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
+        handle: Callable[[], Awaitable[dict[str, Any]]] = partial(action.handle, call, request)
+        if self._gate.forwarding is not None:
+            handle = partial(spread, self._gate.forwarding, scope, body, action, call, request, handle)
+        try:
+            return await self._audited(
+                access, action.permission, target.removeprefix(SERVICE), scope, request, handle
+            ), allowance
+        except Passed as passed:
+            if allowance is not None:
+                _count_read(allowance, passed.reply.body)
+            raise
 
-    def _charge(self, access: Access, action: str, scope: Scope, body: bytes) -> Allowance | None:
+    async def _audited(
+        self,
+        access: Access,
+        permission: Permission,
+        action: str,
+        scope: Scope,
+        request: Any,
+        handle: Callable[[], Awaitable[dict[str, Any]]],
+    ) -> dict[str, Any]:
+        if scope.get(VIA):
+            return await handle()
+        audit = self._gate.audited(permission)
+        if audit is None:
+            self._gate.note(access, permission, "sqs", action)
+            return await handle()
+        queue = getattr(request, "queue_name", None) or getattr(request, "queue_url", None) or ""
+        host = (scope.get("client") or ("",))[0]
+        return await audit.carry_out(Asked(access.principal, host, "sqs", action, str(queue)), handle)
+
+    def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
         """What the answer counts for, if it does. QuotaExceeded: not now."""
         if not self._gate.quotas.are_set or scope.get(VIA):
             return None
@@ -123,6 +162,8 @@ class SqsApp:
             allowance.admit(key)
             if key is PRODUCED:
                 allowance.use(PRODUCED, len(body))
+                if allowance.counts(PRODUCED):
+                    allowance.use(MESSAGES[PRODUCED], len(getattr(request, "entries", None) or ()) or 1)
         return allowance if key is CONSUMED else None
 
     async def _access(self, scope: Scope, body: bytes) -> Access:
@@ -158,13 +199,19 @@ class SqsApp:
             raise SqsError("SignatureDoesNotMatch", str(error)) from None
         except NotAuthenticated as error:
             raise SqsError("InvalidClientTokenId", str(error)) from None
-        scope[PRINCIPAL] = access.principal
+        scope[PRINCIPAL] = access.told
         return access
 
     async def _gone(self, scope: Scope, receive: Receive) -> None:
         scope[ENDS_WITH_CLIENT] = True
         while not self._has_stopped and (await receive())["type"] != "http.disconnect":
             pass
+
+
+def _count_read(allowance: Allowance, body: bytes) -> None:
+    allowance.use(CONSUMED, len(body))
+    if allowance.counts(CONSUMED):
+        allowance.use(MESSAGES[CONSUMED], messages_in(body, alone=0))
 
 
 def _refusal(failed: SqsError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

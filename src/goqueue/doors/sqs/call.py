@@ -1,6 +1,7 @@
 """One request: who is asked, under which names its queues are known, and how to wait for what the broker answers."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -20,11 +21,13 @@ from goqueue.model.errors import (
     NotReached,
 )
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import DEFAULT_TENANT
 from goqueue.wire.sqs.checks import need
 from goqueue.wire.sqs.errors import SqsError, invalid_parameter
 
 T = TypeVar("T")
 
+ACCOUNT_DIGITS = 12
 NO_QUEUE = "The specified queue does not exist."
 
 
@@ -33,6 +36,7 @@ class Naming:
 
     def __init__(self, account_id: str, region: str) -> None:
         self.account_id = account_id
+        self.region = region
         self._prefix = f"arn:aws:sqs:{region}:{account_id}:"
 
     def arn(self, name: str) -> str:
@@ -41,6 +45,14 @@ class Naming:
     def name_of_arn(self, arn: str) -> str | None:
         """None: it is no ARN of a queue of ours."""
         return arn.removeprefix(self._prefix) if arn.startswith(self._prefix) else None
+
+
+def naming_of(tenant: str, default: Naming) -> Naming:
+    """Every tenant has an account of its own: of twelve digits, as they are everywhere."""
+    if tenant == DEFAULT_TENANT:
+        return default
+    number = int.from_bytes(hashlib.sha256(tenant.encode()).digest()[:8], "big") % 10**ACCOUNT_DIGITS
+    return Naming(f"{number:0{ACCOUNT_DIGITS}}", default.region)
 
 
 class Desk(NamedTuple):
@@ -56,7 +68,7 @@ class Call(Asking):
     def __init__(self, broker: View, desk: Desk, base_url: str, gone: Callable[[], Awaitable[None]]) -> None:
         self.broker = broker
         self.naming, known, self._waiting = desk
-        self.queues = AllQueues(broker.topics, known)
+        self.queues = AllQueues(broker, known)
         self._base_url = base_url
         self._gone = gone
 
@@ -82,6 +94,8 @@ class Call(Asking):
         result: Result = await self.ask(lambda done: self.broker.topics.submit(command, done))
         if result.code is Code.UNKNOWN_TOPIC_OR_PARTITION:
             raise SqsError("QueueDoesNotExist", NO_QUEUE)
+        if result.code is Code.POLICY_VIOLATION:
+            raise SqsError("OverLimit", result.message)
         if result.code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
             raise invalid_parameter(result.message)
         return result
@@ -126,6 +140,8 @@ CODES: dict[Code, str] = {
     Code.GROUP_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.CLUSTER_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.THROTTLING_QUOTA_EXCEEDED: "RequestThrottled",
+    Code.POLICY_VIOLATION: "OverLimit",
+    Code.MESSAGE_TOO_LARGE: INVALID,
     Code.INVALID_RECORD: INVALID,
     Code.INVALID_TIMESTAMP: INVALID,
     Code.INVALID_REQUEST: INVALID,

@@ -14,7 +14,18 @@ from goqueue.doors.sqs.handlers.table import Action
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Forwarding, NotHere
 from goqueue.wire.asgi import Scope
-from goqueue.wire.forwarded import HTTP, NOT_MINE, PRINCIPAL, SECRETS, VIA, HttpReply, HttpRequest, decode_reply, encode
+from goqueue.wire.forwarded import (
+    HTTP,
+    NOT_MINE,
+    PEER,
+    PRINCIPAL,
+    SECRETS,
+    VIA,
+    HttpReply,
+    HttpRequest,
+    decode_reply,
+    encode,
+)
 from goqueue.wire.home import Way
 from goqueue.wire.sqs.queue_attributes import COUNTS
 
@@ -45,7 +56,7 @@ async def spread(
     """Raises `Passed` where the answer of another node is to be told as it is."""
     way = action.home.way
     if way is Way.HOME:
-        name = source_of(call, request)
+        name = call.broker.kept(source_of(call, request))
 
         def find() -> int | None:
             return forwarding.homes.partition(name, 0)
@@ -96,5 +107,5 @@ def _encoded(scope: Scope, body: bytes) -> bytes:
     path: str = scope["path"]
     raw_path = scope.get("raw_path", path.encode())
     headers = [(bytes(name), bytes(value)) for name, value in scope["headers"] if name not in SECRETS]
-    asked = scope.get(PRINCIPAL, "")
-    return encode(HttpRequest(scope["method"], path, raw_path, scope["query_string"], headers, body, asked))
+    who = scope.get(PRINCIPAL, ""), scope.get(PEER, "")
+    return encode(HttpRequest(scope["method"], path, raw_path, scope["query_string"], headers, body, *who))

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from goqueue.broker.topics.topics import Topics
+from goqueue.broker.view.view import View
 from goqueue.model.topics import UNLIMITED, Topic, TopicOptions
 from goqueue.records.dead_letters import dead_letter_topic
 from goqueue.wire.sqs.checks import BYTES_MAX
@@ -90,29 +90,30 @@ class KnownQueues:
         self._revision = -1
         self._known: dict[str, Queue] = {}
 
-    def of(self, topic: Topic, topics: Topics) -> Queue:
+    def of(self, topic: Topic, broker: View) -> Queue:
         found = self._known.get(topic.name)
         if found is None or found.topic is not topic:
-            if topics.image.revision != self._revision:
-                self._revision, self._known = topics.image.revision, {}  # of topics that are gone nobody asks again
-            found = self._known[topic.name] = Queue.of(topic, topics.defaults)
+            revision = broker.topics.image.revision
+            if revision != self._revision:
+                self._revision, self._known = revision, {}  # of topics that are gone nobody asks again
+            found = self._known[topic.name] = Queue.of(topic, broker.topics.defaults)
         return found
 
 
 class AllQueues:
     """Every topic that a client may see, but our own."""
 
-    def __init__(self, topics: Topics, known: KnownQueues) -> None:
-        self._topics = topics
+    def __init__(self, broker: View, known: KnownQueues) -> None:
+        self._broker = broker
         self._known = known
 
     def find(self, name: str) -> Queue | None:
-        topic = self._topics.image.topics.get(name)
-        return None if topic is None else self._known.of(topic, self._topics)
+        topic = self._broker.topics.image.topics.get(name)
+        return None if topic is None else self._known.of(topic, self._broker)
 
     def __iter__(self) -> Iterator[Queue]:
-        for topic in self._topics.image.topics.values():
-            yield self._known.of(topic, self._topics)
+        for topic in self._broker.topics.image.topics.values():
+            yield self._known.of(topic, self._broker)
 
 
 def read_label(topic: Topic, name: str) -> dict[str, str]:

@@ -128,13 +128,17 @@ def _lives(nodes: Nodes, *node_ids: int) -> list[Compare | CompareGone]:
 # -- what a leader does
 
 
-def hand_over(partition: Partition, nodes: Nodes, target: int) -> Step | None:
+def hand_over(partition: Partition, nodes: Nodes, target: int, *, leaves: bool = False) -> Step | None:
     """The leader gives its place to a member of the ISR, which must be at its end, in companions too: that is for the
-    leader to see to. None: it cannot be."""
+    leader to see to. `leaves`: it stops soon, and leaves the ISR as long as enough are left, so that its heir waits for
+    it with no write. None: it cannot be."""
     key, placement, _ = partition
     if target == placement.leader or target not in placement.isr or target not in nodes:
         return None
-    led = placement._replace(leader=target, incarnation=nodes[target].incarnation, epoch=placement.epoch + 1)
+    isr = tuple(node_id for node_id in placement.isr if node_id != placement.leader) if leaves else placement.isr
+    if len(isr) < partition.floor:
+        isr = placement.isr
+    led = placement._replace(leader=target, incarnation=nodes[target].incarnation, epoch=placement.epoch + 1, isr=isr)
     compares = (
         _known(partition),
         Compare(LiveKey(placement.leader), placement.incarnation),

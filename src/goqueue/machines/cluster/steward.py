@@ -24,8 +24,13 @@ UNCLEAN_AFTER_MS = 30_000
 """How long no member of the ISR was alive, before a topic that allows it gets any leader."""
 
 
+def steward_of(nodes: Nodes) -> int | None:
+    """None: nobody is known to be alive."""
+    return min(nodes, default=None)
+
+
 def is_steward(nodes: Nodes, me: int) -> bool:
-    return me in nodes and me == min(nodes)
+    return steward_of(nodes) == me
 
 
 # -- reassignments

@@ -67,7 +67,7 @@ class OffsetIndex:
             return self._strays.pop(offset, NOWHERE)
         slot = self._slots[place]
         self._slots[place] = GONE
-        self._bury(1)
+        self._dropped(1)
         return slot
 
     def remove_many(self, offsets: "array[int]") -> "array[int]":
@@ -79,10 +79,10 @@ class OffsetIndex:
             found = map(self.remove, offsets)
             return array("I", (slot for slot in found if slot != NOWHERE))
         self._slots[place : place + count] = array("I", [GONE]) * count
-        self._bury(count)
+        self._dropped(count)
         return slots
 
-    def _bury(self, count: int) -> None:
+    def _dropped(self, count: int) -> None:
         """So many more are gone."""
         self._dead += count
         if self._dead <= _DEAD_MIN or 2 * self._dead <= len(self._offsets):

@@ -12,7 +12,7 @@ job already cannot be cancelled.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import Any, ClassVar
 
 from goqueue.machines.delays.commands import (
     CancelSchedule,
@@ -78,24 +78,19 @@ class Delays:
     def __init__(self, topic: str, topic_id: bytes, partition: int) -> None:
         state = self._state = DelayState(topic, TargetId(topic_id, partition))
         self._decisions = DelayDecisions(state)
+        # Those of the machine itself are in a table of its class: here they would hold it, and it would never be freed.
         self._appliers: dict[type[Fact], Callable[[Any], None]] = {
-            Cancelled: self._cancelled,
             ClockFollowed: state.follow_clock,
-            DelayProducer: self._take_producer,
             Firing: state.fire,
-            JobFinished: self._finished,
             RecurringHeld: state.recurrings.hold,
             RecurringKept: state.recurrings.keep,
-            RecurringParked: self._park,
             RecurringRan: state.recurrings.ran,
             RecurringReleased: state.recurrings.release,
             RecurringStopped: lambda fact: state.recurrings.stop(fact.number),
             RecurringStored: state.recurrings.store,
-            Removed: lambda fact: self.forget(fact.raw),
             Scheduled: state.schedule,
             SchedulesDoomed: state.doom,
             SchedulesPacked: state.unpack,
-            Seen: self._see,
             TargetKept: state.keep,
             TargetSaved: state.keep,
             TimePassed: state.pass_time,
@@ -242,7 +237,11 @@ class Delays:
     # Changes
 
     def apply(self, fact: Any) -> None:
-        self._appliers[type(fact)](fact)
+        applier = self._appliers.get(type(fact))
+        if applier is not None:
+            applier(fact)
+        else:
+            self._OWN_APPLIERS[type(fact)](self, fact)
 
     def placed(self, fact: Any, ledger_offset: int) -> None:
         """Bodies stay in the ledger: this is where."""
@@ -278,3 +277,12 @@ class Delays:
     def _park(self, fact: RecurringParked) -> None:
         self._state.target.parked.append(fact.number)
         self._state.recurrings.park(fact.number)
+
+    _OWN_APPLIERS: ClassVar[dict[type[Fact], Callable[[Any, Any], None]]] = {
+        Cancelled: _cancelled,
+        DelayProducer: _take_producer,
+        JobFinished: _finished,
+        RecurringParked: _park,
+        Removed: lambda self, fact: self.forget(fact.raw),
+        Seen: _see,
+    }

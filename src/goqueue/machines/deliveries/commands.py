@@ -5,7 +5,7 @@ never sees a record. The broker tells it what the log holds (`Observe`), as span
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -362,3 +362,7 @@ class Stand(msgspec.Struct, array_like=True, frozen=True):
     lag: int = -1
     code: Code = Code.NONE
     message: str = ""
+
+
+PlaceCommand: TypeAlias = DeadLettersWritten | Observe | Replay | Seek | Settle | SettleBelow
+"""About one place, for whichever node leads its partition."""

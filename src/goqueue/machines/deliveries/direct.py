@@ -21,6 +21,7 @@ from goqueue.machines.deliveries.lanes import NO_DEFICITS
 from goqueue.machines.deliveries.leases import HeldLease
 from goqueue.machines.deliveries.pick import LEASE_RECORDS_MAX
 from goqueue.machines.deliveries.place import DEAD_MAX, Delivery
+from goqueue.machines.deliveries.window import LANE_BITS, LEASED, Window
 from goqueue.machines.machine import Fact
 from goqueue.records.plain import NumberRecord
 
@@ -43,7 +44,7 @@ class Unstored(NamedTuple):
 
 def are_apart(settlements: Sequence[Settlement]) -> bool:
     """In rising order, none of them twice: then each may be settled by itself."""
-    return len(settlements) == 1 or all(one.last < following.first for one, following in pairwise(settlements))
+    return all(one.last < following.first for one, following in pairwise(settlements))
 
 
 class Direct:
@@ -77,20 +78,11 @@ class Direct:
         count = min(records_max, policy.unacked_max - unacked, LEASE_RECORDS_MAX)
         if count <= 0 or window.expires or not window.is_plain:
             return None
-        lane = window.only_lane()
-        run = None if lane is None else window.first_run(lane, count)
-        if lane is None or run is None:
+        run = _next_run(window, count)
+        if run is None:
             return None
-        first, last = run
-        taken, low = last + 1 - first, first - window.base
-        if taken == 1:
-            is_fresh = not window.attempts[low]
-        else:
-            is_fresh = window.attempts.count(0, low, low + taken) == taken
-        is_in_pieces = taken < count and window.counts[lane] > taken
-        if is_in_pieces or not is_fresh:
-            return None
-        leases = state.leases
+        lane, first, last = run
+        taken, leases = last + 1 - first, state.leases
         number = leases.next_number
         window.lease(lane, first, last, number, now_ms, is_fresh=True)
         window.shares = NO_DEFICITS
@@ -121,9 +113,10 @@ class Direct:
         if held is None or (consumer is not None and held.consumer != consumer):
             return False
         kind = window.kinds[low]
-        if not window.all_leased(first, last, lease):
-            return False
-        if count > 1 and window.kinds.count(kind, low, low + count) != count:
+        if count == 1:
+            if window.lease_of[low] != lease or kind & ~LANE_BITS != LEASED:
+                return False
+        elif not window.all_leased(first, last, lease) or window.kinds.count(kind, low, low + count) != count:
             return False
         window.finish(first, last, kind)
         state.release(delivery, lease, count)
@@ -168,7 +161,7 @@ class Direct:
         window = self._state.places[place].own
         self._unstored.clear()
         window.stored_start = window.start
-        window.advance(window.start)
+        window.sweep()
         return SettledStored(place, _ranges(unstored), now_ms)
 
     def take_back(self, now_ms: int) -> None:
@@ -184,6 +177,25 @@ class Direct:
                 delivery.unacked[held.consumer] = delivery.unacked.get(held.consumer, 0) + count
                 state.tally.acked -= count
         self._unstored.clear()
+
+
+def _next_run(window: Window, count: int) -> tuple[int, int, int] | None:
+    """Lane, first and last of the next `count` ready records, or of all if they are fewer; if they are of the only lane
+    with any, are neighbours, and were never delivered before.
+    """
+    lane = window.only_lane()
+    if lane is None:
+        return None
+    base = window.base
+    if count == 1:
+        low = window.kinds.find(lane, window.hints[lane] - base)
+        return None if window.attempts[low] else (lane, base + low, base + low)
+    first, last = next(window.ready_runs(lane, count))
+    low, taken = first - base, last + 1 - first
+    is_in_pieces = taken < min(count, window.counts[lane])
+    if is_in_pieces or window.attempts.count(0, low, low + taken) != taken:
+        return None
+    return lane, first, last
 
 
 def _ranges(unstored: Sequence[Unstored]) -> tuple[Range, ...]:

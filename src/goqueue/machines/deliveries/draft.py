@@ -47,11 +47,11 @@ REMOVED_RUNS_MAX = 1000
 
 class Draft:
     __slots__ = (
-        "_buried",
         "_changes",
         "_counted",
         "_dead",
         "_floor",
+        "_letters_written",
         "_retries",
         "_settled",
         "delivery",
@@ -67,7 +67,7 @@ class Draft:
         self._settled: list[Range] = []
         self._retries: list[Retry] = []
         self._dead: list[DeadLetter] = []
-        self._buried: list[int] = []
+        self._letters_written: list[int] = []
         self._floor = window.start
         self._counted: list[tuple[str, int]] = []
 
@@ -124,9 +124,9 @@ class Draft:
         else:
             self.settle(history.first, history.last, lease, causes + EXPIRED)
 
-    def bury(self, offset: int) -> None:
+    def letter_written(self, offset: int) -> None:
         """Its dead letter is written."""
-        self._buried.append(offset)
+        self._letters_written.append(offset)
         self.settle(offset, offset)
 
     # What has to be stored
@@ -140,8 +140,8 @@ class Draft:
             facts += self.stored_facts()
         if self._dead:
             facts += (DeadStored(place, number, letter) for letter in self._dead)
-        if self._buried:
-            facts += (DeadForgotten(place, offset) for offset in dict.fromkeys(self._buried))
+        if self._letters_written:
+            facts += (DeadForgotten(place, offset) for offset in dict.fromkeys(self._letters_written))
         return facts
 
     def stored_facts(self) -> list[Fact]:

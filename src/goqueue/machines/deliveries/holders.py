@@ -23,6 +23,11 @@ class Held:
             return []
         return [(first, last) for _, first, last in self._held(lease, number)]
 
+    def runs_of_consumer(self, place: Place, consumer: str) -> list[Range]:
+        """What it holds there, by all its leases."""
+        leases = self._state.leases.of(place.group_id, consumer)
+        return [run for number, _ in leases for run in self.runs_of(place, number)]
+
     def all(self) -> Iterator[HeldRun]:
         for number, lease in self._state.leases.all():
             for window, first, last in self._held(lease, number):

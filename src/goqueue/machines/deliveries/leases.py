@@ -46,22 +46,25 @@ class HeldLease:
 
 class Leases:
     """The leases of all places. Invariant: a lease is here while some of its records are leased.
-    Invariant: `_numbers` has the same leases, by group and consumer.
+    Invariant: `_by_consumer` has the same leases.
     """
 
     def __init__(self) -> None:
         self.next_number = 1
         self.deadlines: Deadlines[int] = Deadlines()
         self._held: dict[int, HeldLease] = {}
-        self._numbers: dict[tuple[str, str], dict[int, None]] = {}
+        self.get = self._held.get
+        """By number."""
+        self._by_consumer: dict[str, dict[int, HeldLease]] = {}
+        """Of all groups: few have consumers of the same name."""
 
     def add(self, number: int, lease: HeldLease) -> None:
         self._held[number] = lease
-        key = lease.place.group_id, lease.consumer
-        numbers = self._numbers.get(key)
-        if numbers is None:
-            numbers = self._numbers[key] = {}
-        numbers[number] = None
+        same = self._by_consumer.get(lease.consumer)
+        if same is None:
+            self._by_consumer[lease.consumer] = {number: lease}
+        else:
+            same[number] = lease
         self.next_number = number + 1
         self.deadlines.note(number, lease.deadline_ms)
 
@@ -73,34 +76,29 @@ class Leases:
             self.next_number = next_number
             self.deadlines.note(number, min(lease.deadlines_ms()))
 
-    def get(self, number: int) -> HeldLease | None:
-        return self._held.get(number)
-
     def all(self) -> list[tuple[int, HeldLease]]:
         return list(self._held.items())
 
     def of(self, group_id: str, consumer: str) -> list[tuple[int, HeldLease]]:
-        return [(number, self._held[number]) for number in self._numbers.get((group_id, consumer), ())]
+        same = self._by_consumer.get(consumer, {})
+        return [(number, lease) for number, lease in same.items() if lease.place.group_id == group_id]
 
     def release(self, number: int, count: int) -> HeldLease:
         """So many records of it are no longer leased."""
         lease = self._held[number]
         lease.left -= count
         if not lease.left:
-            self._drop(number, lease)
+            del self._held[number]
+            self.deadlines.drop(number)
+            same = self._by_consumer[lease.consumer]
+            del same[number]
+            if not same:
+                del self._by_consumer[lease.consumer]
         return lease
-
-    def _drop(self, number: int, lease: HeldLease) -> None:
-        del self._held[number]
-        self.deadlines.drop(number)
-        key = lease.place.group_id, lease.consumer
-        del self._numbers[key][number]
-        if not self._numbers[key]:
-            del self._numbers[key]
 
     def drop_place(self, place: Place) -> None:
         for number, lease in [each for each in self._held.items() if each[1].place == place]:
-            self._drop(number, lease)
+            self.release(number, lease.left)
 
     def shift(self, by_ms: int) -> None:
         """The clock was set: they last as long as they would have."""

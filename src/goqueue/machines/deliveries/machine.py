@@ -275,7 +275,7 @@ class Deliveries:
             else:
                 if dead.window not in drafts:
                     drafts[dead.window] = Draft(delivery, window, now_ms)
-                drafts[dead.window].bury(offset)
+                drafts[dead.window].letter_written(offset)
         return [*facts, *(fact for draft in drafts.values() for fact in draft.facts())], Code.NONE
 
     def _tick(self, _command: Tick, now_ms: int) -> Decided:

@@ -8,7 +8,6 @@ from goqueue.machines.deliveries.facts import DeadStored, Progress, ReplayStored
 from goqueue.machines.deliveries.look import unsettled
 from goqueue.machines.deliveries.window import (
     ATTEMPTS_MAX,
-    DEAD,
     HELD,
     LEASED,
     READY,
@@ -173,6 +172,3 @@ class Delivery:
 def _five(counts: list[int], state: int) -> tuple[int, int, int, int, int]:
     critical, high, normal, low, background = counts[state : state + LANES]
     return critical, high, normal, low, background
-
-
-__all__ = ["DEAD", "DEAD_MAX", "Delivery", "Rate"]

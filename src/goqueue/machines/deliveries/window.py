@@ -205,8 +205,7 @@ class Window:
         table = _TABLES[state]
         old = self.kinds[low:high]
         self.kinds[low:high] = old.translate(table)
-        kind = old[0]
-        if old.count(kind) == len(old):
+        if old.count(kind := old[0]) == len(old):
             self._recount(kind, table[kind], len(old), first, now_ms)
         else:
             for each in set(old):
@@ -227,37 +226,41 @@ class Window:
 
     def lease(self, lane: int, first: int, last: int, number: int, now_ms: int, *, is_fresh: bool) -> None:
         """`is_fresh`: none of first..last, which are ready in this lane, was delivered before."""
-        low, high = first - self.base, last + 1 - self.base
-        count = high - low
+        base, kinds, hints, counts = self.base, self.kinds, self.hints, self.counts
+        low, count, leased = first - base, last + 1 - first, LEASED | lane
+        high = low + count
         if count == 1:
-            self.kinds[low] = LEASED | lane
+            kinds[low] = leased
             self.attempts[low] = 1 if is_fresh else _ONE_MORE[self.attempts[low]]
             self.lease_of[low] = number
         else:
-            self.kinds[low:high] = _LEASED_BYTES[lane : lane + 1] * count
+            kinds[low:high] = _LEASED_BYTES[lane : lane + 1] * count
             self.attempts[low:high] = b"\1" * count if is_fresh else self.attempts[low:high].translate(_ONE_MORE)
             self.lease_of[low:high] = array("Q", (number,)) * count
-        self.counts[lane] -= count
-        self.counts[LEASED | lane] += count
+        counts[lane] -= count
+        counts[leased] += count
         self.unserved_since_ms[lane] = now_ms
-        if self.hints[lane] <= last:
+        hint = hints[lane]
+        if hint <= last:
             # Some may have been passed over: they had expired, or their key is busy elsewhere.
-            passed_over = self.kinds.find(lane, self.hints[lane] - self.base, low)
-            self.hints[lane] = last + 1 if passed_over < 0 else self.base + passed_over
+            passed_over = kinds.find(lane, hint - base, low) if hint < first else -1
+            hints[lane] = last + 1 if passed_over < 0 else base + passed_over
         if self.fair is not None:
             self.fair.lease(lane, low, high, self.kinds, self.base)
 
     def finish(self, first: int, last: int, kind: int) -> None:
         """first..last, all of them leased and of this kind, are settled. Nothing is trimmed: see `unfinish`."""
-        low, count = first - self.base, last + 1 - first
+        low, count, kinds, counts = first - self.base, last + 1 - first, self.kinds, self.counts
         if count == 1:
-            self.kinds[low] = SETTLED
+            kinds[low] = SETTLED
         else:
-            self.kinds[low : low + count] = _SETTLED_BYTE * count
-        self.counts[kind] -= count
-        self.counts[SETTLED] += count
+            kinds[low : low + count] = _SETTLED_BYTE * count
+        counts[kind] -= count
+        counts[SETTLED] += count
         if first <= self.start:
-            self.start = self.done_until(last + 1)
+            after = last + 1
+            is_last_done = after >= self.end or kinds[low + count] < SETTLED
+            self.start = after if is_last_done else self.done_until(after)
         if self.fair is not None:
             self.fair.finish(low, count, kind & LANE_BITS)
 
@@ -299,6 +302,10 @@ class Window:
             self.clear(start, self.keys is not None)
             return
         self.start = self.done_until(max(start, self.start))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Forget what is done, if it is much."""
         count = self.start - self.base
         if self.fair is not None:
             self.fair.sweep()
@@ -352,16 +359,6 @@ class Window:
                     found.append((lease, offset, offset))
         return found
 
-    def first_run(self, lane: int, count: int) -> Range | None:
-        """The first ready records of a lane that are neighbours, `count` of them at most."""
-        begin = self.kinds.find(lane, self.hints[lane] - self.base)
-        if begin < 0:
-            return None
-        if count == 1:
-            return self.base + begin, self.base + begin
-        run = _RUNS[lane].match(self.kinds, begin, begin + count)
-        return None if run is None else (self.base + begin, self.base + run.end() - 1)
-
     def ready_runs(self, lane: int, count: int) -> Iterator[Range]:
         """The first `count` ready records of a lane, in the order of offsets."""
         position = self.hints[lane] - self.base
@@ -390,8 +387,7 @@ class Window:
     def retries(self, first: int, last: int) -> Iterator[Retry]:
         """What is stored about records of first..last that were delivered before."""
         for number in shared(self.stored, blocks_of(first, last)):
-            packed = self.stored[number].retries
-            if packed:
+            if packed := self.stored[number].retries:
                 yield from unpack_retries(number, packed, first, last)
 
     def retry_of(self, offset: int) -> Retry | None:

@@ -3,7 +3,7 @@
 Which version of a protocol a client speaks is the door's business; a command carries what follows from it, by name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -31,15 +31,26 @@ SHARE = "share"
 MEMBER_BYTES_MAX = 1024 * 1024
 
 
-class GroupOptions(msgspec.Struct, frozen=True):
+class Sized(msgspec.Struct, frozen=True):
+    """How many members a group may have."""
+
+    size_max: int = 10_000
+    """With those about to join."""
+    limit_of: Callable[[str], int | None] | None = None
+    """Of a group, by the quota of its tenant; None: it has none."""
+
+    def size_of(self, group_id: str) -> int:
+        limit = None if self.limit_of is None else self.limit_of(group_id)
+        return self.size_max if limit is None else min(self.size_max, limit)
+
+
+class GroupOptions(Sized, frozen=True, kw_only=True):
     session_ms_min: int = 6 * SECOND_MS
     session_ms_max: int = 30 * MINUTE_MS
     initial_rebalance_delay_ms: int = 0
     """How long the first members of an empty group wait for others: spares a rebalance each, costs a slow start."""
     new_member_join_ms: int = 5 * MINUTE_MS
     """A member that does not know its id yet cannot send heartbeats: so long may its first join last."""
-    size_max: int = 10_000
-    """Members and those about to join, per group."""
     member_bytes_max: int = MEMBER_BYTES_MAX
     """What one member may tell of itself: its subscription, once for each assignor that it offers."""
     bytes_max: int = 16 * MEMBER_BYTES_MAX

@@ -24,8 +24,7 @@ class TimePassed(Fact, frozen=True):
 class GroupDeadlines:
     """Invariant: every group with a deadline is noted, for that time or an earlier one; a group that is gone is not."""
 
-    def __init__(self, actual_ms: Callable[[str], int | None]) -> None:
-        self._actual_ms = actual_ms
+    def __init__(self) -> None:
         self._noted = Deadlines()
 
     def note(self, group_id: str, deadline_ms: int | None) -> None:
@@ -45,8 +44,9 @@ class GroupDeadlines:
         """Groups whose time may have come."""
         return self._noted.due(now_ms, _DUE_MAX)
 
-    def pass_until(self, now_ms: int) -> None:
-        """The groups that were due have been looked at. Whoever was not, or is due again, will be."""
+    def pass_until(self, now_ms: int, actual_ms: Callable[[str], int | None]) -> None:
+        """The groups that were due have been looked at. Whoever was not, or is due again, will be. `actual_ms`: of a
+        group; not kept, since it is its owner's."""
         for group_id in self.due(now_ms):
             self._noted.clear(group_id)
-            self.note(group_id, self._actual_ms(group_id))
+            self.note(group_id, actual_ms(group_id))

@@ -10,6 +10,7 @@ from goqueue.machines.groups.commands import (
     CLASSIC,
     CodeReply,
     CommitOffsets,
+    CommitReply,
     CommitTransactionOffsets,
     FetchOffsets,
     GroupOptions,
@@ -20,6 +21,7 @@ from goqueue.machines.groups.commands import (
     LeaveGroup,
     LeaveReply,
     ListedGroup,
+    ResetOffsets,
     SyncGroup,
     SyncReply,
 )
@@ -101,6 +103,25 @@ class GroupKind(NamedTuple):
     """The topics that a fact subscribes to; None: by an expression, which may mean any."""
     is_exclusive: bool = False
     """An id of this kind keeps it until the group is deleted, and a group of another kind never takes it on."""
+
+
+class FirstUse(NamedTuple):
+    """What a command would be to a group that there is not."""
+
+    opens: bool
+    """There would be one."""
+    refused: Any = None
+    """The reply, if only deliveries of the group are known, so that it is a share group, and this would make one of
+    another kind; None: it would not."""
+
+
+def first_use(kind: GroupKind | None, command: Any) -> FirstUse:
+    if kind is not None:
+        opens = kind.opens(command)
+        return FirstUse(opens, kind.refuse_foreign(command) if opens and not kind.is_exclusive else None)
+    if isinstance(command, CommitOffsets | CommitTransactionOffsets | ResetOffsets):
+        return FirstUse(True, CommitReply((Code.GROUP_ID_NOT_FOUND,) * len(command.offsets)))
+    return FirstUse(False)
 
 
 def unused_since(group: OneGroup | None) -> Callable[[str], int | None]:

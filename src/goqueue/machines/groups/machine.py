@@ -1,10 +1,11 @@
 """All groups and their offsets as one machine: a group decides for itself, what concerns any kind is settled here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
+from goqueue.machines.find_names import FindNames, FoundNames, page_of
 from goqueue.machines.groups.classic.group import ClassicGroup
 from goqueue.machines.groups.commands import (
     CLASSIC,
@@ -34,7 +35,7 @@ from goqueue.machines.groups.commands import (
 )
 from goqueue.machines.groups.consumer.group import ConsumerGroup
 from goqueue.machines.groups.deadlines import GroupDeadlines, TimePassed
-from goqueue.machines.groups.kinds import GroupKind, OneGroup, classic_kind, unused_since
+from goqueue.machines.groups.kinds import FirstUse, GroupKind, OneGroup, classic_kind, first_use, unused_since
 from goqueue.machines.groups.limits import GroupLimits, is_group_id, is_too_long
 from goqueue.machines.groups.migration import can_upgrade, downgraded, turned_away, upgraded
 from goqueue.machines.groups.offsets import CoordinatorNoted, GroupOffsets, OffsetCommitted, OffsetPending
@@ -53,8 +54,7 @@ PER_TURN = 200
 class Groups:
     """Invariant: a group exists while it has a machine in `_groups` or something in `_offsets`; with offsets alone it
     is a classic group. A group without members may change between classic and consumer, and its offsets stay. A share
-    group has no offsets, and nothing else becomes one.
-    """
+    group has no offsets, and nothing else becomes one."""
 
     def __init__(self, options: GroupOptions | None = None, kinds: Sequence[GroupKind] = ()) -> None:
         self._options = options or GroupOptions()
@@ -72,34 +72,24 @@ class Groups:
         self._known = KnownTopics()
         self._readers = GroupReaders()
         self._limits = GroupLimits(self._options.all_bytes_max)
-        self._deadlines = GroupDeadlines(self._group_deadline_ms)
+        self._deadlines = GroupDeadlines()
         self._next_expiry_ms = 0
         """When to look for offsets and groups that nobody needs; 0: the first tick tells the time."""
         self._expiry_after: str | None = None
         """Where this look goes on: a page of groups at a time."""
-        self._handlers: dict[type, Callable[[Any, int], tuple[list[Fact], Any]]] = {
-            CommitOffsets: self._commit,
-            CommitTransactionOffsets: self._commit_transaction,
-            ResetOffsets: self._reset,
-            EndTransactionOffsets: self._end_transaction,
-            FetchOffsets: self._fetch,
-            DeleteOffsets: self._delete_offsets,
-            DeleteGroup: self._delete_group,
-            TopicDeleted: self._topic_deleted,
-            DescribeGroup: self._describe,
-            ListGroups: self._list,
-        }
 
     # The machine
 
     def decide(self, command: Any, ticket: int, now_ms: int) -> Outcome:
-        handler = self._handlers.get(type(command))
+        handler = self._HANDLERS.get(type(command))
         if handler is not None:
-            facts, reply = handler(command, now_ms)
+            facts, reply = handler(self, command, now_ms)
             return Outcome(facts, [(ticket, reply)])
         kind = self._kind_of_command.get(type(command))
         if kind is not None:
             return self._decide_in_group(kind, command, ticket, now_ms)
+        if isinstance(command, FindNames):
+            return self._find_names(command, ticket)
         return self._tick(now_ms) if isinstance(command, Tick) else self._announce(command, ticket, now_ms)
 
     def apply(self, fact: Any) -> None:
@@ -111,7 +101,7 @@ class Groups:
             self._offsets.apply(fact)
         elif isinstance(fact, TimePassed):
             self._next_expiry_ms, self._expiry_after = fact.next_expiry_ms, fact.expiry_after
-            self._deadlines.pass_until(fact.now_ms)
+            self._deadlines.pass_until(fact.now_ms, self._group_deadline_ms)
         elif isinstance(fact, Announced):
             self._known.topics = fact.command.topics
         else:
@@ -303,33 +293,30 @@ class Groups:
             return group.kind
         return CLASSIC if self._offsets.has_group(group_id) else None
 
-    def refused_by_queue(self, command: Any) -> Any:
-        """The reply to a command that would make a group of another kind out of one of which only the deliveries are
-        known, so that it is a share group; None: this command would not.
-        """
-        kind = self._kind_of_command.get(type(command))
-        if kind is not None:
-            return kind.refuse_foreign(command) if not kind.is_exclusive and kind.opens(command) else None
-        if isinstance(command, CommitOffsets | CommitTransactionOffsets | ResetOffsets):
-            return CommitReply((Code.GROUP_ID_NOT_FOUND,) * len(command.offsets))
-        return None
+    def first_use(self, command: Any) -> FirstUse:
+        """What a command would be to a group that there is not."""
+        return first_use(self._kind_of_command.get(type(command)), command)
 
     def _has_members(self, group_id: str) -> bool:
         group = self._groups.get(group_id)
         return group is not None and group.empty_since_ms() is None
 
     def _delete_group(self, command: DeleteGroup, _now_ms: int) -> tuple[list[Fact], CodeReply]:
-        group_id = command.group_id
-        if self.kind_of(group_id) is None:
+        if self.kind_of(command.group_id) is None:
             return [], CodeReply(Code.GROUP_ID_NOT_FOUND)
-        if self._has_members(group_id):
+        if self._has_members(command.group_id):
             return [], CodeReply(Code.NON_EMPTY_GROUP)
-        return self._retired(group_id), CodeReply(Code.NONE)
+        return self._retired(command.group_id), CodeReply(Code.NONE)
+
+    def _find_names(self, command: FindNames, ticket: int) -> Outcome:
+        names = page_of(command, self.page)
+        gone = [(self._groups.get(each), self._retired(each)) for each in (names if command.forgets else ())]
+        waiting = [one for group, _ in gone if isinstance(group, ClassicGroup) for one in turned_away(group.state)]
+        return Outcome([one for _, some in gone for one in some], [*waiting, (ticket, FoundNames(tuple(names)))])
 
     def _retired(self, group_id: str) -> list[Fact]:
         group = self._groups.get(group_id)
-        tombstones = [] if group is None else group.retire()
-        return [*self._offsets.forgets_group(group_id), *tombstones]
+        return [*self._offsets.forgets_group(group_id), *(() if group is None else group.retire())]
 
     def _describe(self, command: DescribeGroup, _now_ms: int) -> tuple[list[Fact], DescribedGroup]:
         group = self._groups.get(command.group_id)
@@ -398,3 +385,16 @@ class Groups:
                 yield from self._retired(group_id)
             else:
                 yield from facts
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, int], tuple[list[Fact], Any]]]] = {
+        CommitOffsets: _commit,
+        CommitTransactionOffsets: _commit_transaction,
+        ResetOffsets: _reset,
+        EndTransactionOffsets: _end_transaction,
+        FetchOffsets: _fetch,
+        DeleteOffsets: _delete_offsets,
+        DeleteGroup: _delete_group,
+        TopicDeleted: _topic_deleted,
+        DescribeGroup: _describe,
+        ListGroups: _list,
+    }

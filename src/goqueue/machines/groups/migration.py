@@ -69,7 +69,7 @@ def upgraded(group_id: str, state: ClassicState, topics: Mapping[str, Topic], no
         group_id,
         epoch=state.generation,
         target_epoch=state.generation,
-        topics=Subscriptions(topics).used(members),
+        topics=Subscriptions(group_id, topics).used(members),
         created_at_ms=now_ms,
     )
     return [kept, *(ConsumerMemberKept(group_id, member) for member in members)]

@@ -311,7 +311,7 @@ class ProducerStates:
 
 
 def _find_duplicate(producer: _Producer, batch: Batch) -> Duplicate | None:
-    """The same batch among the last ones: B17, the answer is the offset of the first time."""
+    """The same batch among the last ones: the answer to it is the offset of the first time."""
     if batch.producer_epoch == producer.epoch:
         last = (batch.base_sequence + batch.last_offset_delta) & _SEQUENCE_MASK
         for kept in producer.batches:

@@ -5,9 +5,11 @@ Whether a schema is one, and whether it is compatible, is found out before a com
 """
 
 from collections.abc import Callable, Iterator
+from heapq import nsmallest
 
 import msgspec
 
+from goqueue.machines.find_names import FindNames, FoundNames, page_of
 from goqueue.machines.machine import Fact, Outcome
 from goqueue.machines.schemas.facts import (
     DeleteSubject,
@@ -29,6 +31,7 @@ from goqueue.machines.schemas.facts import (
 )
 from goqueue.model import registry_words as words
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, Reference, RegistryCode, SchemaKind
+from goqueue.model.tenancy import MARK, tenant_said
 
 SCHEMAS_MAX = 100_000
 ID_MAX = (1 << 31) - 1
@@ -41,7 +44,8 @@ Decided = tuple[list[Fact], Result]
 class SchemaMachine:
     def __init__(self) -> None:
         self._schemas: dict[int, NewSchema] = {}
-        self._ids: dict[Identity, int] = {}
+        self._ids: dict[Identity, list[int]] = {}
+        """One for each tenant that has it."""
         self._subjects: dict[str, dict[int, VersionStored]] = {}
         """Invariant: versions rise within a subject, and every one names a schema that is there."""
         self._uses: dict[int, set[tuple[str, int]]] = {}
@@ -73,8 +77,13 @@ class SchemaMachine:
     def schema_ids(self) -> list[int]:
         return sorted(self._schemas)
 
-    def id_of(self, schema: NewSchema) -> int | None:
-        return self._ids.get(_identity(schema))
+    def id_of(self, schema: NewSchema, subject: str) -> int | None:
+        """Under which the tenant of a subject has it: that another one has it, too, it does not learn."""
+        tenant = tenant_said(subject)
+        for schema_id in self._ids.get(_identity(schema), ()):
+            if any(tenant_said(name) == tenant for name, _ in self._uses.get(schema_id, ())):
+                return schema_id
+        return None
 
     def uses(self, schema_id: int, with_deleted: bool = False) -> list[VersionStored]:
         """The versions that have this schema."""
@@ -94,17 +103,20 @@ class SchemaMachine:
         own = self._levels.get(subject)
         if own is not None or not with_global:
             return own
-        return self._levels.get(EVERYWHERE, Level.BACKWARD)
+        return self._levels.get(_everywhere(subject)) or self._levels.get(EVERYWHERE, Level.BACKWARD)
 
     def mode(self, subject: str, with_global: bool = True) -> Mode | None:
         own = self._modes.get(subject)
         if own is not None or not with_global:
             return own
-        return self._modes.get(EVERYWHERE, Mode.READWRITE)
+        return self._modes.get(_everywhere(subject)) or self._modes.get(EVERYWHERE, Mode.READWRITE)
 
     # -- decisions
 
     def decide(self, command: object, ticket: int, now_ms: int) -> Outcome:  # noqa: ARG002  a machine's signature
+        if isinstance(command, FindNames):
+            found, names = self._find_names(command)
+            return Outcome(found, [(ticket, names)])
         decisions: dict[type, Callable[..., Decided | Result]] = {
             Register: self._register,
             DeleteVersion: self._delete_version,
@@ -127,7 +139,7 @@ class SchemaMachine:
         if (command.schema_id or command.version) and mode is not Mode.IMPORT:
             message = f"subject {subject!r} is not in import mode: ids and versions are given by the registry"
             return Result(RegistryCode.OPERATION_NOT_PERMITTED, message)
-        known_id = self.id_of(schema)
+        known_id = self.id_of(schema, subject)
         for each in self.versions(subject):
             if each.schema_id == known_id and command.version in (0, each.version):
                 return Result(schema_id=each.schema_id, version=each.version)
@@ -221,33 +233,54 @@ class SchemaMachine:
         facts.extend(SchemaForgotten(schema_id) for schema_id in sorted(unused))
         return facts
 
+    def _find_names(self, command: FindNames) -> tuple[list[Fact], FoundNames]:
+        """Subjects, also those that are deleted softly or have nothing but a level or a mode. Neither their mode nor a
+        reference keeps them: those who refer to them go too."""
+        names = page_of(command, self._page)
+        going = names if command.forgets else []
+        facts = self._delete([each for name in going for each in self.versions(name, True)], is_permanent=True)
+        facts += [LevelForgotten(name) for name in going if name in self._levels]
+        facts += [ModeForgotten(name) for name in going if name in self._modes]
+        return facts, FoundNames(tuple(names))
+
+    def _page(self, after: str, count: int) -> list[str]:
+        known = {*self._subjects, *self._levels, *self._modes}
+        return nsmallest(count, (name for name in known if name > after))
+
     def _set_level(self, command: SetLevel) -> Decided | Result:
         if command.level is not None:
             return [LevelStored(command.subject, command.level)], Result()
         if command.subject not in self._levels:
             message = words.no_own_level(command.subject)
-            return Result(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, message) if command.subject else Result()
+            is_all = command.subject == _everywhere(command.subject)
+            return Result() if is_all else Result(RegistryCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED, message)
         return [LevelForgotten(command.subject)], Result()
 
     def _set_mode(self, command: SetMode) -> Decided | Result:
         subject, mode = command.subject, command.mode
-        if mode is Mode.IMPORT and not command.is_forced and (self.versions(subject) if subject else self.subjects()):
+        is_all = subject == _everywhere(subject)
+        if mode is Mode.IMPORT and not command.is_forced and self._has_any(subject, is_all=is_all):
             message = "there are schemas already; force=true imports beside them"
             return Result(RegistryCode.OPERATION_NOT_PERMITTED, message)
         if mode is not None:
             return [ModeStored(subject, mode)], Result()
         if subject not in self._modes:
             message = words.no_own_mode(subject)
-            return Result(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, message) if subject else Result()
+            return Result() if is_all else Result(RegistryCode.SUBJECT_MODE_NOT_CONFIGURED, message)
         return [ModeForgotten(subject)], Result()
+
+    def _has_any(self, subject: str, *, is_all: bool) -> bool:
+        names = [name for name in self._subjects if name.startswith(subject)] if is_all else [subject]
+        return any(map(self.versions, names))
 
     # -- state
 
     def apply(self, fact: object) -> None:
         match fact:
             case SchemaStored():
+                self.forget(fact.key())
                 self._schemas[fact.schema_id] = fact.schema
-                self._ids[_identity(fact.schema)] = fact.schema_id
+                self._ids.setdefault(_identity(fact.schema), []).append(fact.schema_id)
                 self._next_id = max(self._next_id, fact.schema_id + 1)
             case IdsUsed():
                 self._next_id = max(self._next_id, fact.next_id)
@@ -267,7 +300,10 @@ class SchemaMachine:
         if letter == b"s":
             schema = self._schemas.pop(int(rest), None)
             if schema is not None:
-                del self._ids[_identity(schema)]
+                ids = self._ids[_identity(schema)]
+                ids.remove(int(rest))
+                if not ids:
+                    del self._ids[_identity(schema)]
         elif letter == b"v":
             number, _, name = rest.partition(b"/")
             self._forget_version(name.decode(), int(number))
@@ -298,6 +334,12 @@ class SchemaMachine:
 
     def next_deadline_ms(self) -> int | None:
         return None
+
+
+def _everywhere(subject: str) -> str:
+    """What holds for all subjects of the same tenant that say nothing."""
+    tenant, mark, _ = subject.partition(MARK)
+    return tenant + mark if mark else EVERYWHERE
 
 
 def _identity(schema: NewSchema) -> Identity:

@@ -124,6 +124,9 @@ class MarkSet(Fact, frozen=True, tag="MarkSet"):
         return mark_key(self.name)
 
 
+TRANSACTION_FACTS: tuple[type[Fact], ...] = (TransactionChanged, MarkSet)
+
+
 class MarkExpired(Fact, frozen=True):
     is_tombstone = True
     name: str

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from goqueue.machines.deadlines import Deadlines
+from goqueue.machines.find_names import FindNames, FoundNames, page_of
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.machines.name_table import NameTable, page_of_all
 from goqueue.machines.transactions.commands import (
@@ -173,6 +174,8 @@ class TransactionMachine:
                 facts, reply = decide_together(command, self._marks, self.get, self._enlisted, now_ms)
             case InitProducer():
                 facts, reply = self._init(command, now_ms)
+            case FindNames():
+                facts, reply = self._find_names(command, now_ms)
             case MarkersWritten():
                 facts, reply = self._complete(command, now_ms), CodeReply(Code.NONE)
             case Tick():
@@ -264,6 +267,24 @@ class TransactionMachine:
         if due.keys() <= {*command.partitions, *command.groups}:
             return [completed(known, now_ms), *([TransactionExpired(known.transactional_id)] if known.is_last else [])]
         return [MarkersNoted(command.transactional_id, command.partitions, command.groups)]
+
+    def _find_names(self, command: FindNames, now_ms: int) -> tuple[list[Fact], FoundNames]:
+        """Transactional ids, and writers with a mark. A transaction that is under way is aborted; its id is forgotten
+        with the last marker, or when it is asked for again."""
+        names = page_of(command, self._page_of_all)
+        facts: list[Fact] = []
+        for name in names if command.forgets else ():
+            known = self._transactions.get(name)
+            if known is not None and known.state is State.ONGOING:
+                facts.append(msgspec.structs.replace(fenced(known, NOBODY, now_ms), is_last=True))
+            elif known is not None and not known.is_prepared:
+                facts.append(TransactionExpired(name))
+            if self._marks.has(name):
+                facts.append(MarkExpired(name))
+        return facts, FoundNames(tuple(names))
+
+    def _page_of_all(self, after: str, count: int) -> list[str]:
+        return sorted({*self.page(State, after, count), *self._marks.page(after, count)})[:count]
 
     def _pass_deadlines(self, now_ms: int) -> list[Fact]:
         facts: list[Fact] = []

@@ -5,6 +5,7 @@ job ends them all. The facts are one append to the ledger, so a crash leaves all
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import nsmallest
 
 from msgspec.structs import replace
 
@@ -34,6 +35,13 @@ class Marks:
     def is_over(self, name: str) -> bool:
         found = self._marks.get(name)
         return found is not None and found.is_over
+
+    def has(self, name: str) -> bool:
+        return name in self._marks
+
+    def page(self, after: str, count: int) -> list[str]:
+        """The next names, sorted."""
+        return nsmallest(count, (name for name in self._marks if name > after))
 
     def facts(self) -> Iterator[Fact]:
         yield from self._marks.values()

@@ -14,6 +14,7 @@ from goqueue.client.sync import Admin, Producer
 from goqueue.records.dead_letters import dead_letter_topic, misfit_headers
 from goqueue.records.native import Headers
 from goqueue.records.wishes import DEDUP_ID
+from goqueue.spark.where import Where
 
 DEDUP_MS = 24 * 60 * 60 * 1000
 """A job that failed may be run again the next morning."""
@@ -33,11 +34,12 @@ class Letter(NamedTuple):
     why: str
 
 
-def bury(servers: str, admin: Admin, topic: str, letters: Sequence[Letter]) -> None:
+def write_letters(servers: Where, admin: Admin, topic: str, letters: Sequence[Letter]) -> None:
     """Returns when all are safe."""
     name, partitions = _topic_for(admin, topic)
     now_ms = time.time_ns() // 1_000_000
-    with Producer(servers, client_id="goqueue-spark", message_bytes_max=MESSAGE_BYTES_MAX) as producer:
+    at, security = servers.address, servers.security
+    with Producer(at, client_id="goqueue-spark", message_bytes_max=MESSAGE_BYTES_MAX, security=security) as producer:
         producer.send_many(name, [_message(topic, one, one.partition % partitions, now_ms) for one in letters])
 
 

@@ -18,6 +18,7 @@ from goqueue.spark.formats.shapes import Shape, Unsupported
 from goqueue.spark.options import Options, Part, bad_rows_said, names
 from goqueue.spark.read.columns import LEASED, known_columns
 from goqueue.spark.segments.directory import find_logs
+from goqueue.spark.where import Where, kafka_at
 
 ANY_TOPIC = ""
 ERROR, VALUE = "_error", "_value"
@@ -67,14 +68,14 @@ class Column(NamedTuple):
 class Decoding:
     """All that an executor needs to know, as plain data."""
 
-    server: str
+    server: Where
     format: str
     subject: str | None
     latest: dict[str, SchemaText]
     """By topic; ANY_TOPIC: of all of them."""
     fields: StructType
     bad_rows: str
-    servers: str | None
+    servers: Where | None
     part: Part
 
     @property
@@ -82,7 +83,7 @@ class Decoding:
         return self.fields.names != [WHOLE]
 
 
-def decoding_of(options: Options, server: str) -> Decoding:
+def decoding_of(options: Options, server: Where) -> Decoding:
     """Asks the registry. SparkError: there is no schema, or the topics have different ones."""
     name = options.get("valueFormat")
     bad_rows = bad_rows_said(options) or "permissive"
@@ -104,7 +105,8 @@ def decoding_of(options: Options, server: str) -> Decoding:
                 f"topics {first} and {topic} have different columns: {fields.simpleString()} and"
                 f" {other.simpleString()}; read them apart, or say valueSubject"
             )
-    servers = options.get("kafka.bootstrap.servers") if options.part is not Part.SEGMENTS else None
+    has_brokers = options.part is not Part.SEGMENTS and options.get("kafka.bootstrap.servers") is not None
+    servers = kafka_at(options) if has_brokers else None
     return Decoding(server, name, subject, latest, fields, bad_rows, servers, options.part)
 
 

@@ -2,7 +2,6 @@
 so the latest schema reads what all compatible ones wrote.
 """
 
-from base64 import b64decode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +10,6 @@ from typing import Any
 from google.protobuf import (
     any_pb2,
     descriptor_pb2,
-    descriptor_pool,
     duration_pb2,
     empty_pb2,
     field_mask_pb2,
@@ -41,7 +39,7 @@ from pyspark.sql.types import (
 )
 
 from goqueue.model.schemas import InvalidSchema
-from goqueue.records.protobuf_files import message_at, pool_of
+from goqueue.records.protobuf_files import encoded_file, installed_file, message_at, pool_of
 from goqueue.records.schema_framing import message_indexes
 from goqueue.spark.formats.registry import SchemaText
 from goqueue.spark.formats.shapes import Misfit, Path, Shape, Unsupported
@@ -69,25 +67,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def file_of(schema: SchemaText) -> FileDescriptor:
-    files = [_descriptor(each.text, each.name) for each in schema.dependencies]
-    pool = pool_of([*files, _descriptor(schema.text, SELF)], _well_known)
+    files = [encoded_file(each.name, each.text) for each in schema.dependencies]
+    pool = pool_of([*files, encoded_file(SELF, schema.text)], installed_file)
     found: FileDescriptor = pool.FindFileByName(SELF)
     return found
-
-
-def _descriptor(text: str, name: str) -> Any:
-    file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text))
-    file.name = name
-    return file
-
-
-def _well_known(name: str) -> Any:
-    file = descriptor_pb2.FileDescriptorProto()
-    try:
-        descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
-    except KeyError:
-        return None
-    return file
 
 
 class ProtobufFormat:

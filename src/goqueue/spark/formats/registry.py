@@ -8,6 +8,7 @@ from goqueue.client.errors import ConnectionLost, TimedOut
 from goqueue.client.http import HttpRefused
 from goqueue.client.sync import Admin
 from goqueue.spark.errors import SparkError
+from goqueue.spark.where import Where
 from goqueue.wire.rest import schemas as rest_schemas
 
 NOT_FOUND = 404
@@ -42,14 +43,14 @@ class SchemaText:
         return SchemaText, (self.id, self.kind, self.text, self.dependencies)
 
 
-_known: dict[tuple[str, int], SchemaText | None] = {}
+_known: dict[tuple[Where, int], SchemaText | None] = {}
 """By server and id. Spark's workers live longer than a task."""
 
 
 class Registry:
     """`with Registry(server) as registry`, or without: then it is opened by the first question and never closed."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: Where) -> None:
         self.server = server
         self._admin: Admin | None = None
 
@@ -64,7 +65,7 @@ class Registry:
     @property
     def admin(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin(self.server)
+            self._admin = Admin(self.server.address, security=self.server.security)
             self._admin.start()
         return self._admin
 
@@ -111,6 +112,6 @@ class Registry:
         except HttpRefused as error:
             if error.status == NOT_FOUND:
                 return None
-            raise SparkError(f"the registry at goqueue.server={self.server!r} refuses: {error}") from None
+            raise SparkError(f"the registry at goqueue.server={self.server.address!r} refuses: {error}") from None
         except (ConnectionLost, TimedOut) as error:
-            raise SparkError(f"no registry answers at goqueue.server={self.server!r}: {error}") from None
+            raise SparkError(f"no registry answers at goqueue.server={self.server.address!r}: {error}") from None

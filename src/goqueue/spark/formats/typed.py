@@ -8,7 +8,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from goqueue.records.schema_framing import LATEST, PREFIX_BYTES, named_schema
 from goqueue.spark.errors import SparkError
-from goqueue.spark.formats.dead_letters import Letter, bury
+from goqueue.spark.formats.dead_letters import Letter, write_letters
 from goqueue.spark.formats.plan import (
     ANY_TOPIC,
     ERROR,
@@ -81,7 +81,7 @@ class Typing:
             number = min(errors)
             raise SparkError(f"{_place(batch, number)}: {errors[number]}; badRows=permissive or deadletter goes on")
         if errors and self._decoding.bad_rows == "deadletter":
-            self._bury(batch, errors)
+            self._write_letters(batch, errors)
             good = pa.array([number not in errors for number in range(batch.num_rows)])
             batch, typed, errors, values = batch.filter(good), typed.filter(good), {}, []
         fields = dict(zip(self._decoding.fields.names, typed.flatten()))
@@ -148,7 +148,7 @@ class Typing:
                 made[number] = None
         return pa.array(made, self._fields)
 
-    def _bury(self, batch: pa.RecordBatch, errors: dict[int, str]) -> None:
+    def _write_letters(self, batch: pa.RecordBatch, errors: dict[int, str]) -> None:
         by_topic: dict[str, list[Letter]] = {}
         for number, why in errors.items():
             row = {name: batch.column(name)[number].as_py() for name in (*NEEDED, "key")}
@@ -159,7 +159,7 @@ class Typing:
         servers = self._decoding.servers
         assert servers is not None
         for topic, letters in by_topic.items():
-            bury(servers, self._registry.admin, topic, letters)
+            write_letters(servers, self._registry.admin, topic, letters)
 
 
 class _Latest:

@@ -28,7 +28,7 @@ def archive(run: Run) -> int:
     lake = Lake(run.spark, given.lake, given.format)
     for topic in given.topic:
         lake.table(topic)  # whether it can be written is told before anything is read
-    partitions, limits = check_topics(run.kafka, given.topic), limits_of(given)
+    partitions, limits = check_topics(run.at, given.topic), limits_of(given)
     with told_to_stop() as stopping:
         at_once = len(given.topic) if given.follow else AT_ONCE_MAX
         for begin in range(0, len(given.topic), at_once):

@@ -44,7 +44,8 @@ def lake_then_tail(
     """
     if is_stream and checkpoint is None:
         raise SparkError("a stream over lake and tail needs checkpoint=, the directory of the query's checkpoint")
-    archived, tail = lake_and_tail(spark, Lake(spark, lake), topic, kafka, is_stream, checkpoint, options or {})
+    reading = {"kafka.bootstrap.servers": kafka, **{name: str(value) for name, value in (options or {}).items()}}
+    archived, tail = lake_and_tail(spark, Lake(spark, lake), topic, reading, is_stream, checkpoint)
     return archived.unionByName(tail)
 
 
@@ -52,23 +53,21 @@ def lake_and_tail(
     spark: SparkSession,
     store: Lake,
     topic: str,
-    kafka: str,
+    reading: Mapping[str, str],
     is_stream: bool,
     checkpoint: str | None,
-    options: Mapping[str, Any],
 ) -> tuple[DataFrame, DataFrame]:
     if has_typed_values(store.read(topic)):
         raise JobFailed("this archive holds typed values (--values), which the topic does not", EXIT_USAGE)
     positions = store.positions(topic) if checkpoint is None else _remembered(store, topic, checkpoint)
-    partitions = max(check_topics(kafka, [topic])[topic], *(number + 1 for number in positions), 1)
+    partitions = max(check_topics(reading, [topic])[topic], *(number + 1 for number in positions), 1)
     reader: Any = spark.readStream if is_stream else spark.read
     tail = (
         reader.format("goqueue")
-        .option("kafka.bootstrap.servers", kafka)
         .option("subscribe", topic)
         .option("includeHeaders", "true")
         .option("startingOffsets", starting_offsets(topic, partitions, positions))
-        .options(**options)
+        .options(**reading)
         .load()
     )
     archived = store.stream(topic, FILES_PER_TRIGGER) if is_stream else store.read(topic)
@@ -99,13 +98,13 @@ def backfill(run: Run) -> int:
     if bool(given.out) == bool(given.into):
         raise JobFailed("say where to: either --out DIR or --into TOPIC", EXIT_USAGE)
     if given.into:
-        check_topics(run.kafka, [given.into])
+        check_topics(run.at, [given.into])
     store = Lake(run.spark, given.lake)
     into = given.out or f"topic:{given.into}"
     name = f"{given.topic}-{sha256(f'{into}{given.select}'.encode()).hexdigest()[:12]}"
     checkpoint = given.checkpoint or store.own_path("backfills", name)
-    archived, tail = lake_and_tail(run.spark, store, given.topic, run.kafka, True, checkpoint, limits_of(given))
-    write = counted(_write(given, run.kafka), totals)
+    archived, tail = lake_and_tail(run.spark, store, given.topic, run.at | limits_of(given), True, checkpoint)
+    write = counted(_write(given, run.at), totals)
     with told_to_stop() as stopping:
         for part, rows in (("lake", archived), ("tail", tail)):
             writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{checkpoint}/{part}")
@@ -117,7 +116,7 @@ def backfill(run: Run) -> int:
     return stopping.exit_code
 
 
-def _write(given: Namespace, kafka: str) -> WriteBatch:
+def _write(given: Namespace, at: dict[str, str]) -> WriteBatch:
     """A batch that comes again replaces itself in files, and is dropped by the broker."""
 
     def write(batch: DataFrame, number: int) -> bool:
@@ -132,7 +131,7 @@ def _write(given: Namespace, kafka: str) -> WriteBatch:
         else:
             sent = rows.select(*message_columns(rows)).write.format("goqueue").mode("append")
             numbered = sent.option("txnAppId", query).option("txnVersion", number)
-            numbered.option("kafka.bootstrap.servers", kafka).save(given.into)
+            numbered.options(**at).save(given.into)
         return True
 
     return write

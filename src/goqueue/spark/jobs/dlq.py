@@ -81,7 +81,7 @@ def _redriven(run: Run, chosen: DataFrame) -> dict[str, Any]:
     places: dict[str, list[str]] = {}
     for row in chosen.select("topic", "partition", "offset").orderBy("topic", "partition", "offset").collect():
         places.setdefault(row["topic"], []).append(f"{row['partition']}/{row['offset']}")
-    with Admin(run.server, api_key=given.api_key) as admin:
+    with Admin(run.http.address, security=run.http.security) as admin:
         for topic, of_topic in places.items():
             for begin in range(0, len(of_topic), PLACES_MAX):
                 reply = admin.redrive(

@@ -97,10 +97,10 @@ def triggered(writer: DataStreamWriter, given: Namespace) -> DataStreamWriter:
     return writer.trigger(processingTime=f"{given.every} milliseconds") if given.every else writer
 
 
-def limits_of(given: Namespace) -> dict[str, int]:
+def limits_of(given: Namespace) -> dict[str, str]:
     """How much of a topic a batch takes, as options of the read."""
     if IS_KNOWN_TO_SPARK:
-        return {"maxOffsetsPerTrigger": given.batch or BATCH_RECORDS}
+        return {"maxOffsetsPerTrigger": str(given.batch or BATCH_RECORDS)}
     if given.batch:
         raise JobFailed(
             f"--batch needs pyspark 4.2 or newer, and this is {pyspark.__version__}: without it, all is one batch",

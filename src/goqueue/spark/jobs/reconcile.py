@@ -62,7 +62,7 @@ def _rows(run: Run, source: str) -> DataFrame:
     kind, mark, rest = source.partition(":")
     if mark and kind == "topic":
         topics = rest.split(",")
-        check_topics(run.kafka, topics)
+        check_topics(run.at, topics)
         return run.batch(*topics)
     if mark and kind == "lake":
         return _lake(run, Lake(run.spark, rest))

@@ -44,7 +44,7 @@ def restore(run: Run) -> int:
         raise JobFailed("this archive holds typed values (--values), not the bytes that a topic had", EXIT_USAGE)
     if given.dry_run:
         return _dry_run(run, rows, into)
-    check_topics(run.kafka, [into])
+    check_topics(run.at, [into])
     state = State(lake, given.state or lake.own_path("restores", _name(given)))
     if state.done is None:
         cut(rows, max(1, round(given.rate)) if given.rate else SLICE_ROWS).write.mode("overwrite").parquet(state.rows)
@@ -131,7 +131,7 @@ def _write_slices(run: Run, state: State, plan: DataFrame, into: str, totals: To
             .select(*message(given))
             .write.format("goqueue")
             .mode("append")
-            .option("kafka.bootstrap.servers", run.kafka)
+            .options(**run.at)
             .option("topic", into)
             .option("txnAppId", state.writer)
             .option("txnVersion", number)

@@ -97,14 +97,14 @@ class Pipeline:
 
     def write(self, rows: DataFrame, topic: str, name: str | None = None) -> None:
         """Into a topic, exactly once. `name` is that of its checkpoint, where several write to one topic."""
-        check_topics(self.run.kafka, [topic])
+        check_topics(self.run.at, [topic])
         sent = rows.select(*message_columns(rows))
         if not rows.isStreaming:
             whole = self._counted_once(sent, name or topic)
-            whole.write.format("goqueue").mode("append").option("kafka.bootstrap.servers", self.run.kafka).save(topic)
+            whole.write.format("goqueue").mode("append").options(**self.run.at).save(topic)
             return
         writer = observed(sent, COUNTED).writeStream.format("goqueue").option("topic", topic)
-        self._start(writer.option("kafka.bootstrap.servers", self.run.kafka), name or topic)
+        self._start(writer.options(**self.run.at), name or topic)
 
     def write_files(self, rows: DataFrame, path: str, format: str = "parquet", name: str | None = None) -> None:
         """Into a directory of files, exactly once for those who read it with Spark."""
@@ -135,7 +135,7 @@ class Pipeline:
                     raise
                 name = unquoted((error.getMessageParameters() or {})["relationName"])
                 try:
-                    check_topics(self.run.kafka, [name])
+                    check_topics(self.run.at, [name])
                 except (UnknownTopic, InvalidName):
                     raise JobFailed(f"there is no table and no topic {name!r}", EXIT_NOT_FOUND) from None
                 self.stream(name).createOrReplaceTempView(f"`{name}`" if "." in name or "-" in name else name)

@@ -3,9 +3,10 @@
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -20,8 +21,9 @@ from goqueue.spark.connect import Brokers, http_server
 from goqueue.spark.jobs.telling import Teller
 from goqueue.spark.jobs.words import Job, dashed, parser_of
 from goqueue.spark.options import Options, Part
-from goqueue.spark.sessions import session
+from goqueue.spark.sessions import key_in_environment, session
 from goqueue.spark.source import GoQueueDataSource
+from goqueue.spark.where import LOGINS, Where, kafka_at
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
 PYTHON = "Return Message: Traceback"
@@ -56,10 +58,18 @@ class Run:
         return kafka_of(self.given)
 
     @cached_property
+    def at(self) -> dict[str, str]:
+        """Options of whatever reads or writes topics: where, and what is shown there."""
+        return {"kafka.bootstrap.servers": self.kafka} | shown_by(self.given)
+
+    @cached_property
+    def http(self) -> Where:
+        named = {"goqueue.server": self.given.server} if self.given.server else {}
+        return http_server(Options(self.at | named, Part.BATCH))
+
+    @property
     def server(self) -> str:
-        if self.given.server:
-            return str(self.given.server)
-        return http_server(Options({"kafka.bootstrap.servers": self.kafka}, Part.BATCH))
+        return self.http.address
 
     def batch(self, *topics: str, **options: Any) -> DataFrame:
         return self._topics(self.spark.read, topics, options).load()
@@ -70,10 +80,10 @@ class Run:
     def table(self, name: str, **options: Any) -> DataFrame:
         """The server's own state: dlq, traces, lag and so on."""
         reader = self.spark.read.format("goqueue").option("table", name).option("goqueue.server", self.server)
-        return reader.options(**options).load()
+        return reader.options(**shown_by(self.given), **options).load()
 
     def _topics(self, reader: R, topics: Iterable[str], options: dict[str, Any]) -> R:
-        where = {"kafka.bootstrap.servers": self.kafka, "subscribe": ",".join(topics)}
+        where = {**self.at, "subscribe": ",".join(topics)}
         if options.get("valueFormat", "raw") != "raw":
             where["goqueue.server"] = self.server
         return reader.format("goqueue").options(**(where | options))
@@ -90,10 +100,42 @@ def kafka_of(given: Namespace) -> str:
     return f"[{host}]:{KAFKA_PORT}" if ":" in host else f"{host}:{KAFKA_PORT}"
 
 
+def shown_by(given: Namespace) -> dict[str, str]:
+    """Options that say who asks, and whom to believe: what --option says counts, then the key and --ca."""
+    said = dict(given.option)
+    if given.api_key and not said.keys() & LOGINS:
+        said["goqueue.api.key"] = given.api_key
+    if given.ca:
+        said.setdefault("kafka.ssl.truststore.location", given.ca)
+        said.setdefault("kafka.security.protocol", "SASL_SSL" if said.keys() & LOGINS else "SSL")
+    return said
+
+
 def submitted(job: Job, work: Work, arguments: Sequence[str] | None = None) -> int:
     """The main() of every job."""
     words = sys.argv[1:] if arguments is None else arguments
-    return carry_out(job, work, parser_of(job).parse_args(dashed(words, job)))
+    given = parser_of(job).parse_args(dashed(words, job))
+    try:
+        given.api_key = api_key_of(given.api_key_file)
+    except JobFailed as error:
+        Teller(given.output).note(str(error))
+        return error.code
+    return carry_out(job, work, given)
+
+
+def api_key_of(file: str | None) -> str | None:
+    """Never from an argument: everybody on a machine sees those."""
+    if file is None:
+        key, file = key_in_environment()
+        if key or not file:
+            return key or None
+    try:
+        lines = Path(file).expanduser().read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobFailed(f"the API key cannot be read: {error}", EXIT_USAGE) from None
+    if not lines or not lines[0].strip():
+        raise JobFailed(f"{file} holds no API key in its first line", EXIT_USAGE)
+    return lines[0].strip()
 
 
 def carry_out(job: Job, work: Work, given: Namespace) -> int:
@@ -102,7 +144,7 @@ def carry_out(job: Job, work: Work, given: Namespace) -> int:
     running = SparkSession.getActiveSession()
     try:
         if job.reads_brokers:
-            check_topics(kafka_of(given), topics_of(given))
+            check_topics({"kafka.bootstrap.servers": kafka_of(given)} | shown_by(given), topics_of(given))
         tell.progress("starting Spark ...")
         spark = running or session(f"goqueue {job.name}", given.master, dict(given.conf))
         register(spark)
@@ -142,9 +184,9 @@ def topics_of(given: Namespace) -> list[str]:
     return [named] if isinstance(named, str) else list(named)
 
 
-def check_topics(kafka: str, topics: Iterable[str]) -> dict[str, int]:
+def check_topics(at: Mapping[str, str], topics: Iterable[str]) -> dict[str, int]:
     """How many partitions each has. An error here comes at once, before Spark is started."""
-    with Brokers(kafka, "goqueue-pipeline") as brokers:
+    with Brokers(kafka_at(Options(at, Part.BATCH, Part.STREAM)), "goqueue-pipeline") as brokers:
         return {name: len(brokers.run(brokers.cluster.topic(name)).leaders) for name in topics}
 
 

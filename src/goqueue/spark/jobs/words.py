@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from goqueue.model.errors import GoQueueError
 
 OUTPUTS = ("table", "json")
+SECRET_OPTIONS = ("goqueue.api.key", "kafka.sasl.jaas.config")
 _RATE = re.compile(r"([1-9][0-9]{0,8})\s*(?:/\s*(s|m|h))?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -62,6 +63,13 @@ def setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def option(text: str) -> tuple[str, str]:
+    name, value = setting(text)
+    if name in SECRET_OPTIONS:
+        raise ArgumentTypeError(f"{name}: everybody on this machine sees arguments; show a key from a file instead")
+    return name, value
+
+
 WHERE_IT_RUNS = (
     flag(
         "--kafka",
@@ -76,10 +84,23 @@ WHERE_IT_RUNS = (
         kind=setting,
         help="a setting of Spark, such as spark.driver.memory=4g",
     ),
+    flag(
+        "--option",
+        metavar="NAME=VALUE",
+        is_repeated=True,
+        kind=option,
+        help="an option of every read and write of topics, such as kafka.security.protocol=SASL_SSL",
+    ),
 )
 WHO_IS_ASKED = (
     flag("--server", metavar="URL", help="HTTP address of a node (default: as the brokers tell)"),
-    flag("--api-key", metavar="KEY", help="key that the server wants"),
+    flag(
+        "--api-key-file",
+        metavar="FILE",
+        help="file with the key that the server wants, in its first line "
+        "(default: GOQUEUE_API_KEY, or the file that GOQUEUE_API_KEY_FILE names)",
+    ),
+    flag("--ca", metavar="FILE", help="certificates that the nodes' are signed with, as PEM: connect with TLS"),
     flag("-o", "--output", metavar="|".join(OUTPUTS), choices=OUTPUTS, default="table", help="shape of the answer"),
 )
 """What a job that is submitted to Spark takes beside its own: under `goqueue pipeline` all commands have these."""

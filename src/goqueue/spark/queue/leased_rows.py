@@ -16,13 +16,14 @@ from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
 from goqueue.spark.read.splits import Range
 from goqueue.spark.versions import arrow_schema
+from goqueue.spark.where import Where
 
 GAP_OFFSETS_MAX = 1000
 """Runs that are closer are fetched as one: a request costs more than so many records between them."""
 COUNT, RECEIPT, OFFSET = "delivery_count", "receipt", "offset"
 
 
-def read_lease(servers: str, lease: Lease, schema: StructType) -> Iterator[pa.RecordBatch]:
+def read_lease(servers: Where, lease: Lease, schema: StructType) -> Iterator[pa.RecordBatch]:
     """In the order of offsets. What retention has removed meanwhile is left out."""
     wanted = arrow_schema(schema)
     stored = [field for field in wanted if field.name not in (COUNT, RECEIPT)]

@@ -19,12 +19,13 @@ from goqueue.client.sync import Admin
 from goqueue.spark.connect import http_server
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part, names
-from goqueue.spark.queue.keeper import Keeper
+from goqueue.spark.queue.lease_extender import LeaseExtender
 from goqueue.spark.queue.leased_rows import read_lease
 from goqueue.spark.queue.offsets import NOTHING, Lease, Run, packed, unpacked
 from goqueue.spark.queue.patience import patiently
 from goqueue.spark.read.columns import check_schema
 from goqueue.spark.read.limits import admission
+from goqueue.spark.where import kafka_at
 
 if TYPE_CHECKING or admission is None:
 
@@ -53,7 +54,7 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
         check_schema(schema, Part.QUEUE)
         self._schema = schema
         self._options = options
-        self._servers: str = options.need("kafka.bootstrap.servers")
+        self._servers = kafka_at(options)
         self._group: str = options.need("kafka.group.id")
         self._rows_max: int = options.get("maxRecordsPerTrigger")
         self._visibility_ms: int = options.get("visibility")
@@ -62,7 +63,7 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
         self._topics = Topics(options)
         # Made when they are needed: executors get a copy of this object, and have no use for them.
         self._admin: Admin | None = None
-        self._keeper: Keeper | None = None
+        self._extender: LeaseExtender | None = None
         self._consumer = ""
         self._wait_ms = WAIT_MS
         self._finished = ""
@@ -86,16 +87,16 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
             leases = self._take(getattr(limit, "max_rows", self._rows_max))
             if not leases:
                 return start
-            self._keep.hold(lease.receipt for lease in leases)
+            self._extending.hold(lease.receipt for lease in leases)
             return packed(leases)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
         with told_in_one_line():
             leases = unpacked(end)
-            missing = {lease.receipt for lease in leases} - set(self._keep.held)
+            missing = {lease.receipt for lease in leases} - set(self._extending.held)
             if missing:  # the micro-batch of a query that has been started again
-                self._keep.hold(missing)
-                self._keep.extend_now()
+                self._extending.hold(missing)
+                self._extending.extend_now()
             return [LeaseSplit(lease) for lease in leases]
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -103,25 +104,26 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
             self._finish(end)
 
     def stop(self) -> None:
-        if self._keeper is not None:
-            self._keeper.stop()
+        if self._extender is not None:
+            self._extender.stop()
         if self._admin is not None:
             self._admin.close()
 
     @property
     def _door(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin(http_server(self._options)).start()
+            server = http_server(self._options)
+            self._admin = Admin(server.address, security=server.security).start()
             self._consumer = f"spark-{secrets.token_hex(4)}"
         return self._admin
 
     @property
-    def _keep(self) -> Keeper:
-        if self._keeper is None:
-            self._keeper = Keeper(
+    def _extending(self) -> LeaseExtender:
+        if self._extender is None:
+            self._extender = LeaseExtender(
                 lambda receipts: self._door.extend_leases(receipts, self._visibility_ms), self._visibility_ms
             )
-        return self._keeper
+        return self._extender
 
     def _finish(self, offset: dict[str, Any]) -> None:
         """Acknowledge all rows of a micro-batch that were not settled otherwise. A second time does nothing."""
@@ -131,7 +133,7 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
         said = [{"receipt": lease.receipt, "runs": [list(run) for run in lease.runs]} for lease in leases]
         patiently(lambda: self._door.finish_leases(said))
         self._finished = name
-        self._keep.let_go(lease.receipt for lease in leases)
+        self._extending.let_go(lease.receipt for lease in leases)
 
     def _take(self, rows_max: int) -> list[Lease]:
         found: list[Lease] = []
@@ -174,7 +176,7 @@ class QueueReader(DataSourceStreamReader, _CanStopAtNow):
                 yield from read_lease(self._servers, partition.lease, self._schema)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_admin": None, "_keeper": None}
+        return self.__dict__ | {"_admin": None, "_extender": None}
 
 
 class Topics:

@@ -17,6 +17,7 @@ from goqueue.spark.connect import administration, http_server
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options, Part
 from goqueue.spark.queue.patience import patiently
+from goqueue.spark.where import Where
 from goqueue.wire.rest.acks import REASON_CHARS_MAX, SETTLED_MAX
 
 RECEIPT, SETTLE, DELAY, REASON = "receipt", "_settle", "_delay", "_reason"
@@ -43,12 +44,13 @@ class Settled(NamedTuple):
     """Their lease was over, or they had been settled before."""
 
 
-def settle(rows: DataFrame, servers: str | None = None, *, goqueue_server: str | None = None) -> Settled:
+def settle(rows: DataFrame, servers: str | None = None, *, goqueue_server: str | None = None, **more: str) -> Settled:
     """Settle each row as its column `_settle` says: ack, nack (after `_delay`), reject (with `_reason`); null: not now.
 
     `servers` are the brokers, or `goqueue_server` the HTTP address, of the queue that the receipts are from.
+    `more`: options of security, as in `**{"goqueue.api.key.file": "spark.key"}`.
     """
-    given = {"kafka.bootstrap.servers": servers, "goqueue.server": goqueue_server}
+    given = {"kafka.bootstrap.servers": servers, "goqueue.server": goqueue_server, **more}
     options = Options({name: value for name, value in given.items() if value is not None}, Part.SETTLE)
     wanted = rows.select(*columns_of(rows.schema))
     # Not mapInArrow, which wants pandas, nor a write, which Spark does not find from the thread of foreachBatch.
@@ -70,12 +72,12 @@ def columns_of(schema: StructType) -> list[str]:
     return [name for name in _TYPES if name in types]
 
 
-def _settled(rows: Iterable[Row], server: str) -> Iterator[Counter[str]]:
+def _settled(rows: Iterable[Row], server: Where) -> Iterator[Counter[str]]:
     with told_in_one_line():
         yield settle_all((row.asDict() for row in rows), server)
 
 
-def settle_all(rows: Iterable[Mapping[str, Any]], server: str) -> Counter[str]:
+def settle_all(rows: Iterable[Mapping[str, Any]], server: Where) -> Counter[str]:
     """How many rows went which way. SparkError: a receipt that is none, or a word that means nothing."""
     counts: Counter[str] = Counter()
     wanted = filter(None, map(entry_of, rows))

@@ -16,13 +16,14 @@ from goqueue.spark.read.fetch import FetchOptions
 from goqueue.spark.read.reader import read_range
 from goqueue.spark.read.splits import Range, Split, cut
 from goqueue.spark.read.topics import Chosen
+from goqueue.spark.where import kafka_at
 
 
 class BatchReader(DataSourceReader):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_schema(schema)
         self._schema = schema
-        self._servers: str = options.need("kafka.bootstrap.servers")
+        self._servers = kafka_at(options)
         self._chosen = Chosen(options)
         self._starts = starting(options, EARLIEST)
         self._ends = ending(options)

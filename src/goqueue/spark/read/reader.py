@@ -11,9 +11,10 @@ from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
 from goqueue.spark.read.splits import Range
 from goqueue.spark.versions import arrow_schema
+from goqueue.spark.where import Where
 
 
-def read_range(servers: str, wanted: Range, schema: StructType, options: FetchOptions) -> Iterator[pa.RecordBatch]:
+def read_range(servers: Where, wanted: Range, schema: StructType, options: FetchOptions) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in batches of a size that Spark likes."""
     # A broker that restarts just now is no reason to fail a task: the driver has reached it a moment ago.
     with Brokers(servers, absent_s_max=PATIENCE_S) as brokers:

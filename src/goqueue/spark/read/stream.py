@@ -29,6 +29,7 @@ from goqueue.spark.read.report import PositionReport
 from goqueue.spark.read.sample import record_bytes
 from goqueue.spark.read.splits import Range, Split, cut
 from goqueue.spark.read.topics import Chosen
+from goqueue.spark.where import kafka_at
 
 LOOK_S = 1.0
 """How old what is known of topics and partitions may be: an idle stream asks a hundred times a second."""
@@ -45,7 +46,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
     def __init__(self, schema: StructType, options: Options) -> None:
         check_schema(schema)
         self._schema = schema
-        self._servers: str = options.need("kafka.bootstrap.servers")
+        self._servers = kafka_at(options)
         self._chosen = Chosen(options)
         self._starts = starting(options, LATEST)
         self._fetch = FetchOptions(options.get("isolation.level") == "read_committed", options.get("failOnDataLoss"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from goqueue.model.errors import DamagedFile, InvalidName
-from goqueue.model.names import check_topic_name
+from goqueue.model.names import check_kept_name
 from goqueue.records.formats import FORMAT_NAME, newer_formats
 from goqueue.records.log_files import (
     CLEANED_NAME,
@@ -91,7 +91,7 @@ def _refuse_newer(directory: Path) -> None:
 
 def _is_topic(directory: Path) -> bool:
     try:
-        check_topic_name(directory.name)
+        check_kept_name(directory.name)
     except InvalidName:
         return False
     return directory.is_dir()

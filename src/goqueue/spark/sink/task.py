@@ -19,6 +19,7 @@ from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows, rows_of
 from goqueue.spark.sink.encode import Encoded, encode
 from goqueue.spark.sink.route import Place, Router, Target, cut, joined
+from goqueue.spark.where import Where
 
 CHUNK_ROWS = 50_000
 CHUNK_BYTES = 8 * MIB
@@ -38,7 +39,7 @@ Batch = tuple[Place, Encoded]
 class Plan(NamedTuple):
     """What the driver has found out and every task is told."""
 
-    servers: str
+    servers: Where
     topic: str | None
     partitioner: str | None
     """None: as the topic's option says."""

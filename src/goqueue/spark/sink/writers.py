@@ -20,6 +20,7 @@ from goqueue.spark.options import Options
 from goqueue.spark.sink.columns import check_schema
 from goqueue.spark.sink.task import Plan, write
 from goqueue.spark.versions import StreamArrowWriter
+from goqueue.spark.where import kafka_at
 
 KEY_PREFIX = "gq-spark-"
 QUERY_ID = "sql.streaming.queryId"
@@ -102,7 +103,7 @@ def _plan(options: Options, schema: StructType) -> Plan:
     topic = options.get("topic") or options.get("path")
     check_schema(schema, has_topic=topic is not None)
     plan = Plan(
-        options.need("kafka.bootstrap.servers"),
+        kafka_at(options),
         topic,
         options.get("partitioner"),
         options.get("kafka.compression.type"),

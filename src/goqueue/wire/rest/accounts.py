@@ -23,6 +23,10 @@ RolesHeld = Annotated[list[str], Meta(description="What is allowed without a rul
 CreatedAt = Annotated[Count, Meta(description="When it was made, in milliseconds since 1970")]
 
 
+class Rekeyed(Reply):
+    accounts: Annotated[Count, Meta(description="Users and keys that were sealed anew")]
+
+
 class UserPath(Query):
     user: Annotated[AccountName, Meta(description="Name of the user")]
 

@@ -28,6 +28,11 @@ ProducerRate = Annotated[
 ConsumerRate = Annotated[Rate | UnsetType | None, Meta(description="Bytes a second that may be read; null: no limit")]
 RequestRate = Annotated[Rate | UnsetType | None, Meta(description="Requests a second; null: no limit")]
 
+RequestPercentage = Annotated[
+    Annotated[float, Meta(gt=0, le=2.0**53, examples=[50])] | UnsetType | None,
+    Meta(description="Of the node's time, by requests over Kafka; null: no limit"),
+]
+
 
 class QuotaChange(Body):
     user: UserName = None
@@ -35,6 +40,7 @@ class QuotaChange(Body):
     producer_byte_rate: ProducerRate = UNSET
     consumer_byte_rate: ConsumerRate = UNSET
     request_rate: RequestRate = UNSET
+    request_percentage: RequestPercentage = UNSET
 
 
 class QuotaQuery(Query):
@@ -48,6 +54,7 @@ class QuotaFacts(Reply):
     producer_byte_rate: Annotated[float | None, Meta(description="Bytes a second that may be published")]
     consumer_byte_rate: Annotated[float | None, Meta(description="Bytes a second that may be read")]
     request_rate: Annotated[float | None, Meta(description="Requests a second")]
+    request_percentage: Annotated[float | None, Meta(description="Of the node's time, by requests over Kafka")]
 
 
 class Quotas(Reply):

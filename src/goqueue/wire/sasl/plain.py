@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from goqueue.wire.sasl.acting import authorization_of, tenant_asked_for
 from goqueue.wire.sasl.failure import SaslFailed
 
 PLAIN = "PLAIN"
@@ -11,9 +12,11 @@ MESSAGE_BYTES_MAX = 4096
 class Plain(NamedTuple):
     name: str
     password: str
+    tenant: str = ""
+    """That it acts for; empty: its own."""
 
     def encode(self) -> bytes:
-        return f"\0{self.name}\0{self.password}".encode()
+        return f"{authorization_of(self.tenant)}\0{self.name}\0{self.password}".encode()
 
 
 def read_plain(data: bytes) -> Plain:
@@ -23,6 +26,4 @@ def read_plain(data: bytes) -> Plain:
         raise SaslFailed("this is no message of PLAIN") from None
     if not name or not password or len(data) > MESSAGE_BYTES_MAX:
         raise SaslFailed("this is no message of PLAIN")
-    if authorization not in ("", name):  # aiokafka says its own name again
-        raise SaslFailed("nobody may act for another user")
-    return Plain(name, password)
+    return Plain(name, password, tenant_asked_for(authorization, name))

@@ -10,6 +10,7 @@ import hmac
 from collections.abc import Callable
 
 from goqueue.model.scram import ITERATIONS_MIN, Mechanism, Verifier, mac, salted_password
+from goqueue.wire.sasl.acting import authorization_of, tenant_asked_for
 from goqueue.wire.sasl.failure import SaslFailed
 
 NONCE_BYTES = 24
@@ -30,6 +31,8 @@ class ScramServer:
         self._messages = b""
         self.name = ""
         """Of the user; shown to be theirs when `is_done`."""
+        self.tenant = ""
+        """That it acts for; empty: its own."""
         self.is_done = False
 
     def step(self, data: bytes) -> bytes:
@@ -51,8 +54,7 @@ class ScramServer:
         if "tokenauth" in fields:
             raise SaslFailed("there are no delegation tokens here")
         self.name = unescaped(name)
-        if authorization and authorization != b"a=" + name.encode():
-            raise SaslFailed("nobody may act for another user")
+        self.tenant = tenant_asked_for(unescaped(authorization.removeprefix(b"a=").decode()), self.name)
         self._gs2 = gs2_flag + b"," + authorization + b","
         self._nonce = nonce + self._nonce
         self._verifier = self._find(self.name)
@@ -81,17 +83,19 @@ class ScramServer:
 
 
 class ScramClient:
-    def __init__(self, mechanism: Mechanism, name: str, password: str, nonce: str) -> None:
+    def __init__(self, mechanism: Mechanism, name: str, password: str, nonce: str, tenant: str = "") -> None:
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce
         self._bare = f"n={escaped(name)},r={nonce}"
+        acts_for = authorization_of(tenant)
+        self._gs2 = f"n,a={escaped(acts_for)}," if acts_for else "n,,"
         self._signature = b""
         self.is_done = False
         """The server has shown that it knows the password too."""
 
     def first(self) -> bytes:
-        return f"n,,{self._bare}".encode()
+        return f"{self._gs2}{self._bare}".encode()
 
     def step(self, data: bytes) -> bytes:
         if self._signature:
@@ -105,7 +109,7 @@ class ScramClient:
             raise SaslFailed(f"the server wants {iterations} iterations")
         salted = salted_password(self._mechanism, self._password, salt, int(iterations))
         verifier = Verifier.of_salted(self._mechanism, salted, salt, int(iterations))
-        without_proof = f"c=biws,r={nonce}"
+        without_proof = f"c={base64.b64encode(self._gs2.encode()).decode()},r={nonce}"
         messages = ",".join((self._bare, data.decode(), without_proof)).encode()
         signature = mac(self._mechanism, verifier.stored_key, messages)
         client_key = mac(self._mechanism, salted, b"Client Key")

@@ -10,8 +10,9 @@ import pytest
 from goqueue.broker.accounts.quotas import DELAY_MS_MAX, KEPT_MAX, Quotas, TokenBucket
 from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
-from goqueue.model.quotas import CONSUMED, DEFAULT, PRODUCED, REQUESTS, Quota, QuotaExceeded, QuotaKey, quota_id
+from goqueue.model.quotas import CONSUMED, DEFAULT, PRODUCED, REQUESTS, TIME, Quota, QuotaExceeded, quota_id
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import Tenant
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop
 
@@ -21,7 +22,7 @@ class Node:
 
     def __init__(self, *quotas: Quota) -> None:
         self.now_s = 100.0
-        self.throttled: list[tuple[QuotaKey, int]] = []
+        self.throttled: list[tuple[str, int]] = []
         self.quotas = Quotas(lambda: self.now_s, lambda key, ms: self.throttled.append((key, ms)))
         self.set(*quotas)
 
@@ -138,13 +139,37 @@ def test_clients_that_invent_names_do_not_fill_the_memory() -> None:
     for number in range(KEPT_MAX + 100):
         assert node.quotas.of("alice", f"app-{number}") is not None
     assert len(node.quotas._buckets) == len(node.quotas._allowances) == KEPT_MAX
+    node.now_s += 2
+    node.quotas.of("alice", "one more")
+    assert len(node.quotas._kept) < KEPT_MAX, "those that are as new ones go"
+
+
+def test_who_is_pushed_out_by_invented_names_has_no_burst_for_it() -> None:
+    node = Node(produced("alice", None, 10), produced(DEFAULT, DEFAULT, 10))
+    allowance = node.quotas.of("alice", "app")
+    assert allowance is not None
+    assert allowance.take(PRODUCED, 30) == 2000
+    for number in range(2 * KEPT_MAX):
+        other = node.quotas.of("bob", f"app-{number}")
+        assert other is not None
+        other.take(PRODUCED, 15)
+    again = node.quotas.of("alice", "app")
+    assert again is not None
+    assert again is not allowance
+    assert again.take(PRODUCED, 0) == 2000, "the bucket that somebody has is the one"
+    del again, allowance
+    for number in range(2 * KEPT_MAX):
+        other = node.quotas.of("carol", f"app-{number}")
+        assert other is not None
+        other.take(PRODUCED, 15)
+    assert node.rate("alice", "app") == 0, "and one that is made anew begins empty"
 
 
 @pytest.mark.parametrize(
     ("user", "client_id", "limits"),
     [
         (None, None, {PRODUCED: 1.0}),
-        ("alice", None, {"request_percentage": 1.0}),
+        ("alice", None, {"connection_creation_rate": 1.0}),
         ("alice", None, {PRODUCED: 0.0}),
         ("alice", None, {PRODUCED: -1.0}),
         ("alice", None, {PRODUCED: 1.5}),
@@ -195,3 +220,64 @@ async def test_quotas_are_there_after_a_power_cut_and_gone_when_they_were_taken_
         await b.crash("power")
         await b.restart()
         assert list(b.broker.accounts.image.quotas) == [quota_id(DEFAULT, "app/1")]
+
+
+def test_all_users_of_a_tenant_share_its_rate_beside_their_own() -> None:
+    node = Node()
+    acme = Tenant("acme", "Acme", quotas={"publish_bytes_rate_limit": 1000, "max_topics": 1})
+    own = produced("acme~anna", None, 400)
+    node.quotas.renew(AccessImage(2, quotas={own.quota_id: own}, tenants={"acme": acme, "beta": Tenant("beta", "B")}))
+    anna, bob = (node.quotas.of(name, "app", "acme") for name in ("acme~anna", "acme~bob"))
+    assert anna is not None
+    assert bob is not None
+    assert (anna.take(PRODUCED, 400), anna.take(PRODUCED, 100)) == (0, 250), "her own is used up"
+    assert (bob.take(PRODUCED, 500), bob.take(PRODUCED, 100)) == (0, 100), "together they have used what there is"
+    assert anna.take(PRODUCED, 0) == 250, "the longer wait counts"
+    assert bob.take(CONSUMED, 10**6) == 0
+    assert node.quotas.of("carl", "app", "beta") is None
+    assert node.quotas.of("carl", "app") is None
+    node.now_s += 1
+    assert (bob.take(PRODUCED, 900), bob.take(PRODUCED, 0)) == (0, 0)
+
+
+def test_a_bucket_of_a_tenant_is_made_anew_when_its_limit_changes_and_not_before() -> None:
+    node = Node()
+
+    def renew(revision: int, rate: int, topics: int) -> int:
+        quotas = {"publish_bytes_rate_limit": rate, "max_topics": topics}
+        node.quotas.renew(AccessImage(revision, tenants={"acme": Tenant("acme", "Acme", quotas=quotas)}))
+        found = node.quotas.of("anna", "", "acme")
+        assert found is not None
+        return found.take(PRODUCED, 1000)
+
+    assert renew(1, 1000, 5) == 0
+    assert renew(2, 1000, 5) == 1000
+    assert renew(3, 2000, 5) == 0
+
+
+def test_messages_of_a_tenant_are_counted_beside_their_bytes() -> None:
+    node = Node()
+    acme = Tenant("acme", "Acme", quotas={"publish_rate_limit": 10, "consume_rate_limit": 5})
+    node.quotas.renew(AccessImage(2, tenants={"acme": acme}))
+    one, other = node.quotas.of("one", "", "acme"), node.quotas.of("other", "", "acme")
+    assert one is not None
+    assert other is not None
+    assert (one.take_messages(PRODUCED, 10), other.take_messages(PRODUCED, 10)) == (0, 1000)
+    with pytest.raises(QuotaExceeded, match="publish_rate_limit"):
+        one.admit(PRODUCED)
+    one.admit(CONSUMED)
+    one.take_messages(CONSUMED, 6)
+    assert (one.owed_ms(CONSUMED), one.owed_ms(PRODUCED), one.owed_ms(REQUESTS)) == (200, 1000, 0)
+    assert node.throttled == [("publish_rate_limit", 1000), ("publish_rate_limit", 1000), ("consume_rate_limit", 200)]
+
+
+def test_time_is_given_in_percent() -> None:
+    node = Node(Quota("alice", None, {TIME: 50.0}))
+    allowance = node.quotas.of("alice", "")
+    assert allowance is not None
+    assert (allowance.take_time(0.5), allowance.take_time(0.25)) == (0, 500)
+    node.now_s += 1
+    assert allowance.take_time(0.1) == 0
+    other = Node(produced("alice", None, 1)).quotas.of("alice", "")
+    assert other is not None
+    assert other.take_time(100) == 0

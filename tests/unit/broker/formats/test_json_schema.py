@@ -235,7 +235,7 @@ def test_a_refusal_names_the_place_and_why() -> None:
     ]
 
 
-# F200 to F204: what a schema may ask for, with a value that fits and one that does not.
+# What a schema may ask for, with a value that fits and one that does not.
 CONSTRAINTS: list[tuple[Any, Any, Any, str]] = [
     (S, "a", 1, '1 is not of type "string"'),
     (INT, 1, 1.5, '1.5 is not of type "integer"'),

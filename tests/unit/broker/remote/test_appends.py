@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from goqueue.broker.dead_letters.writing import DeadLetterWriter
-from goqueue.broker.queues.settle import How, Wanted
-from goqueue.machines.deliveries.commands import Place
+from goqueue.broker.queues.settle import Wanted
+from goqueue.machines.deliveries.commands import How, Place
 from goqueue.model.errors import Indeterminate
 from tests.unit.broker.queue_node import QueueNode, queue_node
 

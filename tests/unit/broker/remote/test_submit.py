@@ -1,6 +1,8 @@
 """Commands to coordinators of other nodes: they arrive as they were sent, and nobody is told that something was not
 done when it may have been."""
 
+import importlib
+import pkgutil
 import sys
 import typing
 from collections.abc import Callable, Iterator
@@ -9,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-import goqueue.broker.stored  # noqa: F401  whatever has commands
+import goqueue.machines
 from goqueue.broker.remote.asking import AGAIN_MS, IMAGE_MS_MAX, Asking, RemoteCoordinator, Where
 from goqueue.broker.remote.commands import TRAVELLING, decode_command, decode_reply, encode_command, encode_reply
 from goqueue.broker.remote.messages import API_KEY, GROUPS, Submit
@@ -36,11 +38,14 @@ STAYS = {
     "HoldRecurring",
     # Of the controller: every node writes to the store itself.
     "NameCluster", "CreateTopic", "DeleteTopic", "SetOptions", "TakeProducerIds", "PlaceSchedule", "ForgetSchedule",
-    "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "CreateRules",
-    "DeleteRules", "SetQuota", "DeleteQuota",
+    "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "Reseal",
+    "CreateRules", "DeleteRules", "SetQuota", "DeleteQuota", "CreateTenant", "ChangeTenant", "ForgetTenant",
 }  # fmt: skip
 """Commands that never leave their node."""
 CONTROLLER = "goqueue.machines.controller"
+
+for module in pkgutil.walk_packages(goqueue.machines.__path__, "goqueue.machines."):
+    importlib.import_module(module.name)  # `all_commands` finds those of modules that somebody has imported
 
 
 def all_commands(kind: Any = Command) -> Iterator[type[Command[Any]]]:
@@ -205,7 +210,7 @@ def test_an_asker_whose_image_is_older_waits_until_it_is_as_new_and_asks_the_nex
         net.nodes[number].image = image(7, THIRD, 2)
     replies = net.submit(heartbeat())
     assert (replies, net.asked) == ([], [OTHER])
-    net.clock.advance(AGAIN_MS * 4)
+    net.clock.advance(AGAIN_MS[1] * 4)
     assert net.asked == [OTHER], "it would only be told the same"
     net.nodes[ME].shown(image(7, THIRD, 2))
     net.clock.run()
@@ -229,8 +234,9 @@ def test_what_was_never_sent_is_sent_again() -> None:
     net = Net()
     net.faults = [NotReached("refused")] * 3
     replies = net.submit(DeleteGroup("g"))
-    for _ in range(3):
-        net.clock.advance(AGAIN_MS)
+    for pause_ms in (AGAIN_MS[0], 2 * AGAIN_MS[0], 4 * AGAIN_MS[0]):
+        assert replies == []
+        net.clock.advance(pause_ms)
         net.clock.run()
     assert replies == [CodeReply(Code.NONE)]
     assert net.nodes[OTHER].done == [DeleteGroup("g")]
@@ -249,7 +255,7 @@ def test_a_lost_answer_of_a_command_that_may_be_repeated_is_asked_for_again() ->
     net = Net()
     net.lost_answers = 1
     replies = net.submit(heartbeat())
-    net.clock.advance(AGAIN_MS)
+    net.clock.advance(AGAIN_MS[0])
     net.clock.run()
     assert replies == [CodeReply(Code.NONE)]
     assert len(net.nodes[OTHER].done) == 2
@@ -268,7 +274,7 @@ def test_a_coordinator_that_is_being_loaded_is_asked_again() -> None:
     replies = net.submit(DeleteGroup("g"))
     assert replies == []
     net.nodes[OTHER].reply = CodeReply(Code.NONE)
-    net.clock.advance(AGAIN_MS)
+    net.clock.advance(AGAIN_MS[0])
     net.clock.run()
     assert replies == [CodeReply(Code.NONE)]
 

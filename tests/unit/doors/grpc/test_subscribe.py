@@ -6,10 +6,11 @@ from typing import Any, NoReturn
 import grpc
 import pytest
 
-from goqueue.broker.queues.settle import Verdict, Wanted
+from goqueue.broker.queues.settle import Wanted
 from goqueue.client.errors import ClientError
 from goqueue.client.grpc import GrpcRefused
 from goqueue.client.grpc.calls import METHODS
+from goqueue.machines.deliveries.commands import Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused

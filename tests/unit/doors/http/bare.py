@@ -4,7 +4,7 @@ door offers, with the example that its document tells.
 
 import asyncio
 import json
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -70,7 +70,12 @@ class Bare:
         self._app = HttpApp(gate, by_header={TARGET: SqsApp(gate)})
 
     async def ask(
-        self, asked: Asked, *, headers: tuple[tuple[bytes, bytes], ...] = (), leaves: bool = False
+        self,
+        asked: Asked,
+        *,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        leaves: bool = False,
+        on_piece: Callable[[bytes], object] = lambda _piece: None,
     ) -> Answered:
         path, _, query = asked.path.partition("?")
         status, pieces, is_read = 0, [], False
@@ -91,6 +96,7 @@ class Bare:
             nonlocal status
             status = message.get("status", status)
             pieces.append(message.get("body", b""))
+            on_piece(pieces[-1])
 
         scope = {
             "type": "http",

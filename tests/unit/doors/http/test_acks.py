@@ -55,7 +55,7 @@ async def test_who_settles_may_say_its_name(client: Client) -> None:
 
 @served
 async def test_each_wrong_receipt_has_its_own_answer(client: Client) -> None:
-    """B8; a receipt that was used says so, and is no longer unknown."""
+    """A receipt that was used says so, and is no longer unknown."""
     await topic(client)
     await publish(client, "a", "b", "c")
     done, expired, held = await receive(client, lease="10s")

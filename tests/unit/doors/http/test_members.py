@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.gate import Credentials, Gate
-from goqueue.broker.groups.groups import commands
+from goqueue.broker.gate import Gate
 from goqueue.broker.groups.member_poll import PollRequest, poll
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.leased import lease
 from goqueue.doors.http.permissions import READS
+from goqueue.machines.groups import commands
 from goqueue.model.codes import Code
+from goqueue.model.credentials import Credentials
 from goqueue.model.members import Who
 from tests.unit.doors.http.door_client import Client, served
 from tests.unit.doors.http.group_members import (
@@ -62,7 +63,7 @@ async def test_two_members_share_and_each_message_comes_once(client: Client) -> 
     got = [await first.values(), await second.values()]
     assert [len(each) for each in got] == [10, 10]
     assert {*got[0], *got[1]} == everything
-    assert await first.values() == [], "A23: what was polled is invisible until its lease ends"
+    assert await first.values() == [], "what was polled is invisible until its lease ends"
 
 
 @served
@@ -74,7 +75,7 @@ async def test_three_members_share_and_nobody_who_keeps_a_partition_stops(client
     kept = set(first.assigned)
     await numbered(client, 1, 6)
     values = await first.values()
-    assert {f"orders-{each[0]}" for each in values} < kept, "A24: it goes on with what it keeps"
+    assert {f"orders-{each[0]}" for each in values} < kept, "it goes on with what it keeps"
     await settle(first, second, third)
     assert [len(member.assigned) for member in (first, second, third)] == [2, 2, 2]
     assert {*first.assigned, *second.assigned, *third.assigned} == {f"orders-{number}" for number in range(6)}
@@ -125,7 +126,7 @@ async def test_next_offset_never_passes_what_was_not_delivered(client: Client) -
     member = await join(client)
     reply = await member.poll(limit=1)
     assert [each["value"] for each in reply["messages"]] == ["fast"]
-    assert reply["next_offset"] == {"orders": {"0": 0}}, "B2: committing it must not settle what nobody has seen"
+    assert reply["next_offset"] == {"orders": {"0": 0}}, "committing it must not settle what nobody has seen"
     assert (await member.poll())["next_offset"] == {"orders": {"0": 3}}
 
 
@@ -323,7 +324,7 @@ async def test_receiving_needs_no_membership(client: Client) -> None:
     (again,) = (await client.post(receive, group="w"))["messages"]
     assert (again["value"], again["delivery_count"]) == (got[0]["value"], 2)
     other = (await client.post(receive, group="other"))["messages"]
-    assert len(other) == 6, "B7: what one group holds is free for another"
+    assert len(other) == 6, "what one group holds is free for another"
     waiting = await started(client, client.post(receive, group="w", wait="1m", partition=1))
     await publish(client, "late", partition=1)
     assert [each["value"] for each in (await waiting)["messages"]] == ["late"]

@@ -33,6 +33,7 @@ async def test_quotas_are_set_shown_and_taken_away(client: Client) -> None:
         "producer_byte_rate": 1024,
         "consumer_byte_rate": None,
         "request_rate": 2.5,
+        "request_percentage": None,
     }
     await client.put("/admin/quotas", user="<default>", client_id="app/1", consumer_byte_rate=7)
     await client.put("/admin/quotas", user="alice", request_rate=None)
@@ -53,7 +54,7 @@ async def test_what_makes_no_sense_is_refused(client: Client) -> None:
     for body in ({"request_rate": 1}, {"user": "a", "request_rate": 0}, {"user": "a", "producer_byte_rate": 1.5}):
         await client.put("/admin/quotas", status=400, **body)
     await client.put("/admin/quotas", status=400, user="", request_rate=1)
-    await client.put("/admin/quotas", status=400, user="a", request_percentage=1)
+    await client.put("/admin/quotas", status=400, user="a", connection_creation_rate=1)
     await client.ask("DELETE", "/admin/quotas", status=400)
     assert (await client.get("/admin/quotas"))["count"] == 0
 

@@ -116,7 +116,7 @@ def test_levels_look_their_way_and_as_far_back_as_they_say(
 
 @served
 async def test_levels_by_both_names_and_nothing_unknown(client: Client) -> None:
-    """Trap B32: an unknown key or value is refused, never BACKWARD in silence."""
+    """An unknown key or value is refused, never BACKWARD in silence."""
     both = {"compatibility": "FULL", "compatibilityLevel": "FULL"}
     for below in BOTH:
         for key in both:

@@ -362,7 +362,7 @@ async def test_a_message_is_found_by_its_key(client: Client) -> None:
 
 
 def commit(b: MemoryBroker, group: str, offset: int) -> Any:
-    from goqueue.broker.groups.groups import commands
+    from goqueue.machines.groups import commands
 
     broker: Broker = b.broker
     topic = broker.topics.image.topics["orders"]

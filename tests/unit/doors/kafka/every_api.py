@@ -1,5 +1,6 @@
 """A request of every API that the door offers, made from the protocol's own schema: a new one cannot be forgotten."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from goqueue.doors.kafka.handlers.table import HANDLERS
@@ -55,24 +56,24 @@ LEFT_OUT = {"group_instance_id", "subscribed_topic_regex", "server_assignor", "a
 BY_KIND: dict[str, Any] = {"bool": False, "string": "", "bytes": b"", "uuid": bytes(16)}
 
 
-def sample(message: type[Message], version: int, **values: Any) -> Any:
+def sample(message: type[Message], version: int, names: Mapping[str, Any] = BY_NAME, **values: Any) -> Any:
     """One that can be read; `values` replace what is usual, by the name of the field."""
     made = message()
     for field in fields_of(message):
         if version in field.versions and field.name in values:
             setattr(made, field.name, values[field.name])
         elif version in field.versions and field.tag is None and field.name not in LEFT_OUT:
-            setattr(made, field.name, _value(field, version, values))
+            setattr(made, field.name, _value(field, version, names, values))
     return made
 
 
-def _value(field: Field, version: int, values: dict[str, Any]) -> Any:
+def _value(field: Field, version: int, names: Mapping[str, Any], values: dict[str, Any]) -> Any:
     if field.message is not None:
-        one: Any = sample(field.message, version, **values)
+        one: Any = sample(field.message, version, names, **values)
     elif field.kind == "records":
         one = data(b"x", key=b"k")
     else:
-        one = BY_NAME.get(field.name, field.default if not field.is_array else None)
+        one = names.get(field.name, field.default if not field.is_array else None)
         if one is None and version in field.null_versions:
             return None
         if one is None:

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from goqueue.broker.transactions.transactions import State
 from goqueue.doors.kafka.handlers.metadata import CREATED_MAX
 from goqueue.doors.kafka.request import PER_TURN
 from goqueue.machines.groups.commands import MEMBER_BYTES_MAX
+from goqueue.machines.transactions.facts import State
 from goqueue.model.codes import Code
 from goqueue.model.ids import GROUP_ID_CHARS_MAX, MEMBER_ID_CHARS_MAX, TRANSACTIONAL_ID_CHARS_MAX
 from goqueue.wire.kafka.apis import Api
@@ -42,7 +42,8 @@ def with_many(api: Api, field: Field, count: int) -> Message:
         one: Any = sample(field.message, version)
     else:
         one = "x" if field.kind == "string" else 0
-    made: Message = sample(api.request, version, **{field.name: [one] * count})
+    values: dict[str, Any] = {field.name: [one] * count}
+    made: Message = sample(api.request, version, **values)
     return made
 
 
@@ -108,7 +109,8 @@ def test_others_are_served_while_many_names_are_answered(name: str, field: str) 
     api = BY_NAME[name]
     version = api.versions.last
     names = [f"group-{number}" for number in range(40 * PER_TURN)]
-    many.post(sample(api.request, version, **{field: names}), version)
+    values: dict[str, Any] = {field: names}
+    many.post(sample(api.request, version, **values), version)
     versions = BY_NAME["ApiVersions"]
     other.post(sample(versions.request, 0), 0)
     assert len(other.replies(versions.response, 0)) == 1

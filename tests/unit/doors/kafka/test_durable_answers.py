@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from goqueue.broker.queues.queues import Place
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.deliveries.commands import Place
+from goqueue.machines.transactions.commands import InitProducer
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response

@@ -308,7 +308,7 @@ def a_topic_made_by_asking_for_it(house: House) -> Once:
 def a_request_that_makes_no_sense(house: House) -> Once:
     def once() -> None:
         client = Client(house)
-        house.door._complaints = 100  # nothing is to be logged here
+        house.door.complaints._logged = 100  # nothing is to be logged here
         feed(client._connection, b"GET / HTTP/1.1\r\n")
         client.lose_connection()
 

@@ -8,7 +8,7 @@ import pytest
 from goqueue.broker.publishing.opening import TURN_RECORDS
 from goqueue.broker.reading.scan import Reader
 from goqueue.broker.schemas.schemas import Given
-from goqueue.broker.topics.topics import CreateTopic, DeleteTopic, SetOptions
+from goqueue.machines.controller_commands import CreateTopic, DeleteTopic, SetOptions
 from goqueue.model.codes import Code
 from goqueue.model.schemas import SchemaKind
 from goqueue.records.batch import Codec

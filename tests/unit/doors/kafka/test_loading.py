@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.transactions.transactions import InitProducer
+from goqueue.machines.transactions.commands import InitProducer
 from goqueue.model.codes import Code
 from goqueue.runtime.coordinator import WAIT_MS_MAX
 from goqueue.telemetry.calls import call_each

@@ -351,7 +351,7 @@ def test_replies_keep_their_order_among_other_requests() -> None:
 def test_a_topic_that_was_deleted_and_made_again_is_not_taken_for_the_old_one() -> None:
     made = House()
     guest = learned(made, LATEST)
-    from goqueue.broker.topics.topics import CreateTopic, DeleteTopic
+    from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
 
     submit = made.broker.broker.topics.submit
     made.broker.ask(submit, DeleteTopic("orders"))

@@ -1,6 +1,6 @@
 """Quotas at the Kafka door: what clients are told, when they are read again, and that nothing is lost."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.unit.doors.kafka.test_door_fuzz import Guest, House
 
 T = TypeVar("T", bound=Message)
 PRODUCED, CONSUMED, REQUESTS = "producer_byte_rate", "consumer_byte_rate", "request_rate"
+TIME = "request_percentage"
 USER, CLIENT = "user", "client-id"
 
 
@@ -258,7 +259,6 @@ def test_quotas_are_shown_as_they_were_set_and_filtered_as_kafka_does() -> None:
         ({"group": "g"}, (PRODUCED, 1.0)),
         ({USER: ""}, (PRODUCED, 1.0)),
         ({USER: "alice"}, (PRODUCED, 0.0)),
-        ({USER: "alice"}, ("request_percentage", 50.0)),
         ({USER: "alice"}, ("connection_creation_rate", 50.0)),
     ],
 )
@@ -275,3 +275,32 @@ def test_a_check_alone_changes_nothing() -> None:
     (answer,) = client.ask(sent(request, 1, 1), wire.AlterClientQuotasResponse, 1)
     assert [each.error_code for each in answer.entries] == [Code.NONE]
     assert described(client) == {}
+
+
+@pytest.mark.parametrize("is_learned", [False, True])
+def test_a_client_that_takes_the_time_of_the_node_is_read_later(is_learned: bool) -> None:
+    """By either way of produce. Nothing is lost."""
+    house = limited((TIME, 10.0))
+    client = Client(house)
+    clock, publisher = house.broker.clock, house.broker.broker.publisher
+    if is_learned:
+        client.ask(produce(0), ProduceResponse, 9)
+    whole, wholes = publisher._append, publisher.append
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        clock.advance(300)
+        return whole(*args, **kwargs)
+
+    def slow_run(*args: Any) -> Any:
+        clock.advance(300)
+        return wholes(*args)
+
+    publisher._append, publisher.append = slow, slow_run  # type: ignore[assignment, method-assign]
+    client.ask(produce(1), ProduceResponse, 9)
+    assert not client.is_read()
+    publisher._append, publisher.append = whole, wholes  # type: ignore[method-assign]
+    clock.advance(2100)
+    assert client.is_read()
+    (answer,) = client.ask(produce(2), ProduceResponse, 9)
+    assert answer.throttle_time_ms == 0
+    assert stored(house)[-2:] == [1, 2]

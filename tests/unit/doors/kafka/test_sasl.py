@@ -6,7 +6,7 @@ import pytest
 
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
-from goqueue.doors.kafka.door import STRANGER_BYTES_MAX, STRANGER_MS_MAX, KafkaDoor
+from goqueue.doors.kafka.door import RETIRE_MS, STRANGER_BYTES_MAX, STRANGER_MS_MAX, KafkaDoor, KafkaLimits
 from goqueue.doors.kafka.operations import OPERATIONS, bits
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.codes import Code
@@ -25,9 +25,11 @@ from goqueue.wire.kafka.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from goqueue.wire.sasl.oauthbearer import Bearer
 from goqueue.wire.sasl.plain import Plain
 from goqueue.wire.sasl.scram import ScramClient
 from tests.brokers import data
+from tests.tokens import token, tokens
 from tests.unit.doors.kafka.test_door_fuzz import Guest, House, frame
 
 SHA_256 = Mechanism.SHA_256
@@ -35,12 +37,14 @@ PASSWORD = "secret"
 
 
 class ClosedHouse(House):
-    def __init__(self) -> None:
+    def __init__(self, limits: KafkaLimits | None = None, *, takes_tokens: bool = False) -> None:
         super().__init__()
         broker = self.broker.broker
         self.accounts = broker.accounts
-        self.gate = Gate(broker, logins=Logins(broker.accounts, broker.clock, broker.dice, b"secret"), is_closed=True)
-        self.door = KafkaDoor(self.gate)
+        checked = tokens(broker.clock, roles_claim="roles") if takes_tokens else None
+        logins = Logins(broker.accounts, broker.clock, broker.dice, b"secret", checked)
+        self.gate = Gate(broker, logins=logins, is_closed=True)
+        self.door = KafkaDoor(self.gate, limits)
         self.do(lambda done: self.accounts.create_user("alice", PASSWORD, ("admin",), done))
 
     def do(self, submit: Any) -> Any:
@@ -89,6 +93,10 @@ class Talker(Guest):
     def plain(self, name: str = "alice", password: str = PASSWORD) -> Any:
         assert self.handshake("PLAIN").error_code == Code.NONE
         return self.authenticate(Plain(name, password).encode())
+
+    def oauthbearer(self, text: str) -> Any:
+        assert self.handshake("OAUTHBEARER").error_code == Code.NONE
+        return self.authenticate(Bearer(text).encode())
 
     def topics(self) -> list[str]:
         found = self.ask(MetadataRequest(None), 9, MetadataResponse)
@@ -241,8 +249,61 @@ def test_a_connection_ends_with_its_key_unless_it_shows_another() -> None:
     talker = Talker(house)
     answer = talker.plain(made.text.key_id, made.text.secret)
     assert 0 < answer.session_lifetime_ms <= 60_000
-    house.broker.clock.advance(60_000)
+    house.broker.clock.advance(60_000 + STRANGER_MS_MAX)
     assert talker.is_closed()
+
+
+def ended(shown: str) -> Talker:
+    """A connection whose session has just ended."""
+    house = ClosedHouse(KafkaLimits(session_ms_max=30_000), takes_tokens=True)
+    talker = Talker(house)
+    assert log_in(talker, shown).session_lifetime_ms == 30_000
+    assert talker.produce() == Code.NONE
+    house.broker.clock.advance(30_000)
+    return talker
+
+
+def log_in(talker: Talker, shown: str) -> Any:
+    now_ms = talker.house.broker.clock.now_ms()
+    return talker.scram() if shown == "password" else talker.oauthbearer(token(now_ms, sub="alice"))
+
+
+@pytest.mark.parametrize("shown", ["password", "token"])
+def test_a_connection_whose_session_has_ended_may_log_in_again_and_nothing_else(shown: str) -> None:
+    again = ended(shown)
+    assert log_in(again, shown).session_lifetime_ms == 30_000
+    assert again.produce() == Code.NONE
+    late = ended(shown)
+    late.send(frame(MetadataRequest(None), 9))
+    assert (len(late.replies()), late.is_closed()) == (late.answered, True)
+    silent = ended(shown)
+    assert not silent.is_closed()
+    silent.house.broker.clock.advance(STRANGER_MS_MAX)
+    assert silent.is_closed()
+
+
+def test_a_session_that_is_renewed_in_time_does_not_end() -> None:
+    house = ClosedHouse(KafkaLimits(session_ms_max=30_000))
+    talker = Talker(house)
+    talker.scram()
+    for _ in range(5):
+        house.broker.clock.advance(25_000)
+        assert talker.scram().error_code == Code.NONE
+        assert talker.produce() == Code.NONE
+
+
+def test_an_old_connection_is_closed_when_all_is_answered() -> None:
+    house = ClosedHouse(KafkaLimits(age_ms_max=60_000))
+    busy, idle = Talker(house), Talker(house)
+    for talker in (busy, idle):
+        talker.scram()
+    topics = [TopicProduceData("orders", bytes(16), [PartitionProduceData(0, memoryview(bytes(data(b"x"))))])]
+    busy.send(frame(ProduceRequest(None, -1, 100_000, topics), 9))
+    house.broker.clock.advance(60_000)
+    assert [busy.is_closed(), idle.is_closed()] == [False, True]
+    house.broker.commit()
+    house.broker.clock.advance(RETIRE_MS)
+    assert (len(busy.replies()), busy.is_closed()) == (busy.answered + 1, True)
 
 
 def test_a_connection_stays_with_its_user() -> None:
@@ -263,3 +324,37 @@ def test_guessing_is_slowed_down_until_the_right_password_does_not_help() -> Non
         logins.fail("127.0.0.1", "alice")
     answer = Talker(house).plain()
     assert answer.error_message == "Authentication failed: too many logins have failed; try again later"
+
+
+# -- tokens
+
+
+def test_a_token_comes_in_with_its_roles_and_until_it_ends() -> None:
+    house = ClosedHouse(takes_tokens=True)
+    now_ms = house.broker.clock.now_ms()
+    talker, nobody = Talker(house), Talker(house)
+    answer = talker.oauthbearer(token(now_ms, sub="carol", roles=["producer"]))
+    assert answer.error_code == Code.NONE
+    assert 320_000 < answer.session_lifetime_ms <= 330_000
+    assert talker.produce() == Code.NONE
+    assert nobody.oauthbearer(token(now_ms, sub="dave")).error_code == Code.NONE
+    assert nobody.produce() == Code.TOPIC_AUTHORIZATION_FAILED
+    forbids = Rule("r1", "User:carol", Kind.TOPIC, "orders", Operation.WRITE, is_allowed=False)
+    house.do(lambda done: house.accounts.create_rules([forbids], done))
+    assert talker.produce() == Code.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_wrong_token_is_refused_and_says_why() -> None:
+    house = ClosedHouse(takes_tokens=True)
+    answer = Talker(house).oauthbearer(token(house.broker.clock.now_ms(), iss="https://elsewhere"))
+    words = "Authentication failed: the token is of another issuer"
+    assert (answer.error_code, answer.error_message) == (Code.SASL_AUTHENTICATION_FAILED, words)
+
+
+def test_tokens_are_offered_where_they_are_taken_and_not_in_clear() -> None:
+    assert "OAUTHBEARER" not in Talker(ClosedHouse()).handshake("?").mechanisms
+    house = ClosedHouse(takes_tokens=True)
+    assert "OAUTHBEARER" in Talker(house).handshake("?").mechanisms
+    far = Talker(house)
+    far._connection.peer = "10.0.0.9:5000"
+    assert "OAUTHBEARER" not in far.handshake("?").mechanisms

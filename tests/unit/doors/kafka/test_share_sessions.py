@@ -5,8 +5,15 @@ import pytest
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import share_groups as wire
+from goqueue.wire.kafka.messages.describe_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from goqueue.wire.kafka.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from goqueue.wire.kafka.notation import INT32_MAX
-from tests.unit.doors.kafka.share_members import ACCEPT, House, Member, acquired, offsets, parts, topic_id
+from tests.unit.doors.kafka.share_members import ACCEPT, GROUP, House, Member, acquired, offsets, parts, topic_id
 
 LEASE_MS = 30_000
 HOUR_MS = 3_600_000
@@ -63,6 +70,35 @@ def test_a_lost_connection_gives_back_all_it_holds_though_the_clock_was_set(step
     first.lose_connection()
     (response,) = second.parked()
     assert acquired(response) == offsets(0, 1, count=2)
+
+
+def test_a_lost_connection_gives_back_what_is_left_of_each_lease_and_of_nobody_else() -> None:
+    house = House(partitions=2)
+    house.publish(b"a", b"b", b"c", b"d", b"e")
+    house.publish(b"f", partition=1)
+    first, second, third = Member(house, "a", partitions=2), Member(house, "b"), Member(house, "c", partitions=2)
+    assert first.get(max_records=2) == offsets(0) | {(1, 0): 1}
+    assert second.get(max_records=1) == offsets(1)
+    assert first.get(max_records=3) == offsets(2, 3, 4)
+    assert first.ack(3, 3) is Code.NONE
+    first.lose_connection()
+    assert third.get() == offsets(0, 2, 4, count=2) | {(1, 0): 2}
+    assert second.ack(1, 1) is Code.NONE
+
+
+def test_a_lost_connection_leaves_alone_what_others_lease_after_a_reload() -> None:
+    house = House()
+    house.publish(b"a")
+    first, second = Member(house, "a"), Member(house, "b")
+    assert first.get() == offsets(0)
+    (deliveries,) = house.broker.broker.health._coordinators.of_kind("deliveries")
+    deliveries.unload()
+    deliveries.load()
+    house.broker.commit()
+    assert second.get() == offsets(0), "a reload forgets leases"
+    first.lose_connection()
+    assert Member(house, "c").get() == {}
+    assert second.ack(0, 0) is Code.NONE
 
 
 def test_a_record_that_kills_its_consumers_dies_in_the_end() -> None:
@@ -165,6 +201,23 @@ def test_what_a_session_cannot_be_is_refused() -> None:
     assert member.fetch(member_id="").error_code == Code.INVALID_REQUEST
     member.epoch = 0
     assert member.acknowledge({}, member_id=None).error_code == Code.INVALID_SHARE_SESSION_EPOCH
+
+
+def test_a_session_of_what_has_become_a_consumer_group_gets_nothing() -> None:
+    house = House()
+    house.publish(b"a")
+    member = Member(house)
+    assert member.get() == offsets(0)
+    deleted = house.operator.call(DeleteGroupsRequest([GROUP]), 2, DeleteGroupsResponse)
+    assert deleted.results[0].error_code == Code.NONE
+    committed = OffsetCommitRequest(
+        GROUP, topics=[OffsetCommitRequestTopic("orders", partitions=[OffsetCommitRequestPartition(0, 0)])]
+    )
+    answer = house.operator.call(committed, 8, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error_code == Code.NONE
+    assert member.fetch().error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+    member.epoch = 0
+    assert member.fetch().error_code == Code.GROUP_ID_NOT_FOUND
 
 
 def test_there_are_only_so_many_sessions() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.groups.groups import commands
 from goqueue.broker.shards import SHARDS
+from goqueue.machines.groups import commands
 from goqueue.wire.kafka.apis import Api
 from goqueue.wire.kafka.messages.configs import (
     IncrementalAlterableConfig,

@@ -118,6 +118,15 @@ def test_a_leader_hands_over_to_a_living_member_of_the_isr_only() -> None:
     assert hand_over(at(), NODES, 1) is None
 
 
+def test_a_leader_that_stops_leaves_the_isr_with_its_leadership_if_enough_are_left() -> None:
+    step = hand_over(at(), NODES, 3, leaves=True)
+    assert written(step) == LED._replace(leader=3, incarnation=30, epoch=5, isr=(2, 3))
+    assert step is not None
+    assert set(step.compares) == {Compare(KEY, 50), Compare(LiveKey(1), 10), Compare(LiveKey(3), 30)}
+    few = LED._replace(isr=(1, 3))
+    assert written(hand_over(at(few), NODES, 3, leaves=True)).isr == (1, 3), "the floor is two"
+
+
 def test_a_replica_joins_the_isr_only_in_the_life_in_which_it_fetched() -> None:
     step = change_isr(at(LED._replace(isr=(1, 2))), {1, 2, 3}, {3: 29})
     assert written(step).isr == (1, 2, 3)

@@ -89,6 +89,18 @@ def test_a_done_exchange_takes_nothing_more() -> None:
         one.step(FINAL)
 
 
+def test_a_client_says_which_tenant_it_acts_for_and_signs_it() -> None:
+    one, other = server(), ScramClient(Mechanism.SHA_256, "user", "pencil", CLIENT_NONCE, "acme")
+    final = other.step(one.step(other.first()))
+    other.step(one.step(final))
+    assert other.is_done
+    assert (one.name, one.tenant) == ("user", "acme")
+    changed = server()
+    changed.step(other.first().replace(b"acme", b"beta"))
+    with pytest.raises(Refused):
+        changed.step(final)
+
+
 def test_a_client_does_not_believe_a_server_that_lacks_the_password() -> None:
     other = ScramClient(Mechanism.SHA_256, "user", "pencil", CLIENT_NONCE)
     with pytest.raises(Refused):
@@ -108,6 +120,7 @@ def test_plain_has_one_form() -> None:
     assert read_plain(b"\0alice\0secret") == Plain("alice", "secret")
     assert read_plain(b"alice\0alice\0secret") == Plain("alice", "secret")  # as aiokafka says it
     assert read_plain(Plain("alice", "secret").encode()) == Plain("alice", "secret")
+    assert read_plain(Plain("alice", "secret", "acme").encode()) == Plain("alice", "secret", "acme")
     for wrong in (b"", b"alice\0secret", b"bob\0alice\0secret", b"\0alice\0", b"\0\0x", b"\0a\0\xff", b"\0a\0b\0c"):
         with pytest.raises(Refused):
             read_plain(wrong)

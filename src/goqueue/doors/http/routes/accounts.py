@@ -18,6 +18,7 @@ from goqueue.wire.rest.accounts import (
     Keys,
     NewKey,
     NewUser,
+    Rekeyed,
     Rotation,
     UserChange,
     UserFacts,
@@ -85,6 +86,12 @@ async def rotate_key(call: Call, path: KeyPath, body: Rotation) -> KeyFacts:
 async def delete_key(call: Call, path: KeyPath) -> AccountDeleted:
     await call.ask(lambda done: call.broker.accounts.delete_key(path.key, done))
     return AccountDeleted(success=True, deleted=path.key)
+
+
+@accounts.handles(operations.REKEY, MANAGES_ACCESS)
+async def rekey(call: Call) -> Rekeyed:
+    count: int = await call.ask(call.broker.accounts.rekey)
+    return Rekeyed(accounts=count)
 
 
 def _positive_ms(duration: str | int) -> int:

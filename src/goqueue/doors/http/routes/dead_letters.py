@@ -8,15 +8,14 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers, WithStatus
-from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS, SENDS_BACK, SETTLES
-from goqueue.machines.deliveries.commands import Place
+from goqueue.doors.http.permissions import DESCRIBES_TOPIC, READS, RESETS, SENDS_BACK
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
 from goqueue.records import dead_letters as names
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.filters import RecordFilter
-from goqueue.records.redrives import GROUP, REDRIVES, RedriveJob, RedriveReport, RedriveRequest
+from goqueue.records.redrives import REDRIVES, RedriveJob, RedriveReport, RedriveRequest
 from goqueue.wire.rest.dead_letters import (
     DeadLetter,
     DeadLetterPath,
@@ -50,7 +49,7 @@ async def list_dead_letters(call: Call, path: TopicPath, query: DeadLetterQuery)
         records, rest = await _some(
             call, topic, (partition, offset if partition == begin else 0), query.limit - len(found), chosen
         )
-        found += [_shown(topic, name, partition, each) for each in records]
+        found += [_shown(call, topic, name, partition, each) for each in records]
         if rest is None and len(found) == query.limit and partition + 1 < partitions:
             partition, rest = partition + 1, 0  # noqa: PLW2901  the loop ends here
         if rest is not None:
@@ -97,7 +96,7 @@ async def _some(
     return found, rest
 
 
-def _shown(topic: str, dlq_topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
+def _shown(call: Call, topic: str, dlq_topic: str, partition: int, record: DecodedRecord) -> DeadLetter:
     about = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
     headers = [each for each in record.headers if not each[0].startswith(names.PREFIX) and each[0] != REDRIVES]
     return DeadLetter(
@@ -108,7 +107,7 @@ def _shown(topic: str, dlq_topic: str, partition: int, record: DecodedRecord) ->
         original_partition=_number(about, names.PARTITION),
         original_offset=_number(about, names.OFFSET),
         original_timestamp=_moment(about, names.TIMESTAMP),
-        group=about.get(names.GROUP, ""),
+        group=call.broker.plain(about.get(names.GROUP, "")),
         reason=about.get(names.REASON, ""),
         error=about.get(names.ERROR, ""),
         attempts=max(0, _number(about, names.ATTEMPTS)),
@@ -133,7 +132,7 @@ def _moment(about: dict[str, str], name: str) -> str | None:
 @dead_letters.handles(operations.LOOK_AT_DEAD_LETTER, READS)
 async def look_at_dead_letter(call: Call, path: DeadLetterPath) -> DeadLetter:
     name = call.broker.dead_letters.name_of(path.topic)
-    return _shown(path.topic, name, path.partition, await _one(call, path))
+    return _shown(call, path.topic, name, path.partition, await _one(call, path))
 
 
 async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
@@ -147,11 +146,11 @@ async def _one(call: Call, path: DeadLetterPath) -> DecodedRecord:
     return found[0]
 
 
-@dead_letters.handles(operations.DISCARD_DEAD_LETTER, SETTLES)
+@dead_letters.handles(operations.DISCARD_DEAD_LETTER, RESETS)
 async def discard_dead_letter(call: Call, path: DeadLetterPath) -> Discarded:
     await _one(call, path)
-    place = Place(GROUP, call.broker.dead_letters.name_of(path.topic), path.partition)
-    _: GoQueueError | None = await call.ask(lambda done: call.broker.dead_letters.settle(place, [path.offset], done))
+    letters, spot = call.broker.dead_letters, (path.partition, path.offset)
+    _: GoQueueError | None = await call.ask(lambda done: letters.discard(letters.name_of(path.topic), *spot, done))
     return Discarded(discarded=True, topic=path.topic, partition=path.partition, offset=path.offset)
 
 
@@ -189,7 +188,7 @@ async def redrive(call: Call, path: TopicPath, body: Redrive) -> RedriveReply | 
     await call.ask(start)
     (job,) = jobs
     assert job is not None
-    reply = _told(job)
+    reply = _told(call, job, topic)
     return WithStatus(ACCEPTED, reply) if job.ended_ms is None else reply
 
 
@@ -201,7 +200,7 @@ def _by_partition(places: Sequence[str]) -> dict[int, frozenset[int]]:
     return {partition: frozenset(offsets) for partition, offsets in found.items()}
 
 
-def _told(job: RedriveJob) -> RedriveReply:
+def _told(call: Call, job: RedriveJob, topic: str) -> RedriveReply:
     report = job.report
     errors = report.errors if job.error is None else [*report.errors, str(job.error)]
     if job.ended_ms is None:
@@ -211,14 +210,14 @@ def _told(job: RedriveJob) -> RedriveReply:
     else:
         state = "stopped" if job.is_stopped else "done"
     return RedriveReply(
-        topic=job.request.topic,
+        topic=topic,
         state=state,
         dry_run=job.request.is_dry_run,
         redriven=report.redriven,
         filtered_out=report.filtered_out,
         looping=report.looping,
         failed=report.failed,
-        errors=list(errors),
+        errors=[call.broker.words(each) for each in errors],
         started_at=format_moment(job.started_ms),
         ended_at=None if job.ended_ms is None else format_moment(job.ended_ms),
     )
@@ -233,7 +232,7 @@ def _job(call: Call, topic: str) -> RedriveJob:
 
 @dead_letters.handles(operations.LOOK_AT_REDRIVE, DESCRIBES_TOPIC)
 async def look_at_redrive(call: Call, path: TopicPath) -> RedriveReply:
-    return _told(_job(call, path.topic))
+    return _told(call, _job(call, path.topic), _source(call, path.topic))
 
 
 @dead_letters.handles(operations.STOP_REDRIVE, SENDS_BACK)
@@ -241,10 +240,10 @@ async def stop_redrive(call: Call, path: TopicPath) -> RedriveReply:
     job = _job(call, path.topic)
     if job.ended_ms is None:
         job.stop()
-    return _told(job)
+    return _told(call, job, _source(call, path.topic))
 
 
-@dead_letters.handles(operations.PURGE_DEAD_LETTERS, SETTLES)
+@dead_letters.handles(operations.PURGE_DEAD_LETTERS, RESETS)
 async def purge_dead_letters(call: Call, path: TopicPath) -> Purged:
     topic = _source(call, path.topic)
     purged: int = await call.ask(lambda done: call.broker.dead_letters.purge(topic, done))

@@ -15,10 +15,12 @@ from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.follow_parts import WAITING_MAX, FollowedPart, FollowPart, elsewhere, merged
 from goqueue.doors.http.operation import Events, Handlers
 from goqueue.doors.http.permissions import READS_TOPIC
+from goqueue.model.access import Kind
 from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_moment_ms
 from goqueue.model.topics import Topic
+from goqueue.ports.forwarding import NotHere
 from goqueue.records.replays import Where
 from goqueue.wire.rest.follow import PARTITIONS_MAX, FollowQuery
 from goqueue.wire.rest.messages import MessageReply
@@ -126,6 +128,7 @@ async def _events_of_all(
         yield RETRY
         async with aclosing(merged(_own_parts(call, follower), told)) as parts:
             async for part in parts:
+                call.broker.admit(Kind.TOPIC, topic)  # others do not know when credentials end
                 for name, data, after in part.events:
                     position |= after
                     yield _event(name, data, position)
@@ -154,10 +157,14 @@ async def _own_parts(call: Call, follower: Follower) -> AsyncGenerator[FollowedP
 
 
 def look_at_part(
-    calling: Callable[[str], Call], part: FollowPart, on_done: Callable[[FollowedPart | GoQueueError], None]
+    calling: Callable[[str, str], Call], part: FollowPart, on_done: Callable[[FollowedPart | GoQueueError], None]
 ) -> Callable[[], None] | None:
     """What is new in partitions that this node leads, for another one that is asked about all."""
-    call = calling(part.principal)
+    call = calling(part.principal, part.host)
+    assert call.forwarding is not None
+    kept, homes = call.broker.kept(part.topic), call.forwarding.homes
+    if not all(homes.leads(kept, each) for each in part.partitions):
+        raise NotHere("it is not led here")
     topic = call.topic(part.topic)
     positions = part.positions
     if positions is None:

@@ -1,6 +1,6 @@
 """Groups: looked at, configured, deleted."""
 
-from typing import Any
+from functools import partial
 
 from goqueue.broker.groups.listing import GroupSummary as FoundGroup
 from goqueue.broker.groups.listing import page_of_names, summarize
@@ -102,10 +102,10 @@ async def delete_group(call: Call, path: GroupPath, query: DeleteGroupQuery) -> 
     broker, group_id = call.broker, path.group
     if query.force:
         _: object = await call.ask(lambda done: broker.groups.evict(group_id, lambda: done(None)))
-    reply: Any = await call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
+    reply: commands.CodeReply = await call.ask(lambda done: broker.groups.submit(commands.DeleteGroup(group_id), done))
     if reply.code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
         raise Refused(reply.code, f"group {group_id!r} has members")
-    dropped: Any = await call.ask(lambda done: broker.queues.drop(group_id, None, done))
+    dropped: Code = await call.ask(lambda done: broker.queues.drop(group_id, None, done))
     if reply.code is Code.GROUP_ID_NOT_FOUND and dropped is Code.GROUP_ID_NOT_FOUND:
         raise HttpError(NOT_FOUND, reply.code.name, f"there is no group {group_id!r}")
     return GroupDeleted(deleted=True, group=group_id)
@@ -119,5 +119,5 @@ async def group_options(call: Call, path: GroupPath) -> GroupOptions:
 @groups.handles(operations.CONFIGURE_GROUP, ALTERS_GROUP_CONFIGS)
 async def configure_group(call: Call, path: GroupPath, body: GroupChange) -> GroupOptions:
     changes = {name: None if value is None else str(value) for name, value in body.options.items()}
-    await call.ask(lambda done: call.broker.queues.set_options(path.group, changes, done))
+    await call.ask(partial(call.broker.queues.set_options, path.group, changes))
     return await group_options(call, path)

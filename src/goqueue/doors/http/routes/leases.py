@@ -3,7 +3,7 @@
 from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.broker.queues.whole_leases import Run, extend_lease, finish_lease, held_runs
+from goqueue.broker.queues.whole_leases import Run
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.leased import lease, lease_ms_of, wait_ms_of
@@ -74,9 +74,9 @@ def _taken(call: Call, group_id: str, leased: LeasedPlace) -> TakenLease:
 async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
     hold_ms = lease_ms_of(body.timeout)
     assert hold_ms is not None
-    queues, settler = call.broker.queues, call.broker.settler
+    leases = call.broker.leases
     counts = [
-        await call.ask(lambda done, receipt=receipt: extend_lease(queues, settler, receipt, hold_ms, done))  # type: ignore[misc]
+        await call.ask(lambda done, receipt=receipt: leases.extend(receipt, hold_ms, done))  # type: ignore[misc]
         for receipt in body.receipts
     ]
     return LeaseCounts(messages=counts)
@@ -84,23 +84,20 @@ async def extend_leases(call: Call, body: ExtendLeases) -> LeaseCounts:
 
 @leases.handles(operations.FINISH_LEASES, SETTLES)
 async def finish_leases(call: Call, body: FinishLeases) -> LeaseCounts:
-    queues, settler = call.broker.queues, call.broker.settler
-    counts: list[int] = []
+    leases, counts = call.broker.leases, []
     for one in body.leases:
         runs = [Run(*each) for each in one.runs or ()]
         if any(not 0 <= run.first <= run.last for run in runs):
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "a run has a first and a last offset, in that order")
         counts.append(
-            await call.ask(
-                lambda done, one=one, runs=runs: finish_lease(queues, settler, one.receipt, runs, done)  # type: ignore[misc]
-            )
+            await call.ask(lambda done, one=one, runs=runs: leases.finish(one.receipt, runs, done))  # type: ignore[misc]
         )
     return LeaseCounts(messages=counts)
 
 
 @leases.handles(operations.LIST_LEASES, DESCRIBES_GROUP)
 async def list_leases(call: Call, query: LeasesQuery) -> HeldLeases:
-    runs = held_runs(call.broker.queues, query.group, query.topic)
+    runs = call.broker.leases.held(query.group, query.topic)
     if query.cursor is not None:
         after = _position(query.cursor)
         runs = [run for run in runs if (*run.place, run.first) > after]

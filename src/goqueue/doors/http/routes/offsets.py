@@ -1,14 +1,13 @@
 """What groups have done: committed offsets, and setting them back."""
 
-from typing import Any
-
 from goqueue.broker.groups.reset import Reset
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.doors.http.operation import Handlers
-from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS
+from goqueue.doors.http.permissions import DESCRIBES_GROUP, READS, RESETS
 from goqueue.doors.http.routes.groups import group_view, moment_or_none
 from goqueue.machines.groups import commands
+from goqueue.model.access import Kind, Operation
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.members import Who
 from goqueue.model.moments import parse_moment_ms
@@ -65,9 +64,13 @@ async def commit_offsets(call: Call, path: GroupPath, body: CommitOffsets) -> Co
 @offsets.handles(operations.GROUP_OFFSETS, DESCRIBES_GROUP)
 async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> GroupOffsets:
     broker, group_id = call.broker, path.group
-    reply: Any = await call.order_by_code(lambda done: broker.groups.ask(commands.FetchOffsets(group_id, None), done))
+    reply: commands.FetchOffsetsReply = await call.order_by_code(
+        lambda done: broker.groups.ask(commands.FetchOffsets(group_id, None), done)
+    )
     found = {TopicPartition(each.topic, each.partition): each.offset for each in reply.offsets if each.offset >= 0}
     for place in broker.queues.places(group_id):
+        if not broker.allowed(Kind.TOPIC, place.topic, (Operation.DESCRIBE,)):
+            continue
         settled = broker.queues.settled_below(place)
         partition = TopicPartition(place.topic, place.partition)
         if settled is not None and settled > found.get(partition, -1):
@@ -85,7 +88,7 @@ async def group_offsets(call: Call, path: GroupPath, query: OffsetsQuery) -> Gro
     )
 
 
-@offsets.handles(operations.RESET_OFFSETS, READS)
+@offsets.handles(operations.RESET_OFFSETS, RESETS)
 async def reset_offsets(call: Call, path: GroupPath, body: ResetOffsets) -> OffsetsReset:
     call.topic(body.topic)
     partitions = None if body.partition is None else [body.partition]

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from goqueue.broker.schemas.schemas import Given, Schemas
+from goqueue.broker.schemas.schemas import Given
+from goqueue.broker.view.view import View
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Handlers
 from goqueue.machines.schemas.facts import VersionStored
@@ -82,12 +83,12 @@ def given_schema(body: NewSchema) -> Given:
     )
 
 
-def shown(schemas: Schemas, schema_id: int, how: str = "") -> dict[str, Any]:
+def shown(broker: View, schema_id: int, how: str = "") -> dict[str, Any]:
     """The fields of a schema by its id."""
-    schema = schemas.schema(schema_id)
+    schema = broker.schemas.schema(schema_id)
     text = schema.text
     if how == SERIALIZED and schema.kind is SchemaKind.PROTOBUF:
-        parsed = schemas.parsed(schema_id)
+        parsed = broker.schemas.parsed(schema_id)
         assert parsed is not None
         text = parsed.serialized
     fields: dict[str, Any] = {"schema": text, "schema_type": schema.kind.value}
@@ -102,7 +103,7 @@ def shown(schemas: Schemas, schema_id: int, how: str = "") -> dict[str, Any]:
 
 
 def version_reply(call: Call, found: VersionStored, how: str = "") -> SchemaVersion:
-    fields = shown(call.broker.schemas, found.schema_id, how)
+    fields = shown(call.broker, found.schema_id, how)
     return SchemaVersion(subject=found.subject, version=found.version, id=found.schema_id, **fields)
 
 

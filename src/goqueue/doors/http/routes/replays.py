@@ -1,11 +1,14 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
+from functools import partial
+
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers
-from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, READS
+from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, RESETS
 from goqueue.machines.deliveries.commands import Place
+from goqueue.model.access import Kind, Operation
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag
@@ -39,7 +42,7 @@ SHARE = "share"
 replays = Handlers(rests_on=(LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
-@replays.handles(operations.REPLAY, READS)
+@replays.handles(operations.REPLAY, RESETS)
 async def replay(call: Call, path: ReplayGroupPath, body: Replay) -> ReplayReply:
     topic = call.topic(body.topic)
     now_ms = call.now_ms
@@ -79,7 +82,7 @@ def _check_queue_group(call: Call, group: str) -> None:
         raise HttpError(NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no queue group {group!r}")
 
 
-@replays.handles(operations.SEEK, READS)
+@replays.handles(operations.SEEK, RESETS)
 async def seek(call: Call, path: ReplayGroupPath, body: SeekGroup) -> SeekReply:
     topic = call.topic(body.topic)
     where = Where.parse(body.to, call.now_ms)
@@ -133,17 +136,26 @@ async def _mode(call: Call, group: str) -> str:
     return QUEUE if is_queue else STREAM
 
 
-@replays.handles(operations.FORK, READS)
+@replays.handles(operations.FORK, RESETS)
 async def fork(call: Call, path: ReplayGroupPath, body: Fork) -> ForkReply:
+    await _check_topics(call, path.group)
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.fork(path.group, body.name, done))
     return ForkReply(forked=True, group=path.group, fork=body.name)
+
+
+async def _check_topics(call: Call, group: str) -> None:
+    """What a group was given is told to whoever reads the other one: each topic of it has to be theirs to read."""
+    places: list[Place] = await call.ask(lambda done: call.broker.replays.places(group, done))
+    for topic in {place.topic: None for place in places}:
+        call.broker.admit(Kind.TOPIC, topic)
 
 
 @replays.handles(operations.COMPARE, DESCRIBES_GROUP)
 async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Comparison:
     for group in (path.group, query.other):
         _check_queue_group(call, group)
-    found = call.broker.replays.compare(path.group, query.other)
+    told = call.broker.replays.compare(path.group, query.other)
+    found = [each for each in told if call.broker.allowed(Kind.TOPIC, each.topic, (Operation.DESCRIBE,))]
     return Comparison(
         group=path.group,
         compared_with=query.other,
@@ -160,8 +172,10 @@ async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Com
     )
 
 
-@replays.handles(operations.PROMOTE, READS)
+@replays.handles(operations.PROMOTE, RESETS)
 async def promote(call: Call, path: ReplayGroupPath, body: Promote) -> PromoteReply:
+    await _check_topics(call, path.group)
+    await _check_topics(call, body.fork)
     _: GoQueueError | None = await call.ask(lambda done: call.broker.replays.promote(body.fork, path.group, done))
     return PromoteReply(promoted=True, group=path.group, fork=body.fork)
 
@@ -171,5 +185,5 @@ async def drop_fork(call: Call, path: ForkPath) -> ForkDropped:
     _check_queue_group(call, path.fork)
     if path.fork == path.group:
         raise HttpError(BAD_REQUEST, "INVALID_REQUEST", f"{path.group!r} is no fork of itself")
-    await call.ask(lambda done: call.broker.queues.drop(path.fork, None, done))
+    await call.ask(partial(call.broker.queues.drop, path.fork, None))
     return ForkDropped(deleted=True, group=path.group, fork=path.fork)

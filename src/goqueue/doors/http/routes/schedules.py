@@ -1,10 +1,12 @@
 """Messages that are published again and again, whenever a cron expression says so."""
 
+from functools import partial
+
 from goqueue.doors.http.as_json import bytes_of, lane_of, shown_content
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
-from goqueue.doors.http.permissions import READS_TOPIC, WRITES_TOPIC
+from goqueue.doors.http.permissions import READS_TOPIC, SCHEDULES
 from goqueue.machines.delays.commands import FoundRecurring
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
@@ -16,7 +18,7 @@ from goqueue.wire.rest.operations import delays as operations
 schedules = Handlers(rests_on=(LedgerKind.DELAYS,))
 
 
-@schedules.handles(operations.STORE_SCHEDULE, WRITES_TOPIC)
+@schedules.handles(operations.STORE_SCHEDULE, SCHEDULES)
 async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> Schedule:
     message = NewMessage(
         value=bytes_of("value", body.value, body.value_base64),
@@ -27,7 +29,7 @@ async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> S
     wanted = Recurring(
         path.name, body.topic, body.cron, message.value, message.key, message.all_headers(), body.timezone
     )
-    await call.order(lambda done: call.broker.recurring.store(wanted, done))
+    await call.order(partial(call.broker.recurring.store, wanted))
     return _with_content(call, _found(call, path.name))
 
 
@@ -77,8 +79,8 @@ async def describe_schedule(call: Call, path: SchedulePath) -> Schedule:
     return _with_content(call, _found(call, path.name))
 
 
-@schedules.handles(operations.DELETE_SCHEDULE, WRITES_TOPIC)
+@schedules.handles(operations.DELETE_SCHEDULE, SCHEDULES)
 async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
     _found(call, path.name)
-    await call.order(lambda done: call.broker.recurring.drop(path.name, done))
+    await call.order(partial(call.broker.recurring.drop, path.name))
     return ScheduleDeleted(deleted=True, name=path.name)

@@ -164,6 +164,6 @@ async def schema_stats(call: Call) -> SchemaStats:
         validation_enabled=bool(checked),
         cached_validators=registry.parsed_count,
         rejected_total=call.broker.validation.rejected,
-        dead_lettered_total=call.broker.validation.buried,
+        dead_lettered_total=call.broker.validation.dead_lettered,
         subject_stats=subjects,
     )

@@ -101,7 +101,7 @@ async def get_version(call: Call, path: VersionPath, query: SchemaQuery) -> Sche
 @schemas.handles(operations.GET_VERSION_TEXT, READS_SUBJECT)
 async def get_version_text(call: Call, path: VersionPath, query: SchemaQuery) -> Text:
     found = call.broker.schemas.version(named(path.subject), path.version, is_set(query.deleted))
-    return Text(shown(call.broker.schemas, found.schema_id, query.format)["schema"], PLAIN)
+    return Text(shown(call.broker, found.schema_id, query.format)["schema"], PLAIN)
 
 
 @schemas.handles(operations.LIST_REFERENCING, READS_SUBJECT)
@@ -142,7 +142,7 @@ async def list_schema_types(call: Call) -> list[str]:  # noqa: ARG001
 @schemas.handles(operations.GET_SCHEMA, READS_SUBJECT)
 async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById:
     registry = call.broker.schemas
-    reply = SchemaById(id=path.id, **shown(registry, path.id, query.format))
+    reply = SchemaById(id=path.id, **shown(call.broker, path.id, query.format))
     uses = registry.uses(path.id) or registry.uses(path.id, with_deleted=True)
     if uses:
         reply.subject, reply.version = uses[0].subject, uses[0].version
@@ -151,7 +151,7 @@ async def get_schema(call: Call, path: IdPath, query: SchemaQuery) -> SchemaById
 
 @schemas.handles(operations.GET_SCHEMA_TEXT, READS_SUBJECT)
 async def get_schema_text(call: Call, path: IdPath, query: SchemaQuery) -> Text:
-    return Text(shown(call.broker.schemas, path.id, query.format)["schema"], PLAIN)
+    return Text(shown(call.broker, path.id, query.format)["schema"], PLAIN)
 
 
 @schemas.handles(operations.LIST_SCHEMA_SUBJECTS, READS_SUBJECT)

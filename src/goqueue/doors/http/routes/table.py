@@ -5,6 +5,7 @@ from goqueue.doors.http.routes.accounts import accounts
 from goqueue.doors.http.routes.acks import acks
 from goqueue.doors.http.routes.acls import acls
 from goqueue.doors.http.routes.admin import admin
+from goqueue.doors.http.routes.audit import audit
 from goqueue.doors.http.routes.cluster import cluster
 from goqueue.doors.http.routes.cooperative import cooperative
 from goqueue.doors.http.routes.dead_letters import dead_letters
@@ -24,6 +25,7 @@ from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.schema_config import schema_config
 from goqueue.doors.http.routes.schemas import schemas
+from goqueue.doors.http.routes.tenants import tenants
 from goqueue.doors.http.routes.topics import topics
 from goqueue.doors.http.routes.trace_steps import trace_steps
 from goqueue.doors.http.routes.traces import traces
@@ -44,6 +46,8 @@ RESOURCES = (
     accounts,
     acls,
     quotas,
+    tenants,
+    audit,
     groups,
     members,
     cooperative,

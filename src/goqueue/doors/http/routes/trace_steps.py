@@ -2,7 +2,7 @@
 
 import asyncio
 
-from goqueue.broker.tracing.tracing import Tracing
+from goqueue.broker.view.view import View
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_TOPIC
@@ -24,15 +24,15 @@ trace_steps = Handlers()
 async def stored_steps(call: Call, query: StepsQuery) -> StoredSteps:
     until = FOR_EVER if query.until is None else query.until
     chapter = call.broker.tracing.journal.read(query.cursor, until)
-    steps = await asyncio.to_thread(_stored_steps, call.broker.tracing, chapter, query.topic)
+    steps = await asyncio.to_thread(_stored_steps, call.broker, chapter, query.topic)
     following = chapter.next if chapter.next < min(chapter.end, until) else None
     return StoredSteps(steps=steps, next=following, first=chapter.first, end=chapter.end)
 
 
-def _stored_steps(tracing: Tracing, chapter: Chapter, topic: str | None) -> list[StoredStep]:
+def _stored_steps(broker: View, chapter: Chapter, topic: str | None) -> list[StoredStep]:
     steps = []
-    for number, note in tracing.journal.notes_of(chapter):
-        every = tracing.journeys.stride(note.step)
+    for number, note in broker.tracing.journal.notes_of(chapter):
+        every = broker.tracing.journeys.stride(note.step)
         if not every or not 0 <= note.first <= note.last or topic not in (None, note.topic):
             continue
         step = StoredStep(

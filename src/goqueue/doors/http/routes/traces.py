@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from goqueue.broker.tracing.tracing import KeySearch
-from goqueue.broker.tracing.why import Answer, GroupAnswer
+from goqueue.broker.tracing.why import Answer, GroupAnswer, seen
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_GROUP, DESCRIBES_TOPIC
+from goqueue.model.access import Kind, Operation
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_moment_ms
 from goqueue.records.decode import DecodedRecord
@@ -196,7 +197,8 @@ async def _of_key(call: Call, topic: str, key: str, limit: int) -> list[tuple[Sp
 async def _where(call: Call, spot: Spot) -> Where:
     tracing = call.broker.tracing
     tracing.journal.catch_up()
-    answer: Answer = await call.ask(lambda done: tracing.why.ask(spot, done))
+    told: Answer = await call.ask(lambda done: tracing.why.ask(spot, done))
+    answer = seen(told, lambda group: bool(call.broker.allowed(Kind.GROUP, group, (Operation.DESCRIBE,))))
     parent = tracing.identities.parent(answer.spot)
     where = Where(
         topic=answer.spot.topic,

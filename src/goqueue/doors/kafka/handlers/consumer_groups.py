@@ -1,12 +1,13 @@
 """Groups of KIP-848: one heartbeat says and hears everything."""
 
-from typing import Any
+from collections.abc import Iterable
 
 from goqueue.doors.kafka.describing import describe_each
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups.consumer import facts as consumer_commands
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import CONSUMER_HEARTBEAT_MS, CONSUMER_SESSION_MS
 from goqueue.wire.kafka.messages import consumer_groups as wire
 
@@ -44,10 +45,9 @@ def handle_heartbeat(request: Request) -> None:
         heartbeat_ms=int(options.get(CONSUMER_HEARTBEAT_MS, 0)),
     )
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is not None:
-            request.answer(wire.ConsumerGroupHeartbeatResponse(error_code=code))
+    def answer(reply: consumer_commands.ConsumerHeartbeatReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            request.answer(wire.ConsumerGroupHeartbeatResponse(error_code=failure_code(reply)))
             return
         assignment = None
         if reply.assignment is not None:
@@ -69,10 +69,11 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    def described(reply: Any, name: str) -> wire.DescribedConsumerGroup:
-        code = failure_code(reply)
-        if code is not None:
-            return wire.DescribedConsumerGroup(error_code=code, group_id=name)
+    def described(
+        reply: consumer_commands.ConsumerGroupDescription | GoQueueError, name: str
+    ) -> wire.DescribedConsumerGroup:
+        if isinstance(reply, GoQueueError):
+            return wire.DescribedConsumerGroup(error_code=failure_code(reply), group_id=name)
         if reply.epoch:
             return _described(request, reply)
         return wire.DescribedConsumerGroup(
@@ -88,7 +89,7 @@ def handle_describe(request: Request) -> None:
     )
 
 
-def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
+def _described(request: Request, group: consumer_commands.ConsumerGroupDescription) -> wire.DescribedConsumerGroup:
     return wire.DescribedConsumerGroup(
         group_id=group.group_id,
         group_state=group.state,
@@ -115,7 +116,7 @@ def _described(request: Request, group: Any) -> wire.DescribedConsumerGroup:
     )
 
 
-def _assignment(request: Request, assignment: Any) -> wire.DescribedAssignment:
+def _assignment(request: Request, assignment: Iterable[consumer_commands.TopicPartitions]) -> wire.DescribedAssignment:
     image = request.broker.topics.image
     described = []
     for one in assignment:

@@ -1,10 +1,13 @@
 """Fetch. Sessions are not kept: session id 0 is always right, and a parked fetch then holds no state but itself."""
 
+from struct import Struct
+
 from goqueue.broker.reading.fetch import Got, Limits, Want
 from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.quotas import CONSUMED
+from goqueue.records.batch import HEADER_BYTES, LENGTH_END
 from goqueue.wire.kafka.messages.fetch import (
     AbortedTransaction,
     FetchedPartition,
@@ -17,6 +20,10 @@ READ_COMMITTED = 1
 TOPIC_IDS_FROM_VERSION = 13
 LEADERS_FROM_VERSION, ENDPOINTS_FROM_VERSION = 12, 16
 MAX_WAIT_MS = 5 * 60 * 1000
+BATCHES_COUNTED_MAX = 10_000
+"""Of one partition, for quotas: some milliseconds."""
+_LENGTH_AND_COUNT = Struct(">8xi45xi")
+"""Of a batch header."""
 
 
 def handle_fetch(request: Request) -> None:
@@ -48,6 +55,8 @@ def handle_fetch(request: Request) -> None:
     )
 
     def answer(got: list[Got]) -> None:
+        if request.allowance is not None and request.allowance.counts(CONSUMED):
+            request.count(CONSUMED, sum(map(_messages, wants, got)))
         response = _response(message, got, unknown, limits.is_read_committed)
         if request.version >= LEADERS_FROM_VERSION:
             partitions = (one for topic in response.responses for one in topic.partitions)
@@ -59,6 +68,27 @@ def handle_fetch(request: Request) -> None:
     parked = request.broker.fetcher.fetch(wants, limits, answer)
     if parked is not None:
         request.reply.on_lost = parked.cancel
+
+
+def _messages(want: Want, got: Got) -> int:
+    """Offsets that were asked for, without those that compaction left free: there may be millions for each record.
+    Markers count."""
+    piece = got.piece
+    if piece is None:
+        return 0
+    return min(max(0, piece.next_offset - max(want.offset, piece.first_offset)), _records_in(piece.view()))
+
+
+def _records_in(batches: memoryview) -> int:
+    """As their headers say. What stands behind very many is taken to be as dense."""
+    found = position = 0
+    for _ in range(BATCHES_COUNTED_MAX):
+        if position + HEADER_BYTES > len(batches):
+            return found
+        length, count = _LENGTH_AND_COUNT.unpack_from(batches, position)
+        found += count
+        position += length + LENGTH_END
+    return found * len(batches) // position
 
 
 def is_replica(message: FetchRequest) -> bool:

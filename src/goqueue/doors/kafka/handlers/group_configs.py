@@ -1,7 +1,7 @@
 """Options of groups, by the names that Kafka has for them and by our own."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from goqueue.doors.kafka.config_entries import Chosen, Option, Source
 from goqueue.doors.kafka.request import Request
@@ -119,5 +119,5 @@ def _own_changes(change: GroupChange) -> dict[str, str | None]:
     return changes
 
 
-def _result(reply: Any) -> Result:
+def _result(reply: Code | GoQueueError) -> Result:
     return Result(code_of(reply), str(reply)) if isinstance(reply, GoQueueError) else Result(Code.NONE, "")

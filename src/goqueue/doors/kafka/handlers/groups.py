@@ -1,8 +1,7 @@
 """Classic groups: join, sync, heartbeat, leave; describe, list, delete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from goqueue.broker.groups.listing import group_page, pages
 from goqueue.doors.kafka.describing import describe_each
@@ -37,10 +36,9 @@ def handle_join_group(request: Request) -> None:
         knows_skip_assignment=request.version >= SKIP_ASSIGNMENT_FROM,
     )
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is not None:
-            request.answer(wire.JoinGroupResponse(error_code=code, member_id=message.member_id))
+    def answer(reply: commands.JoinReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            request.answer(wire.JoinGroupResponse(error_code=failure_code(reply), member_id=message.member_id))
             return
         protocol = reply.protocol if reply.protocol is not None or request.version >= 7 else ""
         members = [wire.JoinGroupResponseMember(one.member_id, one.instance_id, one.metadata) for one in reply.members]
@@ -72,11 +70,11 @@ def handle_sync_group(request: Request) -> None:
         tuple((one.member_id, one.assignment) for one in message.assignments),
     )
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is Code.COORDINATOR_LOAD_IN_PROGRESS:
-            code = Code.REBALANCE_IN_PROGRESS  # as in Kafka: some clients do not expect the other here, and end
-        if code is not None:
+    def answer(reply: commands.SyncReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            code = failure_code(reply)
+            if code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+                code = Code.REBALANCE_IN_PROGRESS  # as in Kafka: some clients do not expect the other here, and end
             request.answer(wire.SyncGroupResponse(error_code=code))
         else:
             request.answer(
@@ -109,10 +107,9 @@ def handle_leave_group(request: Request) -> None:
     leaving = message.members if request.version >= 3 else [wire.LeavingMember(message.member_id)]
     members = tuple(commands.LeavingMember(one.member_id, one.group_instance_id) for one in leaving)
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is not None:
-            request.answer(wire.LeaveGroupResponse(error_code=code))
+    def answer(reply: commands.LeaveReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            request.answer(wire.LeaveGroupResponse(error_code=failure_code(reply)))
         elif request.version >= 3:
             left = [
                 wire.LeftMember(one.member_id, one.group_instance_id, each) for one, each in zip(leaving, reply.codes)
@@ -125,10 +122,9 @@ def handle_leave_group(request: Request) -> None:
 
 
 def handle_describe_groups(request: Request) -> None:
-    def described(reply: Any, name: str) -> wire_describe.DescribedGroup:
-        code = failure_code(reply)
-        if code is not None:
-            return wire_describe.DescribedGroup(error_code=code, group_id=name)
+    def described(reply: commands.DescribedGroup | GoQueueError, name: str) -> wire_describe.DescribedGroup:
+        if isinstance(reply, GoQueueError):
+            return wire_describe.DescribedGroup(error_code=failure_code(reply), group_id=name)
         group = _described(reply, request.version)
         group.authorized_operations = operations_on_group(request, name)
         return group
@@ -137,7 +133,7 @@ def handle_describe_groups(request: Request) -> None:
     describe_each(request, response, request.message.groups, commands.DescribeGroup, described)
 
 
-def _described(reply: Any, version: int) -> wire_describe.DescribedGroup:
+def _described(reply: commands.DescribedGroup, version: int) -> wire_describe.DescribedGroup:
     is_missing = reply.code is Code.GROUP_ID_NOT_FOUND
     return wire_describe.DescribedGroup(
         error_code=reply.code if not is_missing or version >= GROUP_NOT_FOUND_FROM else Code.NONE,
@@ -165,11 +161,10 @@ def handle_list_groups(request: Request) -> None:
     broker = request.broker
 
     def take(names: list[str], then: Callable[[], object]) -> None:
-        def listed(reply: Any) -> None:
-            code = failure_code(reply)
-            if code is not None:
-                response.error_code = code
-                reply = []
+        def listed(reply: Sequence[commands.ListedGroup] | GoQueueError) -> None:
+            if isinstance(reply, GoQueueError):
+                response.error_code = failure_code(reply)
+                reply = ()
             found = {
                 one.group_id: wire_describe.ListedGroup(one.group_id, one.protocol_type, one.state, one.type)
                 for one in reply
@@ -194,8 +189,8 @@ def handle_delete_groups(request: Request) -> None:
         if len(response.results) == len(names):
             request.answer(response)
 
-    def collect(reply: Any, name: str) -> None:
-        code = failure_code(reply) or reply.code
+    def collect(reply: commands.CodeReply | GoQueueError, name: str) -> None:
+        code = failure_code(reply) if isinstance(reply, GoQueueError) else reply.code
         if code in (Code.NONE, Code.GROUP_ID_NOT_FOUND) and has_deliveries(request, name):
             request.broker.queues.drop(name, None, lambda reply: deleted(name, failure_code(reply) or Code.NONE))
         else:

@@ -33,7 +33,7 @@ def handle_offset_commit(request: Request) -> None:
         knows_group_not_found=request.version >= COMMIT_NOT_FOUND_FROM,
     )
 
-    def answer(reply: Any) -> None:
+    def answer(reply: commands.CommitReply | GoQueueError) -> None:
         codes = _codes(reply, len(command.offsets))
         response = wire.OffsetCommitResponse()
         for topic, found in zip(message.topics, topics):
@@ -70,7 +70,7 @@ def handle_txn_offset_commit(request: Request) -> None:
         refuse_txn_offset_commit(request, Code.TRANSACTION_ABORTABLE if is_abortable else verdict)
         return
 
-    def answer(reply: Any) -> None:
+    def answer(reply: commands.CommitReply | GoQueueError) -> None:
         _answer_txn_offset_commit(request, topics, _codes(reply, len(command.offsets)))
 
     request.broker.groups.submit(command, answer)
@@ -121,9 +121,8 @@ def _offsets(topics: Iterable[Any], found: Iterable[Topic | None]) -> tuple[comm
     return tuple(wanted)
 
 
-def _codes(reply: Any, count: int) -> Any:
-    code = failure_code(reply)
-    return iter(reply.codes if code is None else (code,) * count)
+def _codes(reply: commands.CommitReply | GoQueueError, count: int) -> Iterator[Code]:
+    return iter((failure_code(reply),) * count if isinstance(reply, GoQueueError) else reply.codes)
 
 
 def _known(code: Code, topic: Topic | None, topic_id: bytes) -> Code:

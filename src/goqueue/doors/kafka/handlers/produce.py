@@ -1,6 +1,7 @@
 """Produce: one batch per partition, answered when every one of them may be acknowledged."""
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import TypeAlias
 
 from goqueue.broker.publishing.publish import Acknowledger
@@ -9,6 +10,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, InvalidWish
+from goqueue.model.quotas import PRODUCED
 from goqueue.model.refusal import InvalidRecords, Refused
 from goqueue.replica.replica import Appended
 from goqueue.wire.kafka.messages.produce import (
@@ -32,6 +34,9 @@ BEGINS_AT_ZERO_FROM = 12
 IDS_FROM_VERSION = 13
 ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes, which names the codec."""
+RECORDS_AT = 57
+"""The number of records in it."""
+_COUNT = Struct(">i")
 
 Appending: TypeAlias = tuple[str, PartitionProduceData, PartitionProduceResponse]
 """A topic, what shall be appended to a partition of it, and the answer."""
@@ -97,6 +102,9 @@ def handle_produce(request: Request) -> None:
     pending = PendingProduce(request, response)
     is_allowed = message.acks in (-1, 0, 1)
     to_append: list[Appending] = []
+    if request.allowance is not None and request.allowance.counts(PRODUCED):
+        batches = (each.records for topic in message.topic_data for each in topic.partition_data)
+        request.count(PRODUCED, sum(map(_messages, batches)))
     for topic in message.topic_data:
         name = topic.name
         unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -116,6 +124,14 @@ def handle_produce(request: Request) -> None:
             else:
                 to_append.append((name, data, result))
     _append_all(request, iter(to_append), pending)
+
+
+def _messages(records: memoryview | None) -> int:
+    """As many as a batch says, which nobody has looked at yet, if it can have so many."""
+    if records is None or len(records) < RECORDS_AT + _COUNT.size:
+        return 0
+    (count,) = _COUNT.unpack_from(records, RECORDS_AT)
+    return max(0, min(int(count), len(records)))
 
 
 def _append_all(request: Request, to_append: Iterator[Appending], pending: PendingProduce) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from goqueue.broker.queues.policies import policy_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
-from goqueue.machines.deliveries.commands import How, Place, Settlement, SettleReply, Verdict
+from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError, NotCoordinator
@@ -27,6 +27,7 @@ class Acked(NamedTuple):
     """Of each settlement, if they differ."""
 
 
+ALL_DONE = Acked()
 OnAcked = Callable[[dict[TopicIdPartition, Acked]], None]
 
 
@@ -40,7 +41,7 @@ def acknowledge(
     def done(key: TopicIdPartition | None, result: Acked) -> None:
         nonlocal waiting
         waiting -= 1
-        if key is not None and results.get(key, Acked()).code is Code.NONE:
+        if key is not None and results.get(key, ALL_DONE).code is Code.NONE:
             results[key] = result
         if not waiting:
             on_acked(results)
@@ -58,12 +59,11 @@ def acknowledge(
             except Refused as error:
                 done(key, Acked(error.code, str(error)))
                 continue
-            session.holdings.settle(
-                place,
-                settlements,
+            request.broker.queues.submit(
+                Settle(place, settlements, session.member_id),
                 lambda reply, key=key: done(key, _acked(reply)),  # type: ignore[misc]
             )
-    done(None, Acked())
+    done(None, ALL_DONE)
 
 
 def find_topic(request: Request, key: TopicIdPartition) -> str:
@@ -92,8 +92,11 @@ def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) 
         if len(types) not in (1, count):
             raise Refused(Code.INVALID_REQUEST, f"{len(types)} kinds of acknowledgement for {count} records")
         next_offset = last + 1
+        if len(types) == 1:
+            yield _settlement(first, last, types[0], lease_ms, batch)
+            continue
         for kind, group in groupby(types):
-            width = len(list(group)) if len(types) > 1 else count
+            width = len(list(group))
             yield _settlement(first, first + width - 1, kind, lease_ms, batch)
             first += width
 
@@ -114,7 +117,7 @@ def _acked(reply: SettleReply | GoQueueError) -> Acked:
         return Acked(Code.NOT_LEADER_OR_FOLLOWER, str(reply))
     if isinstance(reply, GoQueueError):
         return Acked(code_of(reply), str(reply))
-    if all(verdict is Verdict.DONE for verdict in reply.verdicts):
-        return Acked()
+    if reply.verdicts.count(Verdict.DONE) == len(reply.verdicts):
+        return ALL_DONE
     verdicts = [int(verdict) for verdict in reply.verdicts]
     return Acked(Code.INVALID_RECORD_STATE, "some of these records are not leased by this member", verdicts)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.doors.kafka.handlers.share_acks import Acked, acknowledge, find_topic, lease_ms_of
+from goqueue.doors.kafka.handlers.share_acks import ALL_DONE, Acked, acknowledge, find_topic, lease_ms_of
 from goqueue.doors.kafka.leaders import name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
@@ -18,6 +18,7 @@ from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import check_group_id, check_member_id
+from goqueue.model.quotas import CONSUMED
 from goqueue.model.refusal import Refused
 from goqueue.model.starts import EARLIEST, LATEST
 from goqueue.wire.kafka.messages import share_groups as wire
@@ -71,7 +72,7 @@ def handle_share_acknowledge(request: Request) -> None:
             answered = wire.ShareAcknowledgedTopic(topic.topic_id)
             response.responses.append(answered)
             for one in topic.partitions:
-                result = acked.get((topic.topic_id, one.partition_index), Acked())
+                result = acked.get((topic.topic_id, one.partition_index), ALL_DONE)
                 answered.partitions.append(
                     wire.ShareAcknowledgedPartition(
                         one.partition_index, result.code, result.message, gq_verdicts=list(result.verdicts)
@@ -93,12 +94,13 @@ def _enter(request: Request) -> ShareSession:
         raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
     check_group_id(message.group_id)
     check_member_id(message.member_id)
-    if request.broker.groups.is_stream(message.group_id):
-        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
     epoch = message.share_session_epoch
+    if epoch == OPEN_EPOCH and request.broker.groups.is_stream(message.group_id):
+        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
     if isinstance(message, wire.ShareFetchRequest):
-        has_acks = any(one.acknowledgement_batches for topic in message.topics for one in topic.partitions)
-        if epoch == OPEN_EPOCH and has_acks:
+        if epoch == OPEN_EPOCH and any(
+            one.acknowledgement_batches for topic in message.topics for one in topic.partitions
+        ):
             raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
         if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
             raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
@@ -152,7 +154,11 @@ def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition
         start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
         is_opened=False,
     )
-    receiving = request.broker.receiver.receive(receive, answer)
+    try:
+        receiving = request.broker.receiver.receive(receive, answer)
+    except Refused as error:  # it has become a consumer group since the session was opened
+        request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
+        return
     if receiving is not None:
         _wait(request, session, receiving.cancel, answer)
 
@@ -209,14 +215,18 @@ class _Response:
         self._topics: dict[bytes, wire.ShareFetchedTopic] = {}
         self._partitions: dict[TopicIdPartition, wire.ShareFetchedPartition] = {}
         self.message = wire.ShareFetchResponse()
+        self._has_failures = False
         for key, (code, text, _) in acked.items():
             part = self._part(key)
-            part.acknowledge_error_code, part.acknowledge_error_message = code, text
+            if code is not Code.NONE:
+                part.acknowledge_error_code, part.acknowledge_error_message = code, text
+                self._has_failures = True
         for key, error in (errors or {}).items():
             self._fail(key, error)
 
     def finished(self) -> wire.ShareFetchResponse:
-        self.message.node_endpoints = _name_leaders(self._request, self.message.responses)
+        if self._has_failures:
+            self.message.node_endpoints = _name_leaders(self._request, self.message.responses)
         return self.message
 
     def _part(self, key: TopicIdPartition) -> wire.ShareFetchedPartition:
@@ -233,6 +243,7 @@ class _Response:
     def _fail(self, key: TopicIdPartition, error: GoQueueError) -> None:
         part = self._part(key)
         part.error_code, part.error_message = code_of(error), str(error)
+        self._has_failures = True
 
     def _may_read(self, key: TopicIdPartition, topic: str) -> bool:
         """Still: the right may have been taken away while this waited. The lease runs out by itself then."""
@@ -244,21 +255,21 @@ class _Response:
         return True
 
     def add_leased(self, leased: Iterable[LeasedPlace], topic_ids: Mapping[tuple[str, int], bytes]) -> None:
-        now_ms = self._request.broker.clock.now_ms()
-        leases_ms = []
+        broker, leases_ms = self._request.broker, []
+        now_ms = broker.clock.now_ms()
         for one in leased:
             key = (topic_ids[one.topic, one.partition], one.partition)
             if one.error is not None:
                 self._fail(key, one.error)
             elif one.slices is not None and self._may_read(key, one.topic):
-                self._session.holdings.take(one, now_ms)
+                self._session.leases.took_from(broker.kept(one.topic), one.partition)
                 leases_ms.append(max(0, one.deadline_ms - now_ms))
                 views = [piece.view() for piece in one.slices.slices]
                 part = self._part(key)
                 part.records = views[0] if len(views) == 1 else b"".join(views)
                 part.acquired_records = _acquired(one.slices.runs)
-        default_ms = self._request.broker.topics.defaults.lease_ms
-        self.message.acquisition_lock_timeout_ms = min(leases_ms, default=default_ms)
+                self._request.count(CONSUMED, sum(run.last - run.first + 1 for run in one.slices.runs))
+        self.message.acquisition_lock_timeout_ms = min(leases_ms) if leases_ms else broker.topics.defaults.lease_ms
 
 
 def _name_leaders(

@@ -1,13 +1,15 @@
 """Membership of share groups; and groups that are known by their deliveries alone, as all are after a restart."""
 
-from typing import Any
+from collections.abc import Iterable
 
 from goqueue.doors.kafka.describing import describe_each
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups import commands
+from goqueue.machines.groups.consumer.facts import TopicPartitions
 from goqueue.machines.groups.share import facts as share_commands
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import HEARTBEAT_MS, SESSION_MS, is_of_consumers
 from goqueue.wire.kafka.messages import share_groups as wire
 from goqueue.wire.kafka.messages.describe_groups import ListedGroup
@@ -31,10 +33,9 @@ def handle_heartbeat(request: Request) -> None:
         heartbeat_ms=int(options[HEARTBEAT_MS]) if HEARTBEAT_MS in options else None,
     )
 
-    def answer(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is not None:
-            request.answer(wire.ShareGroupHeartbeatResponse(error_code=code))
+    def answer(reply: share_commands.ShareHeartbeatReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            request.answer(wire.ShareGroupHeartbeatResponse(error_code=failure_code(reply)))
             return
         assignment = None
         if reply.assignment is not None:
@@ -56,10 +57,9 @@ def handle_heartbeat(request: Request) -> None:
 
 
 def handle_describe(request: Request) -> None:
-    def described(reply: Any, name: str) -> wire.DescribedShareGroup:
-        code = failure_code(reply)
-        if code is not None:
-            return wire.DescribedShareGroup(error_code=code, group_id=name)
+    def described(reply: share_commands.ShareGroupDescription | GoQueueError, name: str) -> wire.DescribedShareGroup:
+        if isinstance(reply, GoQueueError):
+            return wire.DescribedShareGroup(error_code=failure_code(reply), group_id=name)
         if reply.epoch:
             return _described(request, reply)
         if is_kept(request, name):
@@ -78,7 +78,7 @@ def handle_describe(request: Request) -> None:
     )
 
 
-def _described(request: Request, group: Any) -> wire.DescribedShareGroup:
+def _described(request: Request, group: share_commands.ShareGroupDescription) -> wire.DescribedShareGroup:
     return wire.DescribedShareGroup(
         group_id=group.group_id,
         group_state=group.state,
@@ -101,7 +101,7 @@ def _described(request: Request, group: Any) -> wire.DescribedShareGroup:
     )
 
 
-def _assignment(request: Request, assignment: Any) -> wire.DescribedShareAssignment:
+def _assignment(request: Request, assignment: Iterable[TopicPartitions]) -> wire.DescribedShareAssignment:
     image = request.broker.topics.image
     described = []
     for one in assignment:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from goqueue.doors.kafka.handlers.share_groups import is_kept
 from goqueue.doors.kafka.request import Request, failure_code
@@ -48,10 +47,9 @@ def handle_describe_offsets(request: Request) -> None:
 def _with_state(request: Request, group_id: str, call: Callable[[Code], None]) -> None:
     """NONE: there is such a share group and it has no members; NON_EMPTY_GROUP: it has."""
 
-    def told(reply: Any) -> None:
-        code = failure_code(reply)
-        if code is not None:
-            call(code)
+    def told(reply: share_commands.ShareGroupDescription | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            call(failure_code(reply))
         elif reply.members:
             call(Code.NON_EMPTY_GROUP)
         else:
@@ -142,7 +140,7 @@ def _alter(request: Request, message: wire.AlterShareGroupOffsetsRequest) -> Non
         if not waiting:
             request.answer(response)
 
-    def sought(result: wire.AlterShareGroupOffsetsResponsePartition, reply: Any) -> None:
+    def sought(result: wire.AlterShareGroupOffsetsResponsePartition, reply: Code | GoQueueError) -> None:
         if isinstance(reply, GoQueueError):
             result.error_code, result.error_message = code_of(reply), str(reply)
         elif reply is not Code.NONE:
@@ -166,7 +164,7 @@ def _alter(request: Request, message: wire.AlterShareGroupOffsetsRequest) -> Non
     request.each(wanted, seek, done)
 
 
-def _seek(request: Request, place: Place, offset: int, on_reply: Callable[[Any], None]) -> None:
+def _seek(request: Request, place: Place, offset: int, on_reply: Callable[[Code | GoQueueError], None]) -> None:
     topics = request.broker.topics
     try:
         is_elsewhere = topics.exists(place.topic, place.partition) and not topics.leads(place.topic, place.partition)
@@ -202,7 +200,7 @@ def _delete(request: Request, message: wire.DeleteShareGroupOffsetsRequest) -> N
     known = request.broker.topics.image.topics
     names = [topic.topic_name for topic in message.topics]
 
-    def dropped(reply: Any) -> None:
+    def dropped(reply: object) -> None:
         failed = code_of(reply) if isinstance(reply, GoQueueError) else Code.NONE
         response = wire.DeleteShareGroupOffsetsResponse()
         for name in names:

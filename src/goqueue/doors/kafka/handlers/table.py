@@ -29,6 +29,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.model.access import OPEN, Kind, Operation, Permission
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind.TOPIC, Kind.GROUP, Kind.CLUSTER, Kind.TRANSACTIONAL_ID
+SUBJECT = Kind.SUBJECT
 READ, WRITE, CREATE, DELETE, ALTER = (
     Operation.READ,
     Operation.WRITE,
@@ -63,7 +64,7 @@ HANDLERS: dict[int, Api] = {
     16: Api(groups.handle_list_groups, Permission({GROUP: DESCRIBE})),
     17: Api(sasl.handle_handshake, OPEN),
     18: Api(metadata.handle_api_versions, OPEN),
-    19: Api(topics.handle_create_topics, Permission({TOPIC: (CREATE, DESCRIBE_CONFIGS)})),
+    19: Api(topics.handle_create_topics, Permission({TOPIC: (CREATE, DESCRIBE_CONFIGS, WRITE), SUBJECT: READ})),
     20: Api(topics.handle_delete_topics, Permission({TOPIC: DELETE})),
     21: Api(delete_records.handle_delete_records, Permission({TOPIC: DELETE})),
     22: Api(transactions.handle_init_producer_id, Permission({TRANSACTIONAL_ID: WRITE})),
@@ -81,7 +82,8 @@ HANDLERS: dict[int, Api] = {
         Permission({TOPIC: DESCRIBE_CONFIGS, GROUP: DESCRIBE_CONFIGS, CLUSTER: DESCRIBE_CONFIGS}),
     ),
     33: Api(
-        configs.handle_alter_configs, Permission({TOPIC: ALTER_CONFIGS, GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS})
+        configs.handle_alter_configs,
+        Permission({TOPIC: (ALTER_CONFIGS, WRITE), GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS, SUBJECT: READ}),
     ),
     35: Api(placement.handle_describe_log_dirs, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
     36: Api(sasl.handle_authenticate, OPEN),
@@ -90,7 +92,7 @@ HANDLERS: dict[int, Api] = {
     43: Api(placement.handle_elect_leaders, Permission({CLUSTER: ALTER, TOPIC: ALTER})),
     44: Api(
         configs.handle_incremental_alter_configs,
-        Permission({TOPIC: ALTER_CONFIGS, GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS}),
+        Permission({TOPIC: (ALTER_CONFIGS, WRITE), GROUP: ALTER_CONFIGS, CLUSTER: ALTER_CONFIGS, SUBJECT: READ}),
     ),
     45: Api(placement.handle_alter_reassignments, Permission({CLUSTER: ALTER, TOPIC: ALTER})),
     46: Api(placement.handle_list_reassignments, Permission({CLUSTER: DESCRIBE, TOPIC: DESCRIBE})),
@@ -117,6 +119,6 @@ HANDLERS: dict[int, Api] = {
     78: Api(share_fetch.handle_share_fetch, Permission({GROUP: READ, TOPIC: READ})),
     79: Api(share_fetch.handle_share_acknowledge, Permission({GROUP: READ, TOPIC: READ})),
     90: Api(share_offsets.handle_describe_offsets, Permission({GROUP: DESCRIBE, TOPIC: DESCRIBE})),
-    91: Api(share_offsets.handle_alter_offsets, Permission({GROUP: READ, TOPIC: READ})),
+    91: Api(share_offsets.handle_alter_offsets, Permission({GROUP: READ, TOPIC: READ}, is_change=True)),
     92: Api(share_offsets.handle_delete_offsets, Permission({GROUP: DELETE, TOPIC: READ})),
 }

@@ -40,7 +40,7 @@ def submit_all(request: Request, commands: list[Any], on_results: Callable[[list
         if not waiting:
             on_results([result for result in results if result is not None])
 
-    def put(number: int, reply: Any) -> None:
+    def put(number: int, reply: Result | GoQueueError) -> None:
         results[number] = Result(code_of(reply), str(reply)) if isinstance(reply, GoQueueError) else reply
         done()
 

@@ -4,12 +4,20 @@ can be asked about them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from goqueue.broker.durable import confirm_appended
 from goqueue.broker.transactions.listing import Wanted
 from goqueue.doors.kafka.request import Request, failure_code
-from goqueue.machines.transactions.commands import AddGroup, AddPartitions, EndTogether, EndTransaction, InitProducer
+from goqueue.machines.transactions.commands import (
+    AddGroup,
+    AddPartitions,
+    CodeReply,
+    EndTogether,
+    EndTransaction,
+    InitProducer,
+    ProducerReply,
+    TogetherReply,
+)
 from goqueue.machines.transactions.facts import State, TransactionChanged
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
@@ -25,12 +33,12 @@ FENCED_CODE_FROM = {22: 4, 24: 2, 25: 2, 26: 2}
 MANY_FROM_VERSION, ABORTABLE_FROM_VERSION = 4, 5
 
 
-def _code(request: Request, reply: Any) -> Code:
-    code = failure_code(reply) or reply.code
+def _code(request: Request, reply: CodeReply | ProducerReply | TogetherReply | GoQueueError) -> Code:
+    code = failure_code(reply) if isinstance(reply, GoQueueError) else reply.code
     since = FENCED_CODE_FROM.get(request.header.api_key, 0)
     if code is Code.PRODUCER_FENCED and request.version < since:
         return Code.INVALID_PRODUCER_EPOCH
-    return Code(code)
+    return code
 
 
 def handle_init_producer_id(request: Request) -> None:
@@ -39,12 +47,12 @@ def handle_init_producer_id(request: Request) -> None:
         request.answer(wire.InitProducerIdResponse(error_code=Code.INVALID_REQUEST))
         return
 
-    def answer(reply: Any) -> None:
+    def answer(reply: ProducerReply | GoQueueError) -> None:
         code = _code(request, reply)
-        if code is Code.NONE:
-            request.answer(wire.InitProducerIdResponse(producer_id=reply.producer_id, producer_epoch=reply.epoch))
-        else:
+        if code is not Code.NONE or isinstance(reply, GoQueueError):
             request.answer(wire.InitProducerIdResponse(error_code=code, producer_epoch=-1))
+        else:
+            request.answer(wire.InitProducerIdResponse(producer_id=reply.producer_id, producer_epoch=reply.epoch))
 
     request.broker.transactions.submit(
         InitProducer(
@@ -108,7 +116,7 @@ def _add_partitions(
         )
         return
 
-    def decided(reply: Any) -> None:
+    def decided(reply: CodeReply | GoQueueError) -> None:
         code = _code(request, reply)
         on_results(_results(transaction, lambda place: code))
 
@@ -168,10 +176,10 @@ def handle_end_txn(request: Request) -> None:
         bumps_epoch=request.version >= 5,
     )
 
-    def answer(reply: Any) -> None:
+    def answer(reply: ProducerReply | GoQueueError) -> None:
         code = _code(request, reply)
         response = wire.EndTxnResponse(error_code=code)
-        if code is Code.NONE:
+        if code is Code.NONE and not isinstance(reply, GoQueueError):
             response.producer_id, response.producer_epoch = reply.producer_id, reply.epoch
         request.answer(response)
 
@@ -188,7 +196,7 @@ def _end_together(request: Request, together: list[wire.OpenTransaction]) -> Non
         message.gq_forgets,
     )
 
-    def answer(reply: Any) -> None:
+    def answer(reply: TogetherReply | GoQueueError) -> None:
         code = _code(request, reply)
         response = wire.EndTxnResponse(error_code=code)
         if not isinstance(reply, GoQueueError):

@@ -83,7 +83,7 @@ async def cancel_message_move_task(call: Call, request: CancelMessageMoveTask) -
         raise SqsError("ResourceNotFoundException", "Task does not exist.")
     if move.status is not MoveStatus.RUNNING:
         raise invalid_parameter("Only active tasks can be cancelled.")
-    call.broker.moves.cancel(move)
+    call.broker.moves.cancel(handle.source, handle.task)
     return {"ApproximateNumberOfMessagesMoved": move.moved}
 
 

@@ -23,6 +23,7 @@ from goqueue.doors.sqs.queue import (
 )
 from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
 from goqueue.machines.deliveries.commands import Place
+from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.starts import EARLIEST
@@ -52,6 +53,7 @@ async def create_queue(call: Call, request: CreateQueue) -> dict[str, Any]:
     check_throughput(attributes)
     check_tags(request.tags)
     if call.queues.find(name) is None:
+        call.broker.admit(Kind.GROUP, GROUP)  # before the topic is made: who is refused leaves nothing behind
         now_s = str(call.broker.clock.now_ms() // SECOND_MS)
         labels = {each: attributes[each] for each in KEPT if each in attributes} | {CREATED: now_s, MODIFIED: now_s}
         overrides = new_options(asks_fifo) | options_of({**DEFAULTS, **attributes}) | redrive

@@ -41,14 +41,15 @@ OF_QUEUE = at(QUEUE)
 
 TOPIC, GROUP = Kind.TOPIC, Kind.GROUP
 """A queue is a topic, and what is received belongs to a group of its own."""
-CREATES = Permission({TOPIC: Operation.CREATE, GROUP: Operation.READ})
+CREATES = Permission({TOPIC: (Operation.CREATE, Operation.WRITE), GROUP: Operation.READ})
+"""The queue of a redrive policy is written to."""
 DESCRIBES = Permission({TOPIC: Operation.DESCRIBE, GROUP: Operation.DESCRIBE})
-ALTERS = Permission({TOPIC: Operation.ALTER_CONFIGS})
+ALTERS = Permission({TOPIC: (Operation.ALTER_CONFIGS, Operation.WRITE)})
 DELETES = Permission({TOPIC: Operation.DELETE})
 PURGES = Permission({TOPIC: Operation.DELETE, GROUP: Operation.READ})
 SENDS = Permission({TOPIC: Operation.WRITE})
 RECEIVES = Permission({TOPIC: Operation.READ, GROUP: Operation.READ})
-MOVES = Permission({TOPIC: (Operation.READ, Operation.WRITE), GROUP: Operation.READ})
+MOVES = Permission({TOPIC: (Operation.READ, Operation.WRITE), GROUP: Operation.READ}, is_change=True)
 
 ACTIONS: dict[str, Action] = {
     "AddPermission": _action(requests.OfQueue, not_offered, ALTERS, HERE),

@@ -138,7 +138,7 @@ class ClassicGroup:
         is_pending = command.member_id in state.pending
         is_comeback = not command.member_id and command.instance_id in state.instances
         is_counted = is_pending or is_comeback or command.member_id in state.seats
-        if not is_counted and len(state.seats) + len(state.pending) >= options.size_max:
+        if not is_counted and len(state.seats) + len(state.pending) >= options.size_of(self._group_id):
             return Code.GROUP_MAX_SIZE_REACHED
         too_much = self._told_too_much(command)
         if too_much is not Code.NONE or not state.supports(command.protocol_type, command.protocols):

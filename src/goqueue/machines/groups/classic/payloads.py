@@ -5,7 +5,7 @@ follows does not matter.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from goqueue.model.topic_partition import TopicPartition
 
@@ -92,3 +92,49 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
     if end > len(data):
         raise struct.error("a string is cut off")
     return data[at + 2 : end].decode(), end
+
+
+def renamed_subscription(metadata: bytes, rename: Callable[[str], str]) -> bytes:
+    """The same with other names of topics. What is no subscription stays as it is: nobody here can read it either."""
+    try:
+        topics, at = _topics(metadata)
+    except (struct.error, UnicodeDecodeError):
+        return metadata
+    head = b"".join(
+        [metadata[:_VERSION_BYTES], struct.pack(">i", len(topics)), *(_text(rename(each)) for each in topics)]
+    )
+    try:
+        (version,) = struct.unpack_from(">h", metadata)
+        (user_bytes,) = struct.unpack_from(">i", metadata, at)
+        owned_at = at + 4 + max(0, user_bytes)
+        if version < _OWNED_FROM:
+            return head + metadata[at:]
+        return head + metadata[at:owned_at] + _renamed_partitions(metadata, owned_at, rename)
+    except (struct.error, UnicodeDecodeError):
+        return head + metadata[at:]
+
+
+def renamed_assignment(assignment: bytes, rename: Callable[[str], str]) -> bytes:
+    try:
+        return assignment[:_VERSION_BYTES] + _renamed_partitions(assignment, _VERSION_BYTES, rename)
+    except (struct.error, UnicodeDecodeError):
+        return assignment
+
+
+def _renamed_partitions(data: bytes, at: int, rename: Callable[[str], str]) -> bytes:
+    """From there on, to the end."""
+    count, at = _count(data, at)
+    parts = [struct.pack(">i", count)]
+    for _ in range(count):
+        topic, at = _string(data, at)
+        size, numbers_at = _count(data, at)
+        struct.unpack_from(f">{size}i", data, numbers_at)
+        after = numbers_at + 4 * size
+        parts += [_text(rename(topic)), data[at:after]]
+        at = after
+    return b"".join([*parts, data[at:]])
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">H", len(data)) + data

@@ -41,7 +41,7 @@ def join_refusal(state: ConsumerGroupState, options: ConsumerGroupOptions, comma
     if instance_id is not None and member_id and holder != member_id:
         return Code.UNKNOWN_MEMBER_ID if holder is None else Code.FENCED_INSTANCE_ID
     is_counted = member_id in state.members or holder is not None
-    if not is_counted and len(state.members) >= options.size_max:
+    if not is_counted and len(state.members) >= options.size_of(state.group_id):
         return Code.GROUP_MAX_SIZE_REACHED
     return Code.NONE
 

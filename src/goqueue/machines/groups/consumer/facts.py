@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from goqueue.machines.groups.assignors import UNIFORM
-from goqueue.machines.groups.commands import CONSUMER, GroupCommand, GroupProtocol, ledger_key
+from goqueue.machines.groups.commands import CONSUMER, GroupCommand, GroupProtocol, Sized, ledger_key
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
@@ -45,7 +45,7 @@ def unpacked(assignment: Iterable[TopicPartitions]) -> set[tuple[bytes, int]]:
     return {(each.topic_id, partition) for each in assignment for partition in each.partitions}
 
 
-class ConsumerGroupOptions(msgspec.Struct, frozen=True):
+class ConsumerGroupOptions(Sized, frozen=True, kw_only=True):
     session_ms: int = 30_000
     heartbeat_ms: int = 3_000
     settling_heartbeat_ms: int = 200
@@ -53,7 +53,6 @@ class ConsumerGroupOptions(msgspec.Struct, frozen=True):
     librdkafka gives up on an answer that takes longer than this, and a sync may take a tenth of a second."""
     heartbeats_per_second_max: int = 1_000
     """Of one group: a large one is asked to beat more slowly."""
-    size_max: int = 10_000
     regex_chars_max: int = 1_000
     default_assignor: str = UNIFORM
     session_ms_min: int = 6_000

@@ -164,7 +164,7 @@ class ConsumerGroup:
 
     def _draft(self, now_ms: int, topics: Mapping[str, Topic] | None = None) -> Draft:
         known = topics if topics is not None else self._state.topics
-        return Draft(self._state, self._options, Subscriptions(known or {}), now_ms)
+        return Draft(self._state, self._options, Subscriptions(self._state.group_id, known or {}), now_ms)
 
     def _heartbeat(self, command: ConsumerHeartbeat, now_ms: int) -> tuple[list[Fact], ConsumerHeartbeatReply]:
         refused = malformed(command, self._options) or misplaced(command, self._state, self._options)

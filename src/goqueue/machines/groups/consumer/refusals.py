@@ -15,6 +15,7 @@ from goqueue.machines.groups.consumer.facts import (
     unpacked,
 )
 from goqueue.machines.groups.consumer.state import ConsumerGroupState
+from goqueue.machines.groups.consumer.subscriptions import parted
 from goqueue.machines.patterns import regex_problem
 from goqueue.model.codes import Code
 
@@ -27,7 +28,7 @@ def malformed(command: ConsumerHeartbeat, options: ConsumerGroupOptions) -> Cons
     if command.server_assignor is not None and command.server_assignor not in ASSIGNORS:
         known = ", ".join(ASSIGNORS)
         return refusal(Code.UNSUPPORTED_ASSIGNOR, f"no assignor {command.server_assignor!r}; there are {known}")
-    regex = command.subscribed_topic_regex
+    _, regex = parted(command.group_id, command.subscribed_topic_regex or "")
     if regex:
         problem = "too long" if len(regex) > options.regex_chars_max else regex_problem(regex)
         if problem is not None:
@@ -89,8 +90,9 @@ def _not_a_member(
     if command.member_epoch != JOIN_EPOCH:
         return refusal(Code.UNKNOWN_MEMBER_ID, f"{command.member_id!r} is not a member of group {state.group_id!r}")
     is_replacement = command.instance_id in state.instances
-    if len(state.members) >= options.size_max and not is_replacement:
-        return refusal(Code.GROUP_MAX_SIZE_REACHED, f"the group has {options.size_max} members, as many as it may have")
+    size_max = options.size_of(state.group_id)
+    if len(state.members) >= size_max and not is_replacement:
+        return refusal(Code.GROUP_MAX_SIZE_REACHED, f"the group may have {size_max} members, and has as many")
     return None
 
 

@@ -9,19 +9,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goqueue.machines.groups.commands import SHARE, GroupCommand, ledger_key
+from goqueue.machines.groups.commands import SHARE, GroupCommand, Sized, ledger_key
 from goqueue.machines.groups.consumer.facts import JOIN_EPOCH, Assignment
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.topics import Topic
 
 
-class ShareGroupOptions(msgspec.Struct, frozen=True):
+class ShareGroupOptions(Sized, frozen=True, kw_only=True):
     session_ms: int = 45_000
     heartbeat_ms: int = 3_000
     settling_heartbeat_ms: int = 500
     """While partitions change hands, and for members that have none yet: they hear soon of what they wait for."""
-    size_max: int = 10_000
     topics_max: int = 10_000
     """That one member may name: all of them are kept."""
 

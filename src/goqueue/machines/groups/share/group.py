@@ -30,6 +30,7 @@ from goqueue.machines.groups.share.facts import (
 from goqueue.machines.groups.share.state import ShareGroupState
 from goqueue.machines.machine import Fact, Outcome, Tick
 from goqueue.model.codes import Code
+from goqueue.model.tenancy import are_of_one_tenant
 from goqueue.model.topics import Topic
 
 DEFAULT_OPTIONS = ShareGroupOptions()
@@ -183,10 +184,9 @@ class ShareGroup:
                 return refusal(
                     Code.UNKNOWN_MEMBER_ID, f"{command.member_id!r} is not a member of group {state.group_id!r}"
                 )
-            if len(state.members) >= self._options.size_max:
-                return refusal(
-                    Code.GROUP_MAX_SIZE_REACHED, f"the group has {self._options.size_max} members, as many as it may"
-                )
+            size_max = self._options.size_of(state.group_id)
+            if len(state.members) >= size_max:
+                return refusal(Code.GROUP_MAX_SIZE_REACHED, f"the group may have {size_max} members, and has as many")
         elif said not in (JOIN_EPOCH, LEAVE_EPOCH, member.epoch, member.previous_epoch):
             return refusal(Code.FENCED_MEMBER_EPOCH, f"epoch {said} is not {member.epoch}: join again")
         return None
@@ -232,7 +232,8 @@ class _Draft:
         """Begin a new epoch if `is_due`, or if the topics that members mean have changed."""
         if not is_due and self._topics is self._state.topics:
             return
-        names = {name for member in self.members() for name in member.topic_names}
+        said = {name for member in self.members() for name in member.topic_names}
+        names = {name for name in said if are_of_one_tenant(self._state.group_id, name)}
         used = {
             name: (self._topics[name].id, self._topics[name].partitions) for name in sorted(names & self._topics.keys())
         }

@@ -79,6 +79,17 @@ DELETE_KEY = ACCOUNTS.add(
     home=HERE,
 )
 
+REKEY = ACCOUNTS.add(
+    "rekey",
+    "POST /admin/rekey",
+    accounts.Rekeyed,
+    """Seal everything under the master key that is in use, the first of `master_key_file`.
+
+    Then the keys below it are not needed any more. Whoever is interrupted does it again.
+    """,
+    home=HERE,
+)
+
 CREATE_ACL = ACCOUNTS.add(
     "create_acl",
     "POST /admin/acls",

@@ -1,13 +1,40 @@
-"""What a client has shown, before anybody has looked whether it is right."""
+"""What a client has shown, before anybody has looked whether it is right, and who it is afterwards."""
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from goqueue.broker.accounts.logins import NotAuthenticated
+from goqueue.model.codes import Code
 from goqueue.model.listener import IN_PROCESS, Connected
+from goqueue.model.refusal import Refused
 
 SIGNED = "aws4-hmac-sha256"
+
+
+class NotAuthenticated(Refused):
+    """Who asks has not shown who they are, or showed what is wrong."""
+
+    def __init__(self, message: str = "credentials are needed") -> None:
+        super().__init__(Code.SASL_AUTHENTICATION_FAILED, message)
+
+
+class WrongSignature(NotAuthenticated):
+    """There is such a key, and this was not signed with its secret."""
+
+
+class Principal(NamedTuple):
+    """Somebody who has shown who they are."""
+
+    name: str
+    """With its kind: `User:alice`."""
+    expires_ms: int = 0
+    """When what was shown ends; 0: it does not."""
+    roles: tuple[str, ...] = ()
+    """That a token gives, beside those of an account."""
+
+
+OnLogin = Callable[[Principal | NotAuthenticated], None]
 
 
 class Credentials(NamedTuple):
@@ -24,16 +51,19 @@ class Credentials(NamedTuple):
     """A name and a password as Basic has them. A key goes first."""
     signature: str = ""
     """As AWS has them: whoever knows the whole request checks it."""
+    tenant: str = ""
+    """That it says it acts for; empty: its own."""
 
     @classmethod
-    def of_headers(cls, api: str, connected: Connected, authorization: str, api_key: str) -> Self:
+    def of_headers(cls, api: str, connected: Connected, authorization: str, api_key: str, tenant: str = "") -> Self:
         """Of a request that shows them itself: `Authorization` (Bearer, Basic or a signature of AWS; other schemes say
         nothing here) and `X-API-Key`."""
         scheme, _, rest = authorization.strip().partition(" ")
         scheme, rest = scheme.lower(), rest.strip()
         key = (rest if scheme == "bearer" else "") or api_key.strip()
         signature = authorization if scheme == SIGNED and not key else ""
-        return cls(api, connected.peer, connected, key, None, rest if scheme == "basic" else "", signature)
+        basic = rest if scheme == "basic" else ""
+        return cls(api, connected.peer, connected, key, None, basic, signature, tenant)
 
     def name_and_password(self) -> tuple[str, str]:
         """What `basic` says."""

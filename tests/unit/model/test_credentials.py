@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from goqueue.broker.gate import Credentials, NotAuthenticated
+from goqueue.model.credentials import Credentials, NotAuthenticated
 from goqueue.model.listener import IN_PROCESS
 
 
@@ -24,7 +24,7 @@ def test_a_bearer_is_a_key_however_its_scheme_is_written(authorization: str) -> 
 def test_a_key_in_either_header_goes_before_a_password() -> None:
     assert shown("Bearer gqk_a", "gqk_b").key == "gqk_a"
     assert shown("Bearer ", "gqk_b").key == "gqk_b"
-    assert shown("AWS4-HMAC-SHA256 Credential=x", "gqk_b")[3:] == ("gqk_b", None, "", "")
+    assert shown("AWS4-HMAC-SHA256 Credential=x", "gqk_b")[3:] == ("gqk_b", None, "", "", "")
     assert shown(basic(b"anna:secret"), "gqk_b").key == "gqk_b"
 
 

@@ -9,7 +9,7 @@ EXTENSIONS_PER_LEASE = 3
 """Two may fail, as while the broker restarts, before a lease ends."""
 
 
-class Keeper:
+class LeaseExtender:
     def __init__(self, extend: Callable[[Sequence[str]], object], visibility_ms: int) -> None:
         self._extend = extend
         self._pause_s = visibility_ms / 1000 / EXTENSIONS_PER_LEASE

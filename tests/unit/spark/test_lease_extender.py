@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from goqueue.client.errors import ConnectionLost
-from goqueue.spark.queue.keeper import Keeper
+from goqueue.spark.queue.lease_extender import LeaseExtender
 
 
 def test_what_is_held_is_extended_again_and_again_also_after_a_failure() -> None:
@@ -17,15 +17,15 @@ def test_what_is_held_is_extended_again_and_again_also_after_a_failure() -> None
             raise ConnectionLost("the broker restarts")
         is_enough.set()
 
-    keeper = Keeper(extend, visibility_ms=3)
-    keeper.hold(["a", "b"])
+    extender = LeaseExtender(extend, visibility_ms=3)
+    extender.hold(["a", "b"])
     assert is_enough.wait(60)
-    keeper.stop()
+    extender.stop()
     assert asked[:2] == [["a", "b"], ["a", "b"]]
-    keeper.let_go(["a"])
+    extender.let_go(["a"])
     asked.clear()
-    keeper.extend_now()
+    extender.extend_now()
     assert asked == [["b"]]
-    keeper.let_go(["b"])
-    keeper.extend_now()
+    extender.let_go(["b"])
+    extender.extend_now()
     assert asked == [["b"]]

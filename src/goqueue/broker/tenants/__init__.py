@@ -1,0 +1,1 @@
+"""Tenants: whose somebody is, and how a tenant lives and goes."""

@@ -1,0 +1,106 @@
+"""The tokens of an identity provider that this node takes, and where the keys are that they are checked by."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goqueue.model.errors import GoQueueError, InvalidSettings
+from goqueue.node.identity_settings import IdentitySettings
+from goqueue.node.ports import AsideWorker
+from goqueue.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from goqueue.broker.accounts.token_keys import TokenKeys
+    from goqueue.broker.accounts.tokens import Tokens
+
+FETCH_S_MAX = 5.0
+KEYS_BYTES_MAX = 1024 * 1024
+
+
+class CannotFetch(GoQueueError):
+    """The keys of the issuer cannot be had now."""
+
+
+class Oidc:
+    """Keys are fetched by a thread of its own: an issuer that is slow holds up nothing else."""
+
+    def __init__(self, settings: IdentitySettings, aside: Callable[[str], AsideWorker], clock: Clock) -> None:
+        self._settings = settings
+        self._new_aside = aside
+        self._clock = clock
+        self._aside: AsideWorker | None = None
+        self._keys: TokenKeys | None = None
+
+    def open(self) -> "Tokens | None":
+        """None: no tokens are taken here. InvalidSettings: the file is none that they can be checked by."""
+        settings = self._settings
+        if settings.oidc_jwks is None:
+            return None
+        # PyJWT, which a node without tokens need not load.
+        from goqueue.broker.accounts.token_keys import TokenKeys, read_keys
+        from goqueue.broker.accounts.tokens import TokenRules, Tokens
+
+        assert settings.oidc_issuer is not None
+        assert settings.oidc_audience is not None
+        if "://" in settings.oidc_jwks:
+            fetch = partial(fetched, settings.oidc_jwks, settings.oidc_ca_file)
+        else:
+            fetch = partial(_read, Path(settings.oidc_jwks))
+            try:
+                read_keys(fetch())
+            except GoQueueError as error:
+                raise InvalidSettings(f"oidc_jwks = {settings.oidc_jwks}: {error}") from None
+        self._aside = self._new_aside("goqueue-jwks")
+        self._keys = TokenKeys(fetch, self._aside, self._clock)
+        claims = settings.oidc_principal_claim, settings.oidc_roles_claim, settings.oidc_tenant_claim
+        tokens = Tokens(TokenRules(settings.oidc_issuer, settings.oidc_audience, *claims), self._keys, self._clock)
+        self._keys.start()
+        return tokens
+
+    async def close(self) -> None:
+        if self._keys is not None:
+            self._keys.stop()
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _bounded(file.read(KEYS_BYTES_MAX + 1))
+    except OSError as error:
+        raise CannotFetch(f"{path}: {error.strerror}") from None
+
+
+def fetched(url: str, ca_file: Path | None) -> bytes:
+    """No redirect is followed: who may send one would say whose tokens are taken."""
+    import ssl
+
+    import httpx
+
+    ends_s = time.monotonic() + FETCH_S_MAX
+    found = b""
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        with (
+            httpx.Client(verify=context, timeout=FETCH_S_MAX, follow_redirects=False) as client,
+            client.stream("GET", url, headers={"accept": "application/json"}) as reply,
+        ):
+            if reply.status_code != httpx.codes.OK:
+                raise CannotFetch(f"{url} answers {reply.status_code}")
+            for piece in reply.iter_bytes(64 * 1024):
+                found = _bounded(found + piece)
+                if time.monotonic() > ends_s:
+                    raise CannotFetch(f"{url} took longer than {FETCH_S_MAX:g} s")
+    except (httpx.HTTPError, OSError) as error:
+        raise CannotFetch(f"{url}: {type(error).__name__} {error}") from None
+    return found
+
+
+def _bounded(data: bytes) -> bytes:
+    if len(data) > KEYS_BYTES_MAX:
+        raise CannotFetch(f"a set of keys has at most {KEYS_BYTES_MAX} bytes")
+    return data

@@ -1,0 +1,84 @@
+"""Where a query asks, and what it shows there. The options are those of Spark's own Kafka source, and an API key.
+
+Secrets go to executors with the plan of a task, and nowhere else: not into offsets, and so not into checkpoints, and
+not into the text of a plan.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from goqueue.client.errors import InvalidArgument
+from goqueue.client.security import Security
+from goqueue.spark.errors import SparkError
+from goqueue.spark.options import Options
+
+LOGINS = frozenset({"goqueue.api.key", "goqueue.api.key.file", "kafka.sasl.jaas.config"})
+"""Options by which a query says who it is."""
+_JAAS = re.compile(r'\s*[\w.]+\s+required\b(?P<fields>(\s+\w+\s*=\s*"([^"\\]|\\.)*")*)\s*;?\s*')
+_FIELD = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Where:
+    address: str
+    security: Security | None = None
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def kafka_at(options: Options) -> Where:
+    """SparkError: the options do not say where, or contradict each other."""
+    return Where(options.need("kafka.bootstrap.servers"), security_of(options))
+
+
+def security_of(options: Options) -> Security | None:
+    protocol: str | None = options.get("kafka.security.protocol")
+    user, password = _login(options.get("kafka.sasl.jaas.config"))
+    api_key = _api_key(options)
+    if (user or api_key) and protocol in ("PLAINTEXT", "SSL"):
+        raise SparkError(f"kafka.security.protocol={protocol} shows no credentials: say SASL_{protocol}")
+    if protocol in ("SASL_PLAINTEXT", "SASL_SSL") and not (user or api_key):
+        raise SparkError(f"kafka.security.protocol={protocol} needs kafka.sasl.jaas.config, or goqueue.api.key")
+    ca, pair = options.get("kafka.ssl.truststore.location"), options.get("kafka.ssl.keystore.location")
+    if protocol is None and not (user or api_key or ca or pair):
+        return None
+    try:
+        return Security(
+            api_key=api_key,
+            user=user,
+            password=password,
+            mechanism=options.get("kafka.sasl.mechanism") or "SCRAM-SHA-256",
+            tls=protocol in ("SSL", "SASL_SSL"),
+            ca_file=ca,
+            cert_file=pair,
+            key_file=pair,
+        )
+    except InvalidArgument as error:
+        raise SparkError(str(error)) from None
+
+
+def _login(jaas: str | None) -> tuple[str | None, str | None]:
+    """What is wrong is said without a word of it: it holds a password."""
+    if jaas is None:
+        return None, None
+    found = _JAAS.fullmatch(jaas)
+    fields = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _FIELD.findall(found["fields"])} if found else {}
+    if not fields.get("username") or "password" not in fields:
+        usual = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
+        raise SparkError(f"kafka.sasl.jaas.config is not of the form: {usual}")
+    return fields["username"], fields["password"]
+
+
+def _api_key(options: Options) -> str | None:
+    """From a file of the driver, if it is in one."""
+    key: str | None = options.get("goqueue.api.key")
+    file: str | None = options.get("goqueue.api.key.file")
+    if file is None:
+        return key
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SparkError(f"goqueue.api.key.file={file} cannot be read: {error}") from None
+    return lines[0].strip() if lines else ""

@@ -1,0 +1,124 @@
+"""One noisy and 99 quiet tenants on one node: how long the quiet ones wait to be served, by a virtual clock. The Kafka
+API, the gate and the quotas are real; that each request takes a millisecond, and that they are taken in the order in
+which they came, is how a node with one busy processor behaves.
+"""
+
+import heapq
+from functools import cache
+from random import Random
+
+from goqueue.broker.gate import Gate
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.machines.controller_commands import CreateTopic
+from goqueue.machines.tenant_commands import ChangeTenant
+from goqueue.model.tenancy import Tenant
+from goqueue.wire.kafka.messages.produce import ProduceRequest
+from tests.brokers import TestBroker
+from tests.unit.doors.kafka.every_api import sample
+from tests.unit.doors.kafka.test_door_fuzz import frame
+from tests.unit.doors.kafka.transports import FakeTransport, feed
+
+QUIET = 99
+REQUESTS = 400
+WORK_MS = 1
+LOAD = 0.5
+"""Of what the node can do, by the quiet ones alone."""
+CONNECTIONS = 20
+"""Of the noisy one: each sends its next request as soon as the last one was answered."""
+FIRST_MS = 300
+"""Before the quiet ones begin: a quota lets a tenant use what it did not use in the last second, all at once."""
+LIMIT = 50
+NOISY = "noisy"
+PRODUCE = frame(sample(ProduceRequest, 8), 8)
+
+
+class Client:
+    def __init__(self, door: KafkaDoor, gate: Gate, tenant: str) -> None:
+        self.transport = FakeTransport()
+        self.connection = door._connect()
+        self.connection.connection_made(self.transport)
+        door._set_access(self.connection, gate.trusted_in(tenant))
+
+
+class House:
+    def __init__(self, publish_rate_limit: int | None) -> None:
+        self.broker = TestBroker()
+        tenants = self.broker.broker.tenants
+        self.replies: list[object] = []
+        names = [NOISY, *(f"quiet-{number}" for number in range(QUIET))]
+        for number, tenant in enumerate(names):
+            tenants.create(Tenant(tenant, tenant), self.replies.append)
+            self.broker.commit()
+            command = CreateTopic(f"{tenant}~orders", bytes([number + 1]) * 16, 1)
+            self.broker.broker.topics.submit(command, lambda _reply: None)
+            self.broker.commit()
+        if publish_rate_limit is not None:
+            quotas = {"publish_rate_limit": publish_rate_limit}
+            tenants.change(ChangeTenant(NOISY, quotas=quotas), self.replies.append)
+            self.broker.commit()
+        assert self.replies == [None] * len(self.replies)
+        gate = Gate(self.broker.broker)
+        door = KafkaDoor(gate)
+        self.quiet = [Client(door, gate, tenant) for tenant in names[1:]]
+        self.noisy = [Client(door, gate, NOISY) for _ in range(CONNECTIONS)]
+
+    def serve(self, client: Client) -> None:
+        before = len(client.transport.written)
+        feed(client.connection, PRODUCE)
+        self.broker.commit()
+        assert len(client.transport.written) > before, "every request is answered"
+        self.broker.clock.advance(WORK_MS)
+
+    def stored(self, tenant: str) -> int:
+        return self.broker.broker.topics.end_offset(f"{tenant}~orders", 0) or 0
+
+
+def waits_of_the_quiet(seed: int, *, is_noisy: bool, publish_rate_limit: int | None = None) -> list[float]:
+    """Milliseconds between the arrival of each of their requests and its turn."""
+    dice, house = Random(seed), House(publish_rate_limit)
+    began_ms, at_ms, waits = house.broker.clock.now_ms(), float(FIRST_MS), []
+    arrivals: list[tuple[float, int, int]] = []
+    for number in range(REQUESTS):
+        at_ms += dice.expovariate(LOAD / WORK_MS)
+        arrivals.append((at_ms, number, dice.randrange(QUIET)))
+    heapq.heapify(arrivals)
+    noisy = dict.fromkeys(range(CONNECTIONS if is_noisy else 0), 0.0)
+    """When each connection of the noisy one has sent its next request."""
+    served = 0
+    while arrivals:
+        now_ms = house.broker.clock.now_ms() - began_ms
+        loud = [(at, each) for each, at in noisy.items() if house.noisy[each].transport.is_reading_now]
+        first = min(loud, default=(float("inf"), -1))
+        if arrivals[0][0] <= min(now_ms, first[0]):
+            came_ms, _, tenant = heapq.heappop(arrivals)
+            waits.append(now_ms - came_ms)
+            house.serve(house.quiet[tenant])
+        elif first[0] <= now_ms:
+            house.serve(house.noisy[first[1]])
+            noisy[first[1]] = house.broker.clock.now_ms() - began_ms
+            served += 1
+        else:
+            house.broker.clock.advance(WORK_MS)
+    assert house.stored(NOISY) == served, "what was acknowledged is there, however much it was throttled"
+    assert sum(house.stored(f"quiet-{number}") for number in range(QUIET)) == REQUESTS
+    return sorted(waits)
+
+
+def p99(waits: list[float]) -> float:
+    return waits[len(waits) * 99 // 100]
+
+
+@cache
+def alone() -> float:
+    return p99(waits_of_the_quiet(1, is_noisy=False))
+
+
+def test_with_a_quota_of_the_noisy_tenant_the_quiet_wait_at_most_twice_as_long_as_alone() -> None:
+    together = p99(waits_of_the_quiet(1, is_noisy=True, publish_rate_limit=LIMIT))
+    assert alone() > WORK_MS
+    assert together <= 2 * alone(), (together, alone())
+
+
+def test_without_a_quota_nothing_keeps_a_tenant_with_many_connections_from_delaying_others() -> None:
+    """Connections take turns, tenants do not: that is what quotas are for."""
+    assert p99(waits_of_the_quiet(1, is_noisy=True)) > 2 * alone()

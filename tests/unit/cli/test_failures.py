@@ -1,0 +1,26 @@
+"""What a person is told who was refused."""
+
+from typing import Any
+
+import pytest
+
+from goqueue.cli.exits import EXIT_DENIED
+from goqueue.cli.failures import explain
+from goqueue.client import HttpRefused
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        (401, "NOT_AUTHENTICATED", "GOQUEUE_API_KEY"),
+        (403, "TOPIC_AUTHORIZATION_FAILED", "goqueue acl create"),
+        (403, "FORBIDDEN", "goqueue acl create"),
+    ],
+)
+def test_who_lacks_a_right_is_not_told_to_show_a_key(
+    status: int, code: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call: Any = None
+    assert explain(HttpRefused(status, code, "no"), call) == EXIT_DENIED
+    told = capsys.readouterr().err
+    assert [each for each in ("GOQUEUE_API_KEY", "goqueue acl create") if each in told] == [advice]

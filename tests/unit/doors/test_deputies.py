@@ -1,0 +1,223 @@
+"""The broker does for nobody what they may not do themselves: names that a request does not say, or that stand in a
+message, an option or a reference, need the right of whoever asks."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from goqueue.broker.gate import Gate
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.machines.groups.commands import CommitOffsets, OffsetToCommit
+from goqueue.model.access import Kind, Operation, Rule
+from goqueue.model.grants import Grants
+from goqueue.testing import MemoryBroker, broker
+from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from tests.unit.doors.http.bare import Answered, Asked, Bare
+from tests.unit.doors.kafka.test_door_fuzz import Guest, House, frame
+from tests.unit.testing.loops import in_loop
+
+MINE, THEIRS = "mine", "theirs"
+TOPIC, GROUP, SUBJECT = Kind.TOPIC, Kind.GROUP, Kind.SUBJECT
+READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
+CREATE, ALTER_CONFIGS = Operation.CREATE, Operation.ALTER_CONFIGS
+
+
+def rights(*needs: tuple[Kind, Operation, str]) -> Grants:
+    """To names, or to those that begin so."""
+    rules = [
+        Rule("1", "User:me", kind, name.rstrip("*") or name, needed, is_prefix=name[:-1] != "" and name.endswith("*"))
+        for kind, needed, name in needs
+    ]
+    return Grants("User:me", "", (), rules)
+
+
+def owner(kinds: Iterable[Kind] = (TOPIC, GROUP, SUBJECT)) -> list[tuple[Kind, Operation, str]]:
+    """Of all that is called so, its dead letters too, and of every group."""
+    return [(kind, Operation.ALL, "*" if kind is GROUP else f"{MINE}*") for kind in kinds]
+
+
+async def ask(b: MemoryBroker, granted: Grants, method: str, path: str, body: Any = None) -> Answered:
+    return await Bare(b, granted).ask(Asked(method, path, body))
+
+
+async def sqs(b: MemoryBroker, granted: Grants, action: str, **body: Any) -> tuple[int, Any]:
+    header = (b"x-amz-target", f"AmazonSQS.{action}".encode())
+    answered = await Bare(b, granted).ask(Asked("POST", "/", body), headers=(header,))
+    return answered.status, answered.json
+
+
+def is_refused(answered: Answered, name: str = THEIRS) -> bool:
+    return answered.status == 403 and f"'{name}'" in answered.json["error"]
+
+
+async def with_dead_letter(b: MemoryBroker) -> None:
+    await b.create_topic(THEIRS)
+    await b.create_topic(MINE)
+    await b.publish(MINE, b"x")
+    (message,) = await b.receive(MINE, group="g")
+    await message.reject("broken")
+
+
+@in_loop
+async def test_a_redrive_needs_to_read_the_dead_letters_and_to_write_where_they_go() -> None:
+    async with broker() as b:
+        await with_dead_letter(b)
+        path, reads = f"/topics/{MINE}/dlq/redrive", rights((TOPIC, READ, f"{MINE}*"), (GROUP, READ, "*"))
+        assert is_refused(await ask(b, reads, "POST", path, {}), MINE)
+        assert is_refused(await ask(b, rights(*owner()), "POST", path, {"to": THEIRS}))
+        also_reads = rights(*owner(), (TOPIC, READ, THEIRS))
+        assert is_refused(await ask(b, also_reads, "POST", path, {"to": THEIRS}))
+        assert len(await b.dead_letters(MINE)) == 1
+        assert await b.read(THEIRS) == []
+        also_writes = rights(*owner(), (TOPIC, WRITE, THEIRS), (TOPIC, READ, THEIRS))
+        assert (await ask(b, also_writes, "POST", path, {"to": THEIRS})).json["redriven"] == 1
+        assert [each.value for each in await b.read(THEIRS)] == [b"x"]
+
+
+@in_loop
+async def test_an_sqs_move_needs_to_write_to_every_queue_that_its_messages_may_be_from() -> None:
+    async with broker() as b:
+        everything = Grants("User:root", "", ("admin",), ())
+        for name in ("letters", MINE, THEIRS):
+            assert (await sqs(b, everything, "CreateQueue", QueueName=name))[0] == 200
+        arn = "arn:aws:sqs:goqueue:000000000000:"
+        policy = json.dumps({"deadLetterTargetArn": f"{arn}letters", "maxReceiveCount": "1"})
+        for name in (MINE, THEIRS):
+            url = f"http://localhost/000000000000/{name}"
+            wanted = {"QueueUrl": url, "Attributes": {"RedrivePolicy": policy}}
+            assert (await sqs(b, everything, "SetQueueAttributes", **wanted))[0] == 200
+        reads = [*owner(), (TOPIC, READ, "letters"), (TOPIC, READ, THEIRS)]
+        refused = await sqs(b, rights(*reads), "StartMessageMoveTask", SourceArn=f"{arn}letters")
+        assert (refused[0], THEIRS in refused[1]["message"]) == (403, True)
+        to_theirs = {"SourceArn": f"{arn}letters", "DestinationArn": arn + THEIRS}
+        assert (await sqs(b, rights(*reads), "StartMessageMoveTask", **to_theirs))[0] == 403
+        to_mine = {"SourceArn": f"{arn}letters", "DestinationArn": arn + MINE}
+        assert (await sqs(b, rights(*reads), "StartMessageMoveTask", **to_mine))[0] == 200
+
+
+@in_loop
+async def test_a_topic_keeps_its_dead_letters_only_where_its_owner_may_write() -> None:
+    async with broker() as b:
+        await b.create_topic(THEIRS)
+        mine = rights(*owner(), (TOPIC, READ, THEIRS), (TOPIC, ALTER_CONFIGS, THEIRS))
+        options = {"dead.letter.topic": THEIRS}
+        assert is_refused(await ask(b, mine, "POST", "/topics", {"name": MINE, "options": options}))
+        assert MINE not in b.broker.topics.image.topics
+        await b.create_topic(MINE)
+        assert is_refused(await ask(b, mine, "PATCH", f"/topics/{MINE}", {"options": options}))
+        assert not b.broker.topics.image.topics[MINE].overrides
+        may = rights(*owner(), (TOPIC, WRITE, THEIRS))
+        assert (await ask(b, may, "PATCH", f"/topics/{MINE}", {"options": options})).status == 200
+
+
+@in_loop
+async def test_a_topic_is_checked_by_a_schema_only_if_its_owner_may_read_it() -> None:
+    async with broker() as b:
+        await b.create_topic(MINE)
+        options = {"schema.subject": THEIRS}
+        assert is_refused(await ask(b, rights(*owner()), "PATCH", f"/topics/{MINE}", {"options": options}))
+        may = rights(*owner(), (SUBJECT, READ, THEIRS))
+        assert (await ask(b, may, "PATCH", f"/topics/{MINE}", {"options": options})).status == 200
+
+
+@in_loop
+async def test_a_schema_refers_only_to_those_that_its_writer_may_read() -> None:
+    record = '{"type": "record", "name": "%s", "fields": [{"name": "a", "type": %s}]}'
+    async with broker() as b:
+        written = {"schema": record % ("Other", '"string"')}
+        everything = Grants("User:root", "", ("admin",), ())
+        assert (await ask(b, everything, "POST", f"/subjects/{THEIRS}/versions", written)).status == 200
+        references = [{"name": "Other", "subject": THEIRS, "version": 1}]
+        body = {"schema": record % ("Own", '"Other"'), "references": references}
+        path = f"/subjects/{MINE}/versions"
+        assert is_refused(await ask(b, rights(*owner(), (SUBJECT, WRITE, THEIRS)), "POST", path, body))
+        may = rights(*owner(), (SUBJECT, READ, THEIRS))
+        assert (await ask(b, may, "POST", path, body)).status == 200
+
+
+@in_loop
+async def test_a_fork_needs_to_read_every_topic_of_its_group() -> None:
+    async with broker() as b:
+        for name in (MINE, THEIRS):
+            await b.create_topic(name)
+            await b.publish(name, b"x")
+            await b.receive(name, group="g")
+        assert is_refused(await ask(b, rights(*owner()), "POST", "/groups/g/fork", {"name": "f"}))
+        assert b.broker.queues.page(None, 10) == ["g"]
+        may = rights(*owner(), (TOPIC, READ, THEIRS))
+        assert (await ask(b, may, "POST", "/groups/g/fork", {"name": "f"})).status == 201
+        assert is_refused(await ask(b, rights(*owner()), "POST", "/groups/g/promote", {"fork": "f"}))
+
+
+@in_loop
+async def test_of_a_group_only_those_topics_are_told_that_may_be_described() -> None:
+    async with broker() as b:
+        for name in (MINE, THEIRS):
+            await b.create_topic(name)
+            await b.publish(name, b"x")
+            (message,) = await b.receive(name, group="g")
+            await message.ack()
+        committed = {"offsets": {MINE: {"0": 1}, THEIRS: {"0": 1}}}
+        everything = Grants("User:root", "", ("admin",), ())
+        assert (await ask(b, everything, "POST", "/groups/stream/offsets", committed)).status == 200
+        granted = rights((TOPIC, DESCRIBE, MINE), (GROUP, DESCRIBE, "*"))
+        for path in ("/groups/g/lag", "/lag", "/groups/g/offsets", "/groups/stream/offsets", "/groups/stream/lag"):
+            answered = await ask(b, granted, "GET", path)
+            found = answered.status, MINE in str(answered.body), THEIRS in str(answered.body)
+            assert found == (200, True, False), path
+
+
+@in_loop
+async def test_where_a_message_is_names_only_groups_that_may_be_described() -> None:
+    async with broker() as b:
+        await b.create_topic(MINE)
+        await b.publish(MINE, b"x")
+        for group in ("my-group", "their-group"):
+            await b.receive(MINE, group=group)
+        path = f"/topics/{MINE}/partitions/0/messages/0/why"
+        for group, other in (("my-group", "their-group"), ("their-group", "my-group")):
+            answered = await ask(b, rights((TOPIC, DESCRIBE, "*"), (GROUP, DESCRIBE, group)), "GET", path)
+            assert (answered.status, group in str(answered.body), other in str(answered.body)) == (200, True, False)
+        none = await ask(b, rights((TOPIC, DESCRIBE, "*")), "GET", path)
+        assert (none.status, none.json["groups"], "-group" in str(none.body)) == (200, [], False)
+
+
+@pytest.mark.parametrize("version", [2, 7, 8, 9, 10])
+def test_a_kafka_client_is_told_the_offsets_of_topics_that_it_may_describe(version: int) -> None:
+    house = House()
+    house.broker.create(THEIRS, 1)
+    offsets = tuple(OffsetToCommit(topic, 0, 1) for topic in ("orders", THEIRS))
+    replies: list[Any] = []
+    house.broker.broker.groups.submit(CommitOffsets("g", offsets), replies.append)
+    house.broker.commit()
+    granted = rights((TOPIC, DESCRIBE, "orders"), (GROUP, DESCRIBE, "g"))
+    house.door = KafkaDoor(Gate(house.broker.broker, granted))
+    guest = Guest(house)
+    asked = OffsetFetchRequest("g", None)
+    if version >= 8:
+        asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+    guest.send(frame(asked, version))
+    house.broker.commit()
+    response = decode_response(OffsetFetchResponse, version, guest.replies()[0])[1]
+    told: list[Any] = [*response.topics, *(topic for group in response.groups for topic in group.topics)]
+    orders = house.broker.broker.topics.image.topics["orders"].id
+    assert [each.topic_id if version >= 10 else each.name for each in told] == [orders if version >= 10 else "orders"]
+
+
+@in_loop
+async def test_a_schedule_of_a_topic_that_may_not_be_written_to_is_not_replaced() -> None:
+    async with broker() as b:
+        await b.create_topic(MINE)
+        await b.create_topic(THEIRS)
+        often = {"cron": "* * * * *", "value": "again"}
+        everybody = rights((TOPIC, Operation.ALL, "*"))
+        assert (await ask(b, everybody, "PUT", "/schedules/nightly", {"topic": THEIRS, **often})).status == 200
+        refused = await ask(b, rights(*owner()), "PUT", "/schedules/nightly", {"topic": MINE, **often})
+        assert (refused.status, refused.json["code"]) == (403, "TOPIC_AUTHORIZATION_FAILED")
+        assert THEIRS not in refused.json["error"]
+        assert (await ask(b, everybody, "GET", "/schedules/nightly")).json["topic"] == THEIRS
+        assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
+        assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
