@@ -58,6 +58,12 @@ class Asked:
         self.tell(name, answer)
         return answer
 
+    def done(self, name: str, /, **given: Any) -> Said:
+        """Of one answer that says that it was done: the rest of the walk rests on it."""
+        answer = self(name, **given)
+        assert not {"refused", "failures", "error"} & answer.keys(), (name, given, answer)
+        return answer
+
     def quietly(self, name: str, /, **given: Any) -> Said:
         try:
             return next(self._answers(name, [given]))
@@ -176,7 +182,12 @@ class Member:
         found: list[Said] = []
         beats = 0
         while len(found) < count or beats < 2:
-            answer = next(self._answers)
+            try:
+                answer = next(self._answers)
+            except grpc.RpcError as error:
+                raise AssertionError(
+                    f"{error.code()}: {len(found)} of {count} came, and {beats} beats: {found}"
+                ) from error
             news = messages_of([answer])
             found += news
             beats = 0 if news else beats + ("heartbeat" in answer)
@@ -191,23 +202,19 @@ def members(ask: Asked) -> None:
         member = Member(answers)
         held = member.take(HELD)
         me = {"group_id": group, "member_id": member.member_id}
-        ask("AckService.Ack", **me, **place_of(held[0]))
-        ask("AckService.Nack", group_id=group, receipt_handle=held[1]["receipt_handle"], visibility_timeout="600s")
-        ask("AckService.Reject", **me, **place_of(held[2]), reason="bad")
-        ask("AckService.ExtendVisibility", receipt_handle=held[3]["receipt_handle"], visibility_timeout="600s")
-        ask("AckService.BatchAck", **me, offsets=[place_of(held[3])])
+        ask.done("AckService.Ack", **me, **place_of(held[0]))
+        ask.done("AckService.Nack", group_id=group, receipt_handle=held[1]["receipt_handle"], visibility_timeout="600s")
+        ask.done("AckService.Reject", **me, **place_of(held[2]), reason="bad")
+        ask.done("AckService.ExtendVisibility", receipt_handle=held[3]["receipt_handle"], visibility_timeout="600s")
+        ask.done("AckService.BatchAck", **me, offsets=[place_of(held[3])])
         seen, left = [*held], COUNT - HELD
         while left:
             held = member.take(min(HELD, left))
             seen += held
             left -= len(held)
             receipts = [each["receipt_handle"] for each in held[:1]]
-            ask.tell(
-                "AckService.BatchAck",
-                ask.quietly(
-                    "AckService.BatchAck", **me, receipt_handles=receipts, offsets=[place_of(each) for each in held[1:]]
-                ),
-            )
+            offsets = [place_of(each) for each in held[1:]]
+            ask.done("AckService.BatchAck", **me, receipt_handles=receipts, offsets=offsets)
         ask.tell("ConsumeService.Subscribe", sorted(each["value"] for each in seen))
         described = ask.quietly("GroupService.DescribeGroup", group_id=group)
         assert [each["member_id"] for each in described["members"]] == [member.member_id]

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
+from math import inf
 from typing import Generic, TypeVar, cast
 
 from uvicorn.config import Config
@@ -28,6 +28,8 @@ STANDING_HEADERS = (
 )
 
 CLOSE = (b"connection", b"close")
+CLOSED_PER_TURN = 50
+LOOK_AGAIN_S = 0.01
 
 events = get_logger("http door")
 
@@ -90,6 +92,8 @@ class HttpDoor:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.is_leaving = False
         """The node stops soon: each connection ends with the next answer, which says so."""
+        self._awaits_since = inf
+        """Clients that were answered since then are likely to send another request."""
         self.malformed = 0
         """Requests that were refused before the app saw them."""
         self._complaints = 0
@@ -146,30 +150,27 @@ class HttpDoor:
         if not self._state.connections:
             self._is_empty.set()
 
-    def asked(self) -> None:
-        """A connection has its first request."""
-        if self.is_leaving and not self._has_new():
-            self._is_empty.set()
-
     def leave(self) -> None:
         """Before a stop, while others take over: all requests are answered, and their clients go elsewhere with the
-        next. A connection that is closed without a word may take a request along that was on its way.
+        next. A connection that is closed without a word may take a request along that was on its way, so that those
+        which are in use have time for it.
         """
+        self._awaits_since = asyncio.get_running_loop().time() - self.limits.recent_s
+        self._say_close()
+
+    def _say_close(self) -> None:
         self.is_leaving = True
         self._state.default_headers = [*self._state.default_headers, CLOSE]
 
     def stop_reading(self) -> None:
-        """The first step of a stop: no new connection, and none is kept for another request. Who has just connected
-        has a first request on its way, and is waited for by `close`."""
+        """The first step of a stop: no new connection, and none is kept for another request. Requests that are on
+        their way are waited for by `close`."""
         if self._servers:
             if not self.is_leaving:
-                self.leave()
+                self._say_close()
             for server in self._servers:
                 server.close(takes_waiting=True)
             self._stop_app()
-            for connection in self.connections:
-                if not connection.is_new:
-                    connection.shutdown()
 
     async def close(self) -> None:
         """Returns when no request and no connection is left. Who waits for messages is told to go elsewhere; what takes
@@ -178,7 +179,8 @@ class HttpDoor:
         if not self._servers:
             return
         self.stop_reading()
-        await self._first_requests()
+        await self._last_requests()
+        self._stop_app()  # also for those that have come since
         for task in list(self._parked):
             task.cancel()
         for timer in self._timers.values():
@@ -196,17 +198,25 @@ class HttpDoor:
             await server.wait_closed()
         self._servers.clear()
 
-    async def _first_requests(self) -> None:
-        """Of connections that were taken just before the stop."""
+    async def _last_requests(self) -> None:
+        """Of connections that were taken just before the stop, and of those that are in use."""
         for server in self._servers:
             await server.wait_taken()
-        if self._has_new():
-            self._is_empty.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_empty.wait(), self.limits.first_s_max)
+        for _ in range(int(self.limits.last_s_max / LOOK_AGAIN_S)):
+            if not any(each.is_awaited(self._awaits_since) for each in self.connections):
+                break
+            await asyncio.sleep(LOOK_AGAIN_S)
+        for number, connection in enumerate(self.connections):
+            if number % CLOSED_PER_TURN == 0:
+                await self._read_what_has_come()
+            if connection.is_idle:
+                connection.transport.close()
 
-    def _has_new(self) -> bool:
-        return any(connection.is_new for connection in self.connections)
+    async def _read_what_has_come(self) -> None:
+        """A request that has reached this machine is answered: to close a connection with something unread would take
+        it along. In one turn of the loop it is noticed, in the next it is here."""
+        for _ in range(2):
+            await asyncio.sleep(0)
 
     async def _drain(self, give_up: float) -> None:
         """What was answered may still leave, if the client takes it."""

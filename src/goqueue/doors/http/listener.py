@@ -39,8 +39,11 @@ class HttpLimits:
     linger_s_max: float = 2
     """How long a client that was refused may go on sending until it reads why."""
     idle_s_max: int = 60
-    first_s_max: float = 0.5
-    """How long a node that stops waits for the first request of a connection that it has just taken."""
+    last_s_max: float = 0.5
+    """How long a node that stops waits for the next request of a connection that is likely to have one: the connection
+    is new, or another node takes over and the client was answered a moment ago."""
+    recent_s: float = 1
+    """How long ago that moment is at most."""
     drain_s_max: float = 2
     """How long a node that stops waits for the requests that it has begun to answer."""
     connections_max: int = 10_000
@@ -56,8 +59,6 @@ class Owner(Protocol):
     def complain(self, peer: str, why: str) -> None: ...
 
     def lost(self) -> None: ...
-
-    def asked(self) -> None: ...
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -78,13 +79,24 @@ class HttpConnection(HttpToolsProtocol):
         self._refusal: tuple[int, str, str] | None = None
         self._deadline = inf
         self._old_from = inf
+        self._answered_at = -inf
         self._unsent_bytes = 0
         self._unsent_since = 0.0
 
     @property
-    def is_new(self) -> bool:
-        """No request has come yet."""
-        return self._running is None and not self.transport.is_closing()
+    def is_idle(self) -> bool:
+        """All that has come is answered, and nothing of a next request is here."""
+        is_answered = self._running is None or self._running.response_complete
+        return is_answered and not self._head_bytes and not self._is_in_body
+
+    def is_awaited(self, answered_since: float) -> bool:
+        """It is likely that its client has sent a request that is not here yet: its first, the rest of one, or one that
+        follows an answer that the client got since then."""
+        if self._is_over or self.transport.is_closing():
+            return False
+        if self._running is None or self._head_bytes:
+            return True
+        return self.is_idle and self._answered_at >= answered_since
 
     # -- from the event loop
 
@@ -179,9 +191,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._owner.is_leaving or self.loop.time() >= self._old_from:
             self._last_is(self.cycle)
         if not self.pipeline:
-            is_first, self._running = self._running is None, self.cycle
-            if is_first:
-                self._owner.asked()
+            self._running = self.cycle
 
     def on_body(self, body: bytes) -> None:
         self._overhead_bytes -= CHUNK_OVERHEAD_MAX * len(body)
@@ -196,6 +206,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         following = self.pipeline[-1][0] if self.pipeline else None
+        self._answered_at = self.loop.time()
         super().on_response_complete()
         if following is not None:
             self._running = following

@@ -248,6 +248,40 @@ def test_a_node_that_will_stop_answers_all_and_ends_connections_with_their_next_
     run(inside)
 
 
+def test_a_node_that_others_take_over_from_waits_for_the_next_request_of_a_connection_in_use() -> None:
+    async def inside() -> None:
+        async with serve(drain_s_max=20, last_s_max=20, recent_s=20) as served, served.client() as (reader, writer):
+            writer.write(GET)
+            assert b"connection: close" not in await reader.readuntil(b"}")
+            served.door.leave()
+            closing = asyncio.ensure_future(served.door.close())
+            for _ in range(10):
+                await turn()
+            writer.write(GET)
+            said = await all_of(reader)
+            assert said[9:12] == b"200"
+            assert b"connection: close" in said
+            await closing
+
+    run(inside)
+
+
+def test_a_request_that_has_reached_the_machine_is_answered_though_its_connection_seemed_idle() -> None:
+    async def inside() -> None:
+        async with serve(drain_s_max=20) as served:
+            with socket.create_connection(served.address) as client:
+                client.sendall(GET)
+                while not any(each.is_idle and each._running for each in served.door.connections):
+                    await turn()
+                client.sendall(GET)  # the door has had no turn since
+                await served.door.close()
+                said = client.makefile("rb").read()
+            assert said.count(b"HTTP/1.1 200") == 2
+            assert said.count(b"connection: close") == 1
+
+    run(inside)
+
+
 def test_a_stop_answers_those_who_wait_and_ends_streams() -> None:
     async def inside() -> None:
         async with (
@@ -276,7 +310,7 @@ def test_whoever_has_connected_when_the_node_stops_is_answered() -> None:
     is lost with a connection."""
 
     async def inside() -> None:
-        async with serve(drain_s_max=20, first_s_max=20) as served:
+        async with serve(drain_s_max=20, last_s_max=20) as served:
             clients = [socket.create_connection(served.address) for _ in range(3)]  # the door has had no turn since
             for client in clients[:2]:
                 client.sendall(GET)
