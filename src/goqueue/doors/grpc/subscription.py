@@ -64,6 +64,8 @@ class Subscription:
         self._generation = 0
         self._held: dict[int, int] = {}
         """How much it holds on other nodes, at most, by their ids."""
+        self._beat_due_s = 0.0
+        """While it waits for room: when it shows again that it lives, however often it is woken before."""
 
     async def run(self, where: Where, out: Writing) -> None:
         broker = self._call.broker
@@ -126,7 +128,11 @@ class Subscription:
             self._has_moved = False
             await self._follow(out)
         room = await self._room()
-        polled = await self._poll(room, beat_ms) if room > 0 else await self._wait_for_room(beat_ms)
+        if room > 0:
+            polled = await self._poll(room, beat_ms)
+            self._beat_is_due_in(beat_ms)
+        else:
+            polled = await self._wait_for_room(beat_ms)
         if polled is None:
             return
         if polled.found:
@@ -143,7 +149,7 @@ class Subscription:
         seems to be little room left."""
         queues = self._call.broker.queues
         free = self._messages_max - queues.held_by(self._group_id, self._who.member_id)
-        if sum(self._held.values()) > free // 2:
+        if free <= 0 or sum(self._held.values()) > free // 2:
             self._held = await self._call.ask(partial(queues.count_elsewhere, self._group_id, self._who.member_id))
         return free - sum(self._held.values())
 
@@ -203,17 +209,23 @@ class Subscription:
             if queues.held_by(self._group_id, self._who.member_id) + sum(self._held.values()) < self._messages_max:
                 self._news.set()
 
+        left_ms = int((self._beat_due_s - self._call.broker.clock.monotonic_s()) * 1000)
         queues.watch(self._group_id, freed)
-        stop = queues.watch_elsewhere(self._group_id, self._who.member_id, self._held, beat_ms, self._news.set)
+        # Twice as long: that nothing has changed is not worth waking for before it is time for a heartbeat.
+        stop = queues.watch_elsewhere(self._group_id, self._who.member_id, self._held, 2 * beat_ms, self._news.set)
         try:
-            is_time = await self._rest(beat_ms)
+            is_time = left_ms <= 0 or await self._rest(left_ms)
         finally:
             queues.unwatch(self._group_id, freed)
             stop()
         if not is_time:
             return None
+        self._beat_is_due_in(beat_ms)
         _: object = await self._call.ask(lambda done: self._call.broker.members.beat(self._who, done))
         return Polled(self._generation, [])
+
+    def _beat_is_due_in(self, beat_ms: int) -> None:
+        self._beat_due_s = self._call.broker.clock.monotonic_s() + beat_ms / 1000
 
     async def _rest(self, rest_ms: int) -> bool:
         """Until there are news, or so long: then True."""

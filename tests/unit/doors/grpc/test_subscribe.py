@@ -1,6 +1,7 @@
 """A member of a group over one stream: receipts, flow control, rebalances, and nothing left behind when it ends."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import grpc
@@ -20,6 +21,7 @@ from goqueue.wire.grpc.offset_pb2 import CommitOffsetsRequest, FetchOffsetsReque
 from tests.unit.doors.grpc.door_client import Door, next_of, served
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
+BEAT_MS = 200
 
 
 async def fill(door: Door, topic: str, count: int, partition: int = 0) -> None:
@@ -102,6 +104,43 @@ async def test_no_more_than_max_messages_are_unacknowledged(door: Door) -> None:
                     break
                 held = []
     assert len(seen) == 10
+
+
+class RestlessNodes:
+    """Other nodes of a cluster, at which the member holds nothing, and which say so all the time."""
+
+    def __init__(self, door: Door) -> None:
+        self._call_after = door.b.broker.clock.call_after
+        self.woken = 0
+        door.b.broker.queues.held_elsewhere = self
+
+    def count(self, _group_id: str, _consumer: str, on_counts: Callable[[dict[int, int]], None]) -> None:
+        on_counts({2: 0, 3: 0})
+
+    def watch(
+        self, _group_id: str, _consumer: str, counts: Mapping[int, int], wait_ms: int, on_change: Callable[[], None]
+    ) -> Callable[[], None]:
+        assert counts == {2: 0, 3: 0}
+        assert wait_ms > BEAT_MS
+
+        def woken() -> None:
+            self.woken += 1
+            on_change()
+
+        return self._call_after(BEAT_MS / 4, woken).cancel
+
+
+@served
+async def test_a_member_without_room_shows_that_it_lives_however_often_other_nodes_wake_it(door: Door) -> None:
+    await door.topic()
+    await fill(door, "orders", 2)
+    others = RestlessNodes(door)
+    async with door.client.subscribe("workers", ["orders"], max_messages=1, heartbeat=f"{BEAT_MS}ms") as subscription:
+        events = subscription.events()
+        await next_of(events, "messages")
+        for _ in range(2):
+            await next_of(events, "heartbeat")
+    assert others.woken
 
 
 @served
