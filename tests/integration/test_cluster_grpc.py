@@ -16,7 +16,7 @@ Told = list[tuple[str, Any]]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    running = DevCluster(tmp_path_factory.mktemp("cluster"), 3).start()
+    running = DevCluster(tmp_path_factory.mktemp("cluster"), 3).start_balanced()
     yield running
     running.clean_up()
 
