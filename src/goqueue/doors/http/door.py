@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from functools import partial
-from math import inf
 from typing import Generic, TypeVar, cast
 
 from uvicorn.config import Config
@@ -92,8 +91,8 @@ class HttpDoor:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.is_leaving = False
         """The node stops soon: each connection ends with the next answer, which says so."""
-        self._awaits_since = inf
-        """Clients that were answered since then are likely to send another request."""
+        self._has_heirs = False
+        """Other nodes take over: clients see nothing of the stop but that they have to connect again."""
         self.malformed = 0
         """Requests that were refused before the app saw them."""
         self._complaints = 0
@@ -152,10 +151,9 @@ class HttpDoor:
 
     def leave(self) -> None:
         """Before a stop, while others take over: all requests are answered, and their clients go elsewhere with the
-        next. A connection that is closed without a word may take a request along that was on its way, so that those
-        which are in use have time for it.
+        next. A connection that is closed without a word may take a request along that was on its way.
         """
-        self._awaits_since = asyncio.get_running_loop().time() - self.limits.recent_s
+        self._has_heirs = True
         self._say_close()
 
     def _say_close(self) -> None:
@@ -199,11 +197,12 @@ class HttpDoor:
         self._servers.clear()
 
     async def _last_requests(self) -> None:
-        """Of connections that were taken just before the stop, and of those that are in use."""
+        """Of connections that were taken just before the stop, and of idle ones, if they have come by now."""
         for server in self._servers:
             await server.wait_taken()
-        for _ in range(int(self.limits.last_s_max / LOOK_AGAIN_S)):
-            if not any(each.is_awaited(self._awaits_since) for each in self.connections):
+        wait_s = self.limits.drain_s_max if self._has_heirs else self.limits.first_s_max
+        for _ in range(int(wait_s / LOOK_AGAIN_S)):
+            if not any(each.is_awaited for each in self.connections):
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
         for number, connection in enumerate(self.connections):

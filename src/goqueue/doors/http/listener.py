@@ -39,11 +39,9 @@ class HttpLimits:
     linger_s_max: float = 2
     """How long a client that was refused may go on sending until it reads why."""
     idle_s_max: int = 60
-    last_s_max: float = 0.5
-    """How long a node that stops waits for the next request of a connection that is likely to have one: the connection
-    is new, or another node takes over and the client was answered a moment ago."""
-    recent_s: float = 1
-    """How long ago that moment is at most."""
+    first_s_max: float = 0.5
+    """How long a node that stops waits for the first request of a connection that it has just taken. If other nodes
+    take over, it waits for `drain_s_max`: their clients are told nothing but to connect again."""
     drain_s_max: float = 2
     """How long a node that stops waits for the requests that it has begun to answer."""
     connections_max: int = 10_000
@@ -79,7 +77,6 @@ class HttpConnection(HttpToolsProtocol):
         self._refusal: tuple[int, str, str] | None = None
         self._deadline = inf
         self._old_from = inf
-        self._answered_at = -inf
         self._unsent_bytes = 0
         self._unsent_since = 0.0
 
@@ -89,14 +86,10 @@ class HttpConnection(HttpToolsProtocol):
         is_answered = self._running is None or self._running.response_complete
         return is_answered and not self._head_bytes and not self._is_in_body
 
-    def is_awaited(self, answered_since: float) -> bool:
-        """It is likely that its client has sent a request that is not here yet: its first, the rest of one, or one that
-        follows an answer that the client got since then."""
-        if self._is_over or self.transport.is_closing():
-            return False
-        if self._running is None or self._head_bytes:
-            return True
-        return self.is_idle and self._answered_at >= answered_since
+    @property
+    def is_awaited(self) -> bool:
+        """Its client has connected and sent no request yet, or the beginning of one."""
+        return not self._is_over and not self.transport.is_closing() and (self._running is None or self._head_bytes > 0)
 
     # -- from the event loop
 
@@ -206,7 +199,6 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         following = self.pipeline[-1][0] if self.pipeline else None
-        self._answered_at = self.loop.time()
         super().on_response_complete()
         if following is not None:
             self._running = following

@@ -248,11 +248,11 @@ def test_a_node_that_will_stop_answers_all_and_ends_connections_with_their_next_
     run(inside)
 
 
-def test_a_node_that_others_take_over_from_waits_for_the_next_request_of_a_connection_in_use() -> None:
+def test_a_node_that_others_take_over_from_waits_longer_for_the_first_request_of_a_connection() -> None:
     async def inside() -> None:
-        async with serve(drain_s_max=20, last_s_max=20, recent_s=20) as served, served.client() as (reader, writer):
-            writer.write(GET)
-            assert b"connection: close" not in await reader.readuntil(b"}")
+        async with serve(drain_s_max=20, first_s_max=0) as served, served.client() as (reader, writer):
+            while not served.door.connections:
+                await turn()
             served.door.leave()
             closing = asyncio.ensure_future(served.door.close())
             for _ in range(10):
@@ -310,7 +310,7 @@ def test_whoever_has_connected_when_the_node_stops_is_answered() -> None:
     is lost with a connection."""
 
     async def inside() -> None:
-        async with serve(drain_s_max=20, last_s_max=20) as served:
+        async with serve(drain_s_max=20, first_s_max=20) as served:
             clients = [socket.create_connection(served.address) for _ in range(3)]  # the door has had no turn since
             for client in clients[:2]:
                 client.sendall(GET)
