@@ -76,7 +76,10 @@ class Standing(LogReads):
     @property
     def may_acknowledge(self) -> bool:
         """It takes appends, and enough copies are in sync for an acknowledgement of all."""
-        return self._no_appends is None and self.log.failure is None and not self.lacks_copies
+        if self._no_appends is not None or self.log.failure is not None or self.is_unheard:
+            return False
+        role = self.role  # `lacks_copies`, in one step: this is asked with every write
+        return isinstance(role, Leading) and self.options.min_insync_replicas <= len(role.view.isr)
 
     def look_who_is_heard(self, monotonic_ms: int) -> None:
         """To be called now and then, in a cluster: asking with every write would cost too much."""
