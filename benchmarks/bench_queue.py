@@ -2,7 +2,8 @@
 
 In process: the whole broker on a disk in memory, so the figures are CPU only; with `disk` that includes a sync of this
 disk, in the same thread. The collector of cycles is set as in a node. The baseline is a stream read of the same
-messages: what reading them costs without leases.
+messages: what reading them costs without leases. The rows called a floor are what the benchmark itself costs: its disk
+in memory, its clock and its committer, which it asks by hand, without a broker.
 """
 
 import gc
@@ -50,7 +51,12 @@ DURABILITIES = ("os", "disk")
 ONE_BY_ONE, POLLED = 5_000, 20_000
 """Of the two loads that are compared by durability."""
 ECHOES = 10_000
+TOGETHER = 8
+"""Consumers that receive and acknowledge in the same turn of the loop."""
+STORED_BYTES = 120
+"""Of the batch in which an ack is stored, about."""
 SENDERS = 20
+FLOOR_ROUNDS = 3_000
 
 
 def run() -> list[Row]:
@@ -76,6 +82,7 @@ def run() -> list[Row]:
         rows.append(
             row(f"receive + ack of {pull}, in process, fair between {SENDERS} senders", fair, "us/msg", plain, None)
         )
+    rows += [*together_rows(stream_us), *floor_rows()]
     for pull, count in RAW_LOADS:
         rows += raw_share_rows(pull, count)
     return [*rows, *share_rows(), *durability_rows()]
@@ -120,24 +127,53 @@ class Run:
             offset = got.piece.next_offset
         return (time.process_time() - started) / self.count * 1e6
 
-    def settle_ranges(self, pull: int) -> float:
-        """As the Kafka door does: whole batches out, ranges of offsets back."""
-        place = Place(GROUP, TOPIC, 0)
+    def settle_ranges(self, pull: int, consumers: int = 1) -> float:
+        """As the Kafka door does: whole batches out, ranges of offsets back. `consumers`: so many in the same turn."""
+        place, names = Place(GROUP, TOPIC, 0), [f"consumer-{number}" for number in range(consumers)]
+        self._open_place()
         started = time.process_time()
         done = 0
         while done < self.count:
-            (leased,) = self._receive(pull, is_opened=False)
-            runs = leased.slices.runs
-            settlements = tuple(Settlement(one.first, one.last) for one in runs)
+            held = [(name, leased.slices.runs) for name, (leased,) in zip(names, self._receive_each(pull, names))]
             replies: list[SettleReply | GoQueueError] = []
-            self.node.broker.queues.submit(Settle(place, settlements, "one"), replies.append)
+            for name, runs in held:
+                settlements = tuple(Settlement(one.first, one.last) for one in runs)
+                self.node.broker.queues.submit(Settle(place, settlements, name), replies.append)
+                done += sum(one.last - one.first + 1 for one in runs)
             self.commit()
-            (reply,) = replies
-            assert isinstance(reply, SettleReply)
-            assert set(reply.verdicts) == {Verdict.DONE}
-            done += sum(one.last - one.first + 1 for one in runs)
+            assert len(replies) == consumers
+            for reply in replies:
+                assert isinstance(reply, SettleReply)
+                assert set(reply.verdicts) == {Verdict.DONE}
         assert done == self.count
         return (time.process_time() - started) / self.count * 1e6
+
+    def _open_place(self) -> None:
+        """A place is opened by whoever comes first, which is not what is measured."""
+        replies: list[Any] = []
+        request = ReceiveRequest(GROUP, "first", [(TOPIC, 0)], 0, is_opened=False)
+        self.node.broker.receiver.receive(request, replies.append)
+        self.commit()
+
+    def _receive_each(self, pull: int, names: list[str], *, is_opened: bool = False) -> list[Any]:
+        replies: list[Any] = []
+        for name in names:
+            request = ReceiveRequest(GROUP, name, [(TOPIC, 0)], pull, is_opened=is_opened)
+            self.node.broker.receiver.receive(request, replies.append)
+        self.commit()
+        return replies
+
+    def spend_floor(self, durability: str) -> float:
+        """CPU of what the benchmark does for one receive + ack, without a broker: two turns, one write, one sync."""
+        file, data = self.node.disk.open("floor", create=True), (bytes(STORED_BYTES),)
+        started = time.process_time()
+        for number in range(FLOOR_ROUNDS):
+            self.commit()
+            file.write(number * STORED_BYTES, data)
+            if durability == "disk":
+                file.sync()
+            self.commit()
+        return (time.process_time() - started) / FLOOR_ROUNDS * 1e6
 
     def settle_receipts(self, pull: int) -> float:
         """As HTTP and SQS do: every record decoded, a signed receipt for each, and all of them back."""
@@ -145,7 +181,7 @@ class Run:
         started = time.process_time()
         done = 0
         while done < self.count:
-            (leased,) = self._receive(pull)
+            ((leased,),) = self._receive_each(pull, ["one"], is_opened=True)
             records = broker.receiver.read(leased, GROUP)
             lease = leased.lease, leased.epoch
             receipts = [broker.settler.receipt(place, record.offset, *lease) for record, _ in records]
@@ -157,12 +193,28 @@ class Run:
         assert done == self.count
         return (time.process_time() - started) / self.count * 1e6
 
-    def _receive(self, pull: int, *, is_opened: bool = True) -> Any:
-        replies: list[Any] = []
-        request = ReceiveRequest(GROUP, "one", [(TOPIC, 0)], pull, is_opened=is_opened)
-        self.node.broker.receiver.receive(request, replies.append)
-        self.commit()
-        return replies[0]
+
+def together_rows(stream_us: float) -> list[Row]:
+    rows = []
+    for pull, count in ((1, 8_000), (10, 24_000), (100, 80_000)):
+        for durability in DURABILITIES:
+            turns = (Run(count, durability=durability).settle_ranges(pull, TOGETHER) for _ in range(TURNS))
+            name = f"receive + ack of {pull}, in process, {TOGETHER} consumers in a turn, durability {durability}: CPU"
+            rows.append(row(name, min(turns), "us/msg", stream_us, None))
+    return rows
+
+
+def floor_rows() -> list[Row]:
+    return [
+        row(
+            f"receive + ack of 1, in process, durability {durability}: floor, the benchmark alone",
+            min(Run(0).spend_floor(durability) for _ in range(TURNS)),
+            "us/msg",
+            None,
+            None,
+        )
+        for durability in DURABILITIES
+    ]
 
 
 def raw_share_rows(pull: int, count: int) -> list[Row]:

@@ -126,7 +126,7 @@ class Replica(Standing):
 
     def append_all(self, batches: Sequence[Batch], now_ms: int) -> list[Appended | GoQueueError]:
         """Many, one after the other, but in one write: for each what `append` returns or raises."""
-        if (refusal := self.failure or self._no_appends) is not None:
+        if (refusal := self.log.failure or self._no_appends) is not None:
             return [refusal] * len(batches)
         if self.needs_session and not self.is_fresh:
             return [self._try(batch, now_ms) for batch in batches]

@@ -76,7 +76,8 @@ class Standing(LogReads):
     @property
     def may_acknowledge(self) -> bool:
         """It takes appends, and enough copies are in sync for an acknowledgement of all."""
-        return self._no_appends is None and self.log.failure is None and not self.lacks_copies
+        role, is_held = self.role, self._no_appends is not None or self.log.failure is not None or self.is_unheard
+        return not is_held and isinstance(role, Leading) and self.options.min_insync_replicas <= len(role.view.isr)
 
     def look_who_is_heard(self, monotonic_ms: int) -> None:
         """To be called now and then, in a cluster: asking with every write would cost too much."""
@@ -142,8 +143,7 @@ class Standing(LogReads):
     def lead(self, reign: Reign) -> None:
         """Take writes from now on, in this epoch. StaleEpoch: it is over."""
         self._check_next(reign.epoch)
-        minimum, high_watermark = self.options.min_insync_replicas, self.high_watermark
-        self._change_role(Leading(reign, minimum, high_watermark, self.end_offset))
+        self._change_role(Leading(reign, self.options.min_insync_replicas, self.high_watermark, self.end_offset))
         self._not_leader = self._no_appends = None
         self._advance(self.log.acknowledged_offset)
 

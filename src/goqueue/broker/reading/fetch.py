@@ -85,6 +85,10 @@ class Fetcher:
 
     def measure(self, wants: Sequence[Want], got: Sequence[Got], started_s: float) -> None:
         """That it was sent: once for each topic of which there was something."""
+        if len(got) == 1:
+            if got[0].size:
+                self._meters.fetched(wants[0].topic, self._clock.monotonic_s() - started_s, got[0].size)
+            return
         sizes: dict[str, int] = {}
         for want, one in zip(wants, got):
             if one.size:

@@ -5,6 +5,7 @@ not take them is closed.
 import asyncio
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Sequence
 
 from goqueue.doors.kafka.frame_sizes import JOIN_BYTES_MAX
 from goqueue.doors.kafka.reply import Buffer, Reply
@@ -13,9 +14,11 @@ from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 
 class Answering(asyncio.BufferedProtocol):
     __slots__ = (
+        "_answered",
         "_clock",
         "_flush_is_due",
         "_is_closing",
+        "_is_interrupted",
         "_is_reading",
         "_limits",
         "_owner",
@@ -37,8 +40,12 @@ class Answering(asyncio.BufferedProtocol):
         """That have not left, in the order of the requests. None, when the connection is lost."""
         self._waiting = self._waiting_bytes = 0
         """Requests that have not been answered, and what is kept of them."""
+        self._answered = 0
+        """Requests of the read at hand that were answered past the line."""
         self._is_reading = True
         self._flush_is_due = self._is_closing = False
+        self._is_interrupted = False
+        """It was closed, lost, held or muted, and may be so still: whoever goes through frames has to look."""
         self._write_timer: Timer | None = None
         self._written_bytes = 0
         self._why = "closed by the client"
@@ -64,6 +71,20 @@ class Answering(asyncio.BufferedProtocol):
             self._waiting_bytes += size
             self._owner.waiting_bytes += size
         return reply
+
+    def answer(self, buffers: list[bytes], requests: int) -> None:
+        """The answers to so many requests, all there: as `expect_reply` and `send`, but without a place in a line in
+        which nobody waits. For use when all frames of a read were handled."""
+        transport = self._transport
+        if self.replies or transport is None:
+            self.expect_reply(requests).send(buffers)
+            return
+        self._answered += requests
+        if len(buffers) == 1:
+            self._written_bytes += len(buffers[0])
+            transport.write(buffers[0])
+        else:
+            self._write(transport, buffers)
 
     def reply_ready(self) -> None:
         """Replies that become ready in one moment leave in one write."""
@@ -91,10 +112,10 @@ class Answering(asyncio.BufferedProtocol):
                 transport.write(ready[0])
             elif ready:
                 self._write(transport, ready)
-        if not self._is_reading or not self._has_room:
+        if not self._is_reading or (self._waiting and not self._has_room):
             self._update_reading()
 
-    def _write(self, transport: asyncio.Transport, ready: list[Buffer]) -> None:
+    def _write(self, transport: asyncio.Transport, ready: Sequence[Buffer]) -> None:
         size = sum(map(len, ready))
         self._written_bytes += size
         if size <= JOIN_BYTES_MAX:
@@ -126,13 +147,13 @@ class Answering(asyncio.BufferedProtocol):
 
     def close(self, why: str) -> None:
         """What was written may still leave, if the client takes it."""
-        self._why, self._is_closing = why, True
+        self._why, self._is_closing, self._is_interrupted = why, True, True
         if self._transport is not None:
             self._transport.close()
             self._start_write_timer()
 
     def abort(self, why: str) -> None:
         """Whatever is still to be sent is given up."""
-        self._why, self._is_closing = why, True
+        self._why, self._is_closing, self._is_interrupted = why, True, True
         if self._transport is not None:
             self._transport.abort()

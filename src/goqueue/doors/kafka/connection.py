@@ -95,6 +95,7 @@ class Connection(Answering):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         self._transport = None
+        self._is_interrupted = True
         for timer in (self._frame_timer, self._gather_timer, self._mute_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
@@ -134,8 +135,9 @@ class Connection(Answering):
             self._owner.read_ended(self)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
-        if self._waiting > REQUESTS_AHEAD:
+        if self._waiting + self._answered > REQUESTS_AHEAD:
             self._gather(nbytes)
+        self._answered = 0
         self._flush()
 
     def trust(self, limits: Limits) -> None:
@@ -151,13 +153,14 @@ class Connection(Answering):
     def hold(self) -> None:
         """What else has come is handled when somebody lets this `go_on`, in a later turn: the request at hand is not
         done, and those behind it must not overtake it."""
-        self._is_resting = True
+        self._is_resting = self._is_interrupted = True
         self._update_reading()
 
     def go_on(self) -> None:
         self._is_resting = False
         if self._transport is None or self._is_closing or self._mute_timer is not None:
             return
+        self._is_interrupted = False
         if self._head:  # copied, since others have read into the shared memory meanwhile
             self._read(memoryview(bytearray(self._head)), len(self._head))
         self._update_reading()
@@ -170,6 +173,7 @@ class Connection(Answering):
         if self._mute_timer is not None:
             self._mute_timer.cancel()
         self._muted_until_s = until_s
+        self._is_interrupted = True
         self._mute_timer = self._clock.call_after(delay_ms, self._unmute)
         self._update_reading()
 
@@ -211,12 +215,13 @@ class Connection(Answering):
             if self._frame_timer is not None:
                 self._stop_frame_timer()
             handle(self, data[start:stop])
-            if self._is_closing or self._transport is None:
-                return
             position = stop
-            if self._is_resting or self._mute_timer is not None:
-                self._head = bytes(data[position:])
-                return
+            if self._is_interrupted:
+                if self._is_closing or self._transport is None:
+                    return
+                if self._is_resting or self._mute_timer is not None:
+                    self._head = bytes(data[position:])
+                    return
         if position < end:
             self._head = bytes(data[position:])
             self._start_frame_timer()

@@ -12,7 +12,7 @@ from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
-from goqueue.doors.kafka.in_turn import waits_for_turn
+from goqueue.doors.kafka.in_turn import IN_TURN, waits_for_turn
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
@@ -220,15 +220,21 @@ class KafkaDoor:
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
-        request: Request | None = None
         try:
-            is_stranger = connection.access is None
-            if not is_stranger and self._run.take(connection, frame):
+            if connection.access is not None and self._run.take(connection, frame):
                 return
             self._run.finish(connection)
+        except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
+            self._fail(connection, error)
+        else:
+            self._handle(connection, frame)
+
+    def _handle(self, connection: Connection, frame: memoryview) -> None:
+        request: Request | None = None  # whatever it is, it is not one of a run
+        try:
             header = read_request_header(frame)
             api, offered = APIS.get(header.api_key), HANDLERS.get(header.api_key)
-            is_early = is_stranger and header.api_key not in EARLY_APIS
+            is_early = connection.access is None and header.api_key not in EARLY_APIS
             if is_early or api is None or offered is None or header.api_version not in api.versions:
                 self._refuse(connection, header)
                 return
@@ -250,12 +256,14 @@ class KafkaDoor:
             self._carry_out(offered, request, frame)
             if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
                 self.complain(connection, "as many requests wait for their replies as may: come back later")
-            request.spent(spent_s := self._clock.monotonic_s() - started_s)
+            spent_s = self._clock.monotonic_s() - started_s
+            if request.allowance is not None:
+                request.spent(request.allowance, spent_s)
             if spent_s > LONG_S:
                 connection.rest()
         except MalformedRequest as error:
             self.complain(connection, str(error))
-        except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
+        except Exception as error:  # noqa: BLE001  as above
             if request is not None and request.reply.buffers is None:
                 request.fail(error)
             else:
@@ -276,7 +284,7 @@ class KafkaDoor:
 
     def _carry_out(self, offered: Api, request: Request, frame: memoryview) -> None:
         """A change that is audited is carried out when its record is durable. What comes behind it waits."""
-        if waits_for_turn(request, frame, partial(self._carry_out, offered)):
+        if request.header.api_key in IN_TURN and waits_for_turn(request, frame, partial(self._carry_out, offered)):
             return
         connection, access = request.connection, request.connection.access
         audit = None if access is None else self._gate.audited(offered.permission)

@@ -18,9 +18,7 @@ CarryOut = Callable[[Request, memoryview], None]
 
 
 def waits_for_turn(request: Request, frame: memoryview, carry_out: CarryOut) -> bool:
-    """Whether it is carried out later, when all requests before it have been answered."""
-    if request.header.api_key not in IN_TURN:
-        return False
+    """Whether it is carried out later, when all requests before it have been answered. For those that are `IN_TURN`."""
     if _first_unanswered(request.connection.replies) is request.reply:
         return False
     kept = memoryview(bytes(frame))  # by then others have read into the memory that it came in

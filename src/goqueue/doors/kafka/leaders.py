@@ -8,7 +8,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.common import LeaderIdAndEpoch, NodeEndpoint
 
-ELSEWHERE = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
+ELSEWHERE = frozenset((Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH))
 
 
 class Refusable(Protocol):

@@ -123,12 +123,13 @@ class ProduceRun:
             return False
         route, correlation_id, start, end = found
         share = self._shares.get(route)
-        if share is None and not route.replica.may_acknowledge:
-            return False  # who handles it waits until it is handed over, or says why and who leads
         publisher = routes.publisher
-        if self._read is not None:  # one look at all of them costs a fifth of one look at each
-            self._has_no_wishes = publisher.sees_no_wishes(self._read)
-            self._read = None
+        if share is None:
+            if not route.replica.may_acknowledge:
+                return False  # who handles it waits until it is handed over, or says why and who leads
+            if self._read is not None:  # one look at all of them costs a fifth of one look at each
+                self._has_no_wishes = publisher.sees_no_wishes(self._read)
+                self._read = None
         try:
             batch = publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
             if batch is None:
@@ -145,10 +146,10 @@ class ProduceRun:
             return False  # who handles it meets the same error, and can tell it
         if share is None:
             share = self._shares[route] = Share(route)
+            if not self._order:
+                self._started_s = publisher.now_s()
         share.correlation_ids.append(correlation_id)
         share.batches.append(batch)
-        if not self._order:
-            self._started_s = publisher.now_s()
         self._order.append(share)
         return True
 
@@ -156,33 +157,41 @@ class ProduceRun:
         """No more comes from this read; what was seen in its memory says nothing of the next."""
         self._read = None
         self._has_no_wishes = False
-        self.finish(connection)
+        if self._order:
+            self.finish(connection, is_last=True)
 
-    def finish(self, connection: Connection) -> None:
-        """Append what was taken; it is answered when it is acknowledged."""
+    def finish(self, connection: Connection, *, is_last: bool = False) -> None:
+        """Append what was taken; it is answered when it is acknowledged. `is_last`: nothing else comes from this read,
+        which would be answered in the same write."""
         if not self._order:
             return
         order, self._order = self._order, []
         routes = connection.routes
         shares, self._shares = list(self._shares.values()), {}
         waiting = []
+        publisher = routes.publisher
         for share in shares:
-            replica, allowance = share.route.replica, share.route.allowance
-            if allowance is not None and (throttle_ms := share.charge(allowance)):
+            route = share.route
+            replica = route.replica
+            if route.allowance is not None and (throttle_ms := share.charge(route.allowance)):
                 connection.mute(throttle_ms)
-            share.results = routes.publisher.append(replica, share.batches)
+            share.results = publisher.append(replica, share.batches)
             share.batches = []  # they lie in memory that will be filled anew
             share.start_offset = replica.start_offset
             if replica.failure is not None or replica.high_watermark < replica.end_offset:
                 waiting.append(share)
         if (first := shares[0].route.allowance) is not None:
-            connection.mute(first.take_time(routes.publisher.now_s() - self._started_s))
-        reply = connection.expect_reply(len(order))
+            connection.mute(first.take_time(publisher.now_s() - self._started_s))
         if not waiting:
-            reply.send(_answers(shares, order))
+            answers = _answers(shares, order)
+            if is_last:
+                connection.answer(answers, len(order))
+            else:
+                connection.expect_reply(len(order)).send(answers)
             for share in shares:
                 share.measure(routes, self._started_s)
             return
+        reply = connection.expect_reply(len(order))
         pending = RunReply(reply, shares, order, routes, self._started_s, len(waiting))
         for share in waiting:
             pending.wait(share)

@@ -33,8 +33,8 @@ class Reply:
         self.buffers = buffers
         self.on_lost = None
         self._connection.reply_ready()
-        on_sent, self.on_sent = self.on_sent, None
-        if on_sent is not None:
+        if self.on_sent is not None:
+            on_sent, self.on_sent = self.on_sent, None
             on_sent()
 
     def lose(self) -> None:

@@ -103,10 +103,9 @@ class Request:
             self.is_in_debt = owed_ms > 0
             self._throttle(owed_ms)
 
-    def spent(self, seconds: float) -> None:
+    def spent(self, allowance: Allowance, seconds: float) -> None:
         """So long everybody else had to wait for it. It may be answered already: then the next one is told."""
-        if self.allowance is not None:
-            self._throttle(self.allowance.take_time(seconds))
+        self._throttle(allowance.take_time(seconds))
 
     def count(self, key: QuotaKey, messages: int) -> None:
         """So many are published, or read, by whoever asks."""

@@ -43,8 +43,9 @@ FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 BEGINS_AT_ZERO_FROM = 12
 """Transactions version 2."""
-TAGS_BYTES = 3
+NO_TAGS = bytes(3)
 """Behind the records, where nothing is tagged: a zero for the partition, the topic and the request each."""
+TAGS_BYTES = len(NO_TAGS)
 
 _unpack_length = Struct(">i").unpack_from
 _OUTCOME = Struct(">hqqq")
@@ -186,15 +187,16 @@ class Routes:
                 is_whole = length >= 0 and end == len(frame)
             else:
                 length, start = frame[size], size + 1
-                if length > 127:
-                    more = frame[start]  # two bytes are read here, as the records of most requests need
-                    if more < 128:
-                        length, start = length + (more << 7) - 128, start + 1
-                    else:
-                        length, start = read_varint(frame, size)
+                if length > 127:  # up to three bytes are read here, which is enough for 2 MB
+                    length += (frame[start] << 7) - 128
+                    start += 1
+                    if length >= 1 << 14:
+                        length += (frame[start] << 14) - (1 << 14)
+                        start += 1
+                        if length >= 1 << 21:
+                            length, start = read_varint(frame, size)
                 end = start + length - 1
-                is_whole = length > 0 and end + TAGS_BYTES == len(frame)
-                is_whole = is_whole and not (frame[end] or frame[end + 1] or frame[end + 2])
+                is_whole = length > 0 and frame[end:] == NO_TAGS
         except (StructError, IndexError, MalformedRequest):
             return None
         return (route, correlation_id, start, end) if is_whole else None

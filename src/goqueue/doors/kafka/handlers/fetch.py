@@ -3,7 +3,7 @@
 from struct import Struct
 
 from goqueue.broker.reading.fetch import Got, Limits, Want
-from goqueue.doors.kafka.leaders import name_leaders
+from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.quotas import CONSUMED
@@ -35,7 +35,8 @@ def handle_fetch(request: Request) -> None:
         request.answer(FetchResponse())
         return
     image = request.broker.topics.image
-    uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
+    version = request.version
+    uses_ids = version >= TOPIC_IDS_FROM_VERSION
     wants, unknown = [], set()
     for number, topic in enumerate(message.topics):
         found = image.by_id(topic.topic_id) if uses_ids else None
@@ -58,11 +59,11 @@ def handle_fetch(request: Request) -> None:
         if request.allowance is not None and request.allowance.counts(CONSUMED):
             request.count(CONSUMED, sum(map(_messages, wants, got)))
         response = _response(message, got, unknown, limits.is_read_committed)
-        if request.version >= LEADERS_FROM_VERSION:
+        if version >= LEADERS_FROM_VERSION and not ELSEWHERE.isdisjoint([one.code for one in got]):
             partitions = (one for topic in response.responses for one in topic.partitions)
             places = ((want.topic, want.partition, one) for want, one in zip(wants, partitions))
             endpoints = name_leaders(request, places)
-            response.node_endpoints = endpoints if request.version >= ENDPOINTS_FROM_VERSION else []
+            response.node_endpoints = endpoints if version >= ENDPOINTS_FROM_VERSION else []
         request.answer(response)
 
     parked = request.broker.fetcher.fetch(wants, limits, answer)
