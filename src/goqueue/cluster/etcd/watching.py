@@ -122,7 +122,7 @@ class Watching:
 def _told_up_to(response: Any, entries: Sequence[KeyValue]) -> int:
     """etcd tells a long history in parts of 1,000 revisions, and each part has the last revision of all in its header:
     whoever went on behind that after a break would miss the parts that had not come."""
-    return entries[-1].mod_revision if entries else response.header.revision  # type: ignore[no-any-return]
+    return entries[-1].mod_revision if entries else int(response.header.revision)
 
 
 def _until_none(requests: "SimpleQueue[Any]") -> Iterator[Any]:
