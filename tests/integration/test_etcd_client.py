@@ -23,6 +23,8 @@ from goqueue.cluster.etcd.port import (
 from tests.integration.etcd_members import Etcds
 
 FAR_S = 60.0
+PARTS_FROM = 1000
+"""Revisions that etcd tells at once."""
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +169,18 @@ def test_many_watches_and_ten_thousand_keys_are_told_whole(etcd: Etcds) -> None:
             await watched.until(lambda it: len(it.entries) == 10_000)
             assert sorted(key for key, _ in watched.entries) == expected
             assert [revision for revision, _ in watched.told] == sorted(revision for revision, _ in watched.told)
+
+    run(EtcdOptions(etcd.endpoints), scenario)
+
+
+def test_a_history_that_comes_in_parts_is_told_no_further_than_it_has_come(etcd: Etcds) -> None:
+    async def scenario(ask: Asker) -> None:
+        first = await ask.put(b"long/0", b"")
+        await asyncio.gather(*(ask.put(b"long/%d" % number, b"") for number in range(1, PARTS_FROM + 100)))
+        watched = Watched(ask.client, b"long/", first.revision)
+        await watched.until(lambda it: len(it.entries) == PARTS_FROM + 100)
+        keys = [entries for _, entries in watched.told if entries]
+        assert [revision for revision, entries in watched.told if entries] == [each[-1].mod_revision for each in keys]
 
     run(EtcdOptions(etcd.endpoints), scenario)
 

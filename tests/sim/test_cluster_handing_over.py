@@ -3,6 +3,7 @@ leader is.
 """
 
 from contextlib import AsyncExitStack
+from itertools import pairwise
 
 import pytest
 
@@ -185,3 +186,40 @@ def test_what_is_written_to_is_handed_over_first_and_followers_leave_last(monkey
         assert not sim.loop.exceptions
 
     Simulation(seed=5, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_what_nobody_writes_to_is_handed_over_slowly_when_clients_have_found_the_next_leaders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handing_over, "AT_ONCE_WHEN_IDLE", 10)
+
+    async def scenario(sim: Simulation) -> None:
+        me = sim.process("me")
+        await sim.let_pass("8s")
+        async with Admin(sim.nodes[0].http, **me.ports) as admin:
+            await admin.create_topic(ORDERS, partitions=90)
+        await sim.let_pass("4s")
+        leader, other = sim.nodes[1], sim.nodes[0]
+        placements = other.broker.topics.image.topics[ORDERS].placements
+        mine = [number for number, one in enumerate(placements) if one.leader == leader.number]
+        async with Producer([node.kafka for node in sim.nodes], linger_ms=0, **me.ports) as producer:
+            await producer.send(ORDERS, b"before", partition=mine[-1])
+        moved_s: dict[int, float] = {}
+
+        def look(change: TopicsChange) -> None:
+            was, now = change.before.topics[ORDERS].placements, change.image.topics[ORDERS].placements
+            changed = [number for number in mine if was[number].leader == leader.number != now[number].leader]
+            moved_s.update(dict.fromkeys(changed, sim.loop.time()))
+
+        other.broker.topics.on_change.append(look)
+        began_s = sim.loop.time()
+        await leader.stop()
+        assert sorted(moved_s) == mine
+        first_s, *idle_s = sorted(set(moved_s.values()))
+        assert moved_s[mine[-1]] == first_s <= began_s + 0.1
+        assert idle_s[0] >= first_s + handing_over.SETTLING_S
+        assert all(after - before > 0.1 for before, after in pairwise(idle_s)), "there is time, and few groups"
+        assert idle_s[-1] <= began_s + 2.6, "half of drain_ms"
+        assert not sim.loop.exceptions
+
+    Simulation(seed=6, nodes=3, cluster=True).run(scenario, limit="2m")

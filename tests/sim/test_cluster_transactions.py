@@ -7,6 +7,9 @@ from goqueue.machines.transactions.facts import State
 from goqueue.model.codes import Code
 from goqueue.model.transactions import Writer
 from goqueue.testing.simulation import Simulation
+from goqueue.wire.kafka.messages.transactions import EndTxnRequest
+from tests.sim.test_cluster_answers import ORDERS, Client, cluster
+from tests.sim.test_cluster_handing_over import replica_of
 
 WRITER, NEWS = "writer", "news"
 
@@ -73,3 +76,31 @@ def test_a_transaction_whose_topic_is_deleted_ends_without_it() -> None:
         assert not sim.loop.exceptions
 
     Simulation(seed=18, nodes=3, cluster=True, default_replication_factor=1).run(scenario, limit="2m")
+
+
+def test_a_marker_waits_for_a_partition_that_is_about_to_be_handed_over_and_not_a_second_longer() -> None:
+    """The next transaction of its producer waits for it."""
+
+    async def scenario(sim: Simulation) -> None:
+        me = sim.process("me")
+        node, partition = await cluster(sim, me)
+        client = Client(me, node)
+        writer = await client.writer(partition)
+        replica = replica_of(node, ORDERS, partition)
+        replica.rest()
+        ended = await (await client.send(EndTxnRequest(*writer, True), 3))
+        assert ended.error_code == Code.NONE
+        await sim.let_pass("100ms")
+
+        def state() -> State:
+            known = node.broker.transactions.describe(writer[0])
+            assert known is not None
+            return known.state
+
+        assert state() is State.PREPARE_COMMIT
+        replica.go_on()
+        await sim.let_pass("100ms")
+        assert state() is State.COMPLETE_COMMIT
+        assert not sim.loop.exceptions
+
+    Simulation(seed=19, nodes=3, cluster=True).run(scenario, limit="2m")

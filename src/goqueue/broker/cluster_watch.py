@@ -17,6 +17,8 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.standby import StandbyCounts
 
 EVENTS_MAX = 1000
+GONE_S = 10.0
+"""How long a node that is gone is remembered: clients have heard by then who leads what it led."""
 
 OnStood = Callable[[int | str], None]
 """The offset from which on records may be gone; or why it was not done."""
@@ -127,6 +129,10 @@ class ClusterWatch:
         self.copying: Callable[[], Copying] = Copying
         self.is_suspected: Callable[[NodeInfo], bool] = lambda node: False
         """Whether a node is most likely dead, though its session has not ended yet."""
+        self.is_refusing: Callable[[NodeInfo], bool] = lambda node: False
+        """Whether a node refuses connections: who tries it hears so at once, and does not wait for it."""
+        self._gone: dict[int, tuple[NodeInfo, float]] = {}
+        """As they were when they went, and until when they are remembered."""
 
     # -- how it is
 
@@ -174,6 +180,13 @@ class ClusterWatch:
                 leaders[placement.leader] += 1
         return {node: (leaders[node], copies[node]) for node in self.known_nodes()}
 
+    def refusing_of_late(self) -> list[NodeInfo]:
+        """Nodes that refuse connections, and are there still as the metadata says, or were some seconds ago."""
+        now_s = self._clock.monotonic_s()
+        self._gone = {number: each for number, each in self._gone.items() if now_s < each[1]}
+        known = [*self.image.nodes.values(), *(node for node, _ in self._gone.values())]
+        return [node for node in known if self.is_refusing(node)]
+
     # -- what has happened
 
     def changed(self, change: TopicsChange) -> None:
@@ -196,8 +209,10 @@ class ClusterWatch:
             was, becomes = before.get(node_id), now.get(node_id)
             if was is not None and (becomes is None or becomes.incarnation != was.incarnation):
                 self._note(Happened.NODE_DOWN, f"node {node_id} is gone", node_id)
+                self._gone[node_id] = was, self._clock.monotonic_s() + GONE_S
             if becomes is not None and (was is None or was.incarnation != becomes.incarnation):
                 self._note(Happened.NODE_UP, f"node {node_id} is there", node_id)
+                self._gone.pop(node_id, None)
 
     def _partition(self, topic: str, number: int, was: Placement, now: Placement) -> None:
         place = topic, number

@@ -12,6 +12,9 @@ from goqueue.model.group_hash import group_hash
 
 SHARDS = 16
 """Of groups, and of transactions. A data directory is written for so many."""
+REPLY_MS_MAX = 5000
+"""How long a client waits until enough copies have what its group or transaction asked for, as in Kafka for groups
+(`offsets.commit.timeout.ms`): then it is told that nobody can answer, and asks again."""
 
 
 @lru_cache(maxsize=1024)

@@ -27,9 +27,13 @@ AT_ONCE_WHEN_LEAVING = 60
 SIDE_BY_SIDE = 8
 """Groups of a node that stops. A connection of Kafka is answered in order, so a producer that meets a group after the
 other would wait for all of them, one after the other."""
-IDLE_PAUSE_S_MAX = 0.1
-"""Between two groups that nobody has appended to lately. They come last, one at a time and with pauses as long as each
-took, since every change of a leader takes time from those that are being served."""
+AT_ONCE_WHEN_IDLE = 30
+"""Of what nobody has appended to lately. It comes last, one group at a time, as slowly as there is time for: every
+change of a leader takes time on all nodes from those that are being served."""
+IDLE_PAUSE_S_MAX = 0.25
+"""Between two such groups."""
+SETTLING_S = 0.5
+"""Before the first of them: clients look for the next leaders of what they write to, and connect to them."""
 REST_S_MAX = 0.2
 """How long appends wait for a copy that may not get to the end."""
 PATIENCE_S = 0.03
@@ -99,12 +103,14 @@ class HandingOver:
             busy = [move for move in moves if self._in_sync.is_busy(move.replica)]
             idle = [move for move in moves if not self._in_sync.is_busy(move.replica)]
             moved += await self._leave(busy)
+            if busy and idle:
+                await asyncio.sleep(SETTLING_S)
             moved += await self._leave_slowly(idle, hurry_s)
         _tell(moved)
         return moved
 
     async def _leave(self, moves: Sequence[Move]) -> int:
-        groups = iter(_groups(moves))
+        groups = iter(_groups(moves, AT_ONCE_WHEN_LEAVING))
         moved = 0
 
         async def one_after_the_other() -> None:
@@ -119,13 +125,14 @@ class HandingOver:
 
     async def _leave_slowly(self, moves: Sequence[Move], hurry_s: float) -> int:
         """As long as there is time for it."""
-        moved, groups = 0, _groups(moves)
+        moved, groups = 0, _groups(moves, AT_ONCE_WHEN_IDLE)
         for number, group in enumerate(groups):
-            since_s = self._clock.monotonic_s()
-            if since_s >= hurry_s:
+            if self._clock.monotonic_s() >= hurry_s:
                 return moved + await self._leave([move for left in groups[number:] for move in left])
             moved += await self._move_some(group, leaves=True)
-            await asyncio.sleep(min(self._clock.monotonic_s() - since_s, IDLE_PAUSE_S_MAX))
+            if coming := len(groups) - number - 1:
+                left_s = hurry_s - self._clock.monotonic_s()
+                await asyncio.sleep(min(max(0.0, left_s / coming), IDLE_PAUSE_S_MAX))
         return moved
 
     def _given_up(self) -> Iterable[Move]:
@@ -213,7 +220,8 @@ class HandingOver:
             return len(wanted)
         if not isinstance(outcome, Conflict) or len(wanted) == 1:
             return 0  # nobody knows: the metadata tells
-        outcomes = [await self._txn(step) for step in wanted]
+        # One of them was decided from what has changed. The others wait no longer than one transaction takes.
+        outcomes = await asyncio.gather(*(self._txn(step) for step in wanted))
         return sum(isinstance(each, Committed) for each in outcomes)
 
     def _target(self, move: Move) -> int | None:
@@ -230,8 +238,8 @@ class HandingOver:
         return await answer
 
 
-def _groups(moves: Sequence[Move]) -> list[Sequence[Move]]:
-    return [moves[first : first + AT_ONCE_WHEN_LEAVING] for first in range(0, len(moves), AT_ONCE_WHEN_LEAVING)]
+def _groups(moves: Sequence[Move], size: int) -> list[Sequence[Move]]:
+    return [moves[first : first + size] for first in range(0, len(moves), size)]
 
 
 def _tell(moved: int) -> None:

@@ -1,8 +1,8 @@
 """The way to other nodes: connections that are kept, made when they are first needed, and proved on both sides.
 
 Whoever asks is told in the end, and whether what it asked may have been done. Nothing is asked twice here. A node whose
-connection broke and that refused two dials after that is told of: it is most likely dead. From one whose session has
-ended no answer is waited for: others lead what it led.
+connection broke is suspected until it is reached again; one that refused two dials is told of: it is most likely dead.
+From one whose session has ended no answer is waited for: others lead what it led.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ WAITING_MAX = 1000
 REFUSALS = 2
 """Of dials, after a connection broke, by which a node is taken for dead."""
 SUSPECTED_S = 1.0
-"""How long nobody is sent to a node whose connection broke and that refused a dial, or that is silent still. By then it
-is reached again, or its session was ended."""
+"""How long nobody is sent to a node whose connection broke, until it is reached again, or that is silent still. By then
+its session was ended, if it is dead."""
 LAST_WORDS_MS = 250
 """How long a node whose session has ended may be silent before its connections are given up. One that has only lost the
 session still answers."""
@@ -90,12 +90,18 @@ class Peers:
         """Called with the life of a node whose connection broke and that refused two dials since."""
         self._suspected: dict[int, tuple[int, float]] = {}
         """By node: in which life, and until when."""
+        self._broken: dict[int, tuple[int, float]] = {}
+        """Likewise those whose connection broke, and that have not been reached since."""
+        self._refusing: dict[int, int] = {}
+        """By node: in which life it refused a dial after that. Its process is gone, and its machine is there."""
         self._ways: dict[tuple[int, str], PeerWay] = {}
         self._dials: dict[asyncio.Task[None], None] = {}
 
     def ask(self, node_id: int, api_key: int, body: bytes, on_done: OnAnswer, timeout_ms: int) -> None:
         node = self.find(node_id)
-        if node is not None and self.is_suspected(node):  # it would be waited for in vain, and not be known as not done
+        if node is not None and self._is_in(
+            self._suspected, node
+        ):  # it would be waited for in vain, and not be known as not done
             why = NotReached(f"node {node_id} does not answer at the moment")
             self.clock.call_soon(lambda: on_done(why))
             return
@@ -114,16 +120,33 @@ class Peers:
 
     def is_suspected(self, node: NodeInfo) -> bool:
         """It is most likely dead, and the metadata does not know it yet."""
-        if not self._suspected:
+        return self._is_in(self._suspected, node) or self._is_in(self._broken, node)
+
+    def _is_in(self, known: dict[int, tuple[int, float]], node: NodeInfo) -> bool:
+        if not known:
             return False
-        incarnation, until_s = self._suspected.get(node.node_id, (0, 0.0))
+        incarnation, until_s = known.get(node.node_id, (0, 0.0))
         return incarnation == node.incarnation and self.clock.monotonic_s() < until_s
+
+    def is_refusing(self, node: NodeInfo) -> bool:
+        """Whoever dials it is told so at once."""
+        return self._refusing.get(node.node_id) == node.incarnation
+
+    def refused(self, node: NodeInfo) -> None:
+        self._refusing[node.node_id] = node.incarnation
+        self.suspect(node)
 
     def suspect(self, node: NodeInfo) -> None:
         self._suspected[node.node_id] = node.incarnation, self.clock.monotonic_s() + SUSPECTED_S
 
+    def broke(self, node: NodeInfo) -> None:
+        """Clients of a node that dies hear of it in the same moment, and ask at once who leads now."""
+        self._broken[node.node_id] = node.incarnation, self.clock.monotonic_s() + SUSPECTED_S
+
     def reached(self, node_id: int) -> None:
         self._suspected.pop(node_id, None)
+        self._broken.pop(node_id, None)
+        self._refusing.pop(node_id, None)
 
     def nodes_changed(self) -> None:
         """Some may have come or gone."""
@@ -304,7 +327,7 @@ class PeerWay:
         self._failed(why)
         if life is None or self._is_closed:
             return
-        self._peers.suspect(life)
+        self._peers.refused(life)
         if self._refusals < REFUSALS:
             self._timer = self._clock.call_after(DIAL_AGAIN_MS, self._dial)
         elif self._refusals == REFUSALS:
@@ -328,6 +351,8 @@ class PeerWay:
         if connection.is_given_up or self._is_closed:
             return
         self._broken_life, self._refusals = self._life, 0
+        if self._life is not None:
+            self._peers.broke(self._life)
         self._dial()
 
     def close(self) -> None:

@@ -78,7 +78,8 @@ class NotReached(GoQueueError):
 
 
 class Indeterminate(GoQueueError):
-    """What was asked of another node was sent, and its answer was lost: it may have been done or not."""
+    """It may have been done or not: what was asked of another node was sent, and its answer was lost; or too few copies
+    have had it for long."""
 
     retriable = True
 

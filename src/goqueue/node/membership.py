@@ -138,6 +138,7 @@ class Membership:
         self.recovery: Recovery | None = None
         self.unclean_steward: UncleanSteward | None = None
         self._is_suspected: Callable[[NodeInfo], bool] = lambda node: False
+        self._is_refusing: Callable[[NodeInfo], bool] = lambda node: False
         self._joining: asyncio.Task[None] | None = None
         self._has_left = False
 
@@ -175,6 +176,7 @@ class Membership:
         peers.on_refused = self.deaths.suspect
         # Who has lost the session is most likely the one that is cut off: its clients need the others' addresses.
         self._is_suspected = lambda node: session.is_valid() and peers.is_suspected(node)
+        self._is_refusing = peers.is_refusing
         return replication
 
     def serve(self, watch: ClusterWatch) -> None:
@@ -193,7 +195,7 @@ class Membership:
             self.unclean_steward.start()
         if self.replication is not None and self.elections is not None:
             watch.copying = self.replication.copying
-            watch.is_suspected = self._is_suspected
+            watch.is_suspected, watch.is_refusing = self._is_suspected, self._is_refusing
             self.controller.on_change.append(self.replication.image_changed)
             if self.handing_over is not None:
                 self.controller.on_change.append(self.handing_over.image_changed)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from goqueue.machines.machine import Ahead, ClockSet, Command, Fact, Machine
-from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError
+from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError, Indeterminate
 from goqueue.runtime.clock import Clock, Timer
 from goqueue.runtime.company import LINGER_MS, Company
 from goqueue.runtime.ledger import Ledger
@@ -24,6 +24,8 @@ R = TypeVar("R")
 OnReply = Callable[[R | GoQueueError], None]
 """Gets the machine's reply, or a GoQueueError if the ledger or the coordinator failed."""
 _ACTIVE = Life.ACTIVE  # looking up enum members costs
+SWEEPS = 5
+"""In so many looks a reply is found too late that must not be so late: never too early, up to a fifth too late."""
 Replies = list[tuple[OnReply[Any], Any]]
 """To commands of all kinds: each was given with its command, which says what it gets."""
 
@@ -41,6 +43,10 @@ class DirectChanges(Timed[M], Generic[M]):
         self._lingering: Timer | None = None
         self._decided: deque[Replies] = deque()
         """Replies that leave when the ledger is durable, in that order."""
+        self.reply_ms_max: int | None = None
+        """How long they wait for other copies: then whoever asked is told that it may have been done or not. None: for
+        as long as it takes."""
+        self._is_sweeping = False
         self.to_open: Callable[[M], Iterator[tuple[Command[Any], OnReply[Any]]]] = lambda machine: iter(())
         """What is decided at each load, in slices, before it becomes active: nobody may see a state that is told only
         half of what a restart forgets. Nobody is called with the facts."""
@@ -194,6 +200,29 @@ class DirectChanges(Timed[M], Generic[M]):
     def _leave_durable(self, replies: Replies) -> None:
         self._decided.append(replies)
         self._ledger.when_durable(partial(self._give_durable, self._decided))
+        if self.reply_ms_max is not None and not self._is_sweeping and self._ledger.replica.has_followers:
+            self._is_sweeping = True
+            self._clock.call_after(self.reply_ms_max / SWEEPS, partial(self._sweep, self.reply_ms_max, deque()))
+
+    def _sweep(self, ms_max: int, newest: deque[Replies]) -> None:
+        """`newest`: who came last before each of the last looks. Whoever is in the line still, up to the first of
+        them, has waited too long."""
+        line, self._is_sweeping = self._decided, bool(self._decided)
+        if not line:
+            return
+        newest.append(line[-1])
+        self._clock.call_after(ms_max / SWEEPS, partial(self._sweep, ms_max, newest))
+        if len(newest) <= SWEEPS:
+            return
+        last, calls = newest.popleft(), list[Callable[[], None]]()
+        if any(each is last for each in line):
+            unknown = Indeterminate(f"{self.name}: too few copies have it by now; it may have been done or not")
+            for replies in line:
+                calls += [partial(on_reply, unknown) for on_reply, _ in replies]
+                replies.clear()  # its place in the line stays
+                if replies is last:
+                    break
+        call_each(calls)
 
     def _give_durable(self, decided: deque[Replies]) -> None:
         if not decided or decided is not self._decided:

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from goqueue.broker.publishing.acknowledgements import SWEEP_MS, Acknowledgements
+from goqueue.broker.publishing.acknowledgements import OUTLIVING_MS, SWEEP_MS, Acknowledgements
 from goqueue.model.codes import Code
 from goqueue.replica.replica import Replica
-from goqueue.replica.roles import Reign
 from tests.brokers import Parts
 from tests.unit.replica.test_replica import append, batch
 
@@ -102,8 +101,36 @@ def test_one_who_fails_when_told_costs_the_others_nothing() -> None:
 
 def test_who_waits_when_the_leader_changes_is_told_that_it_may_have_been_stored() -> None:
     """Kafka clients take `NOT_LEADER_OR_FOLLOWER` for not stored; this may be."""
-    parts, replica, acknowledgements, told = waiting()
-    replica.lead(Reign(replica.leader_epoch + 1))
-    assert told == [Code.REQUEST_TIMED_OUT]
+    parts, replica, acknowledgements, told = waiting(60_000)
+    replica.follow(replica.leader_epoch + 1, leader=2)
     parts.commit()
+    parts.clock.advance(OUTLIVING_MS - 1)
+    assert told == []
+    parts.clock.advance(1)
+    assert (told, len(acknowledgements)) == ([Code.REQUEST_TIMED_OUT], 0)
+    replica.learn_watermark(replica.end_offset)
+    parts.clock.advance(10_000)
+    assert told == [Code.REQUEST_TIMED_OUT]
+
+
+def test_what_the_next_leader_has_committed_is_acknowledged() -> None:
+    """So that its client need not send it again, to a node that does not lead any more."""
+    parts, replica, acknowledgements, told = waiting(60_000)
+    replica.follow(replica.leader_epoch + 1, leader=2)
+    parts.commit()
+    assert told == []
+    replica.learn_watermark(replica.end_offset)
+    parts.clock.advance(1)
+    assert (told, len(acknowledgements)) == ([Code.NONE], 0)
+
+
+def test_what_the_next_leader_does_not_have_is_never_acknowledged() -> None:
+    parts, replica, acknowledgements, told = waiting(60_000)
+    replica.follow(replica.leader_epoch + 1, leader=2)
+    parts.commit()
+    replica.truncate(0)
+    replica.append_copied([batch()], leader_watermark=1, now_ms=0)
+    parts.commit()
+    replica.learn_watermark(replica.end_offset)
+    parts.clock.advance(1)
     assert (told, len(acknowledgements)) == ([Code.REQUEST_TIMED_OUT], 0)

@@ -191,7 +191,25 @@ def test_a_node_that_was_killed_is_told_of_after_two_refusals_and_found_again_la
     run(scenario)
 
 
-def test_a_node_that_was_killed_is_suspected_at_the_first_refusal_for_a_while_or_until_it_is_reached() -> None:
+def test_a_node_whose_connection_broke_is_suspected_until_it_is_reached_and_asked_all_the_same() -> None:
+    """Its clients were cut off in the same moment: who asks for a leader now must not be sent to it again."""
+
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        life = one.book[2]
+        assert await one.ask(2, ECHO, b"a") == b"echo a"
+        ((_, connection),) = [(each, each._connection) for each in one.peers._ways.values()]
+        assert connection is not None
+        connection.connection_lost(None)
+        assert one.peers.is_suspected(life)
+        assert await one.ask(2, ECHO, b"b") == b"echo b"
+        assert not one.peers.is_suspected(life)
+        assert other.door.refused == 0
+
+    run(scenario)
+
+
+def test_a_node_that_was_killed_is_suspected_for_a_while_or_until_it_is_reached() -> None:
     async def scenario(sim: Simulation) -> None:
         one, other = await two(sim)
         life = one.book[2]
@@ -201,6 +219,9 @@ def test_a_node_that_was_killed_is_suspected_at_the_first_refusal_for_a_while_or
         while not one.peers.is_suspected(life):
             await sim.let_pass("1 ms")
         assert one.refused == [], "before it is declared dead"
+        while not one.peers.is_refusing(life):
+            await sim.let_pass("1 ms")
+        assert one.refused == [], "likewise"
         assert not one.peers.is_suspected(life._replace(incarnation=life.incarnation + 1)), "another life"
         await sim.let_pass("1500 ms")
         assert not one.peers.is_suspected(life), "etcd may not be there to end its session"
@@ -211,6 +232,7 @@ def test_a_node_that_was_killed_is_suspected_at_the_first_refusal_for_a_while_or
         one.peers.way(2, "another").ask(ECHO, b"", lambda answer: None, 1000)
         await sim.let_pass("100 ms")
         assert not one.peers.is_suspected(life), "it was reached"
+        assert not one.peers.is_refusing(life)
 
     run(scenario)
 
@@ -225,6 +247,7 @@ def test_a_node_that_cannot_be_reached_is_not_called_dead() -> None:
         assert isinstance(await one.ask(2, ECHO, b"c"), NotReached)
         assert one.refused == []
         assert not one.peers.is_suspected(one.book[2])
+        assert not one.peers.is_refusing(one.book[2])
         sim.network.heal()
         await sim.let_pass("3 s")
         assert await one.ask(2, ECHO, b"d") == b"echo d"

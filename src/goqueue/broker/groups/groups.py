@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from goqueue.broker.groups.rebalances import Rebalances
-from goqueue.broker.shards import SHARDS, shard_of_group
+from goqueue.broker.shards import REPLY_MS_MAX, SHARDS, shard_of_group
 from goqueue.machines.groups import commands
 from goqueue.machines.groups.commands import EndTransactionOffsets, GroupCommand
 from goqueue.machines.groups.consumer import facts as consumer_commands
@@ -66,6 +66,7 @@ class Groups:
         coordinator.before_apply = partial(self._applying, coordinator)
         coordinator.after_apply = partial(self._applied, coordinator)
         coordinator.on_loaded = partial(self._loaded, coordinator)
+        coordinator.reply_ms_max = REPLY_MS_MAX
 
     def new_member_id(self, client_id: str) -> str:
         number = random_id(self._dice).hex()

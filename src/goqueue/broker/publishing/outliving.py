@@ -20,8 +20,9 @@ class Outliving:
     Invariant: after a cut below the end of the batch it is never taken for acknowledged, whatever is there later.
     """
 
-    def __init__(self, replica: Replica, next_offset: int, clock: Clock) -> None:
+    def __init__(self, replica: Replica, next_offset: int, clock: Clock, patience_ms: int = PATIENCE_MS) -> None:
         self._replica = replica
+        self._patience_ms = patience_ms
         self._next_offset = next_offset
         self._clock = clock
         self._is_cut = False
@@ -39,7 +40,7 @@ class Outliving:
         if isinstance(failure, NotLeader):
             # Kept as it is: by the time that the call comes, it may say something else.
             self.failure = failure.kept()
-            self._timer = self._clock.call_after(PATIENCE_MS, self._end)
+            self._timer = self._clock.call_after(self._patience_ms, self._end)
             self._replica.on_cut[self] = self._cut
             self._replica.watch_end(self, self._look)
         else:

@@ -27,7 +27,7 @@ OnEnlisted = Callable[[Code], None]
 class Enlistment:
     """One request that waits."""
 
-    __slots__ = ("command", "joins", "size", "then", "timer")
+    __slots__ = ("command", "due_s", "joins", "size", "then", "timer")
 
     def __init__(self, command: AddPartitions | AddGroup, size: int, then: OnEnlisted, *, joins: bool) -> None:
         self.command = command
@@ -36,6 +36,8 @@ class Enlistment:
         self.then = then
         self.timer: Timer | None = None
         """Set while it waits for the markers of the last transaction."""
+        self.due_s: float | None = None
+        """Until when it does so, however often its coordinator is asked meanwhile."""
 
 
 class Enlisting:
@@ -92,7 +94,9 @@ class Enlisting:
     def _answered(self, one: Enlistment, reply: CodeReply | GoQueueError) -> None:
         code = Code.COORDINATOR_NOT_AVAILABLE if isinstance(reply, GoQueueError) else reply.code
         if code is Code.CONCURRENT_TRANSACTIONS:
-            one.timer = self._clock.call_after(SETTLE_MS_MAX, partial(self._end, one, code))
+            now_s = self._clock.monotonic_s()
+            one.due_s = now_s + SETTLE_MS_MAX / 1000 if one.due_s is None else one.due_s
+            one.timer = self._clock.call_after(max(0.0, one.due_s - now_s) * 1000, partial(self._end, one, code))
             name = one.command.transactional_id
             if name not in self._settling:
                 self._settling.add(name)

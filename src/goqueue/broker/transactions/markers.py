@@ -17,8 +17,8 @@ from goqueue.machines.transactions.commands import AddGroup, AddPartitions, Mark
 from goqueue.machines.transactions.commands import CodeReply as TransactionReply
 from goqueue.machines.transactions.machine import TransactionMachine
 from goqueue.model.codes import Code
-from goqueue.model.errors import GoQueueError
-from goqueue.model.refusal import Refused
+from goqueue.model.errors import GoQueueError, NotCoordinator
+from goqueue.model.refusal import NotLeader, Refused
 from goqueue.model.transactions import Hanging
 from goqueue.records.batch import check_batch
 from goqueue.records.control import ControlKind, build_control
@@ -28,6 +28,8 @@ from goqueue.runtime.coordinator import Coordinator
 from goqueue.telemetry.logs import get_logger
 
 RETRY_MS = 1000
+MOVED_MS = 50
+"""After which one is tried again whose partition changes its leader: its producer waits for it."""
 
 events = get_logger("broker")
 
@@ -92,11 +94,11 @@ class Markers:
                         )
                         self._later(job.transactional_id)
 
-    def _later(self, name: str) -> None:
+    def _later(self, name: str, delay_ms: int = RETRY_MS) -> None:
         """They are still due."""
         coordinator = self._shards.find(name)
         if coordinator is not None:
-            self._clock.call_after(RETRY_MS, partial(self.write, coordinator, [name]))
+            self._clock.call_after(delay_ms, partial(self.write, coordinator, [name]))
 
     def _write_one(self, job: MarkerJob, place: Partition | str, key: tuple[str, int, Partition | str]) -> None:
         def noted(reply: TransactionReply | GoQueueError) -> None:
@@ -105,6 +107,9 @@ class Markers:
 
         def done(reply: object = None) -> None:
             self._under_way.discard(key)
+            if isinstance(reply, NotLeader | NotCoordinator):
+                self._later(job.transactional_id, MOVED_MS)
+                return
             if isinstance(reply, GoQueueError) and not _is_over(reply):
                 events.error(
                     "marker not written", transaction=job.transactional_id, place=str(place), reason=str(reply)
@@ -134,6 +139,10 @@ class Markers:
         """`done` gets None, or why it is not over. First what was delayed: once the marker stands in the log, nobody
         asks for this partition again. A coordinator that was deposed is refused before: what it says is about a
         transaction that may be over."""
+        resting = self._topics.find_replica(*place)
+        if resting is not None and resting.is_resting:
+            resting.when_awake(lambda: self.end_here(job, place, done))
+            return
         refused = self._refused(job, place)
         if refused is not None:
             done(refused)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from goqueue.broker.shards import shard_of_transaction
+from goqueue.broker.shards import REPLY_MS_MAX, shard_of_transaction
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.transactions.enlisting import Enlisting
 from goqueue.broker.transactions.joined import Joined
@@ -111,6 +111,7 @@ class Transactions:
         coordinator.after_apply = partial(self._applied, number, coordinator)
         coordinator.on_loaded = partial(self._loaded, number, coordinator)
         coordinator.on_given_up = partial(self._given_up, number)
+        coordinator.reply_ms_max = REPLY_MS_MAX
 
     @property
     def is_active(self) -> bool:

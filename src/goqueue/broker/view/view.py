@@ -121,6 +121,7 @@ class TenantHealth:
     def __init__(self, health: Health, scope: Scope) -> None:
         self._scope = scope
         self.is_suspected = health.cluster.is_suspected
+        self.refusing_of_late = health.cluster.refusing_of_late
         self.checks = health.checks
         """Told as pass or fail: what is wrong names topics of all."""
 

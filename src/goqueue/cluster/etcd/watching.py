@@ -5,7 +5,7 @@ still one: a connection that is cut says nothing either.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -92,7 +92,7 @@ class Watching:
                 compacted = response.compact_revision
                 fault = EtcdCompacted(compacted) if compacted else EtcdFault(response.cancel_reason or "canceled")
             elif not response.created:  # what was there before may still come
-                revision = response.header.revision
+                revision = _told_up_to(response, some)
                 entries += some
         if revision:
             self._on_keys(revision, entries)
@@ -117,6 +117,12 @@ class Watching:
         if not isinstance(fault, EtcdCompacted):
             self._endpoints.failed(self._endpoint)
         self._on_lost(fault)
+
+
+def _told_up_to(response: Any, entries: Sequence[KeyValue]) -> int:
+    """etcd tells a long history in parts of 1,000 revisions, and each part has the last revision of all in its header:
+    whoever went on behind that after a break would miss the parts that had not come."""
+    return entries[-1].mod_revision if entries else int(response.header.revision)
 
 
 def _until_none(requests: "SimpleQueue[Any]") -> Iterator[Any]:

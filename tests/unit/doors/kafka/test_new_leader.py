@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.cluster_watch import GONE_S
+from goqueue.broker.publishing.acknowledgements import OUTLIVING_MS
 from goqueue.model.codes import Code
 from goqueue.model.placements import NodeInfo, Placement
-from goqueue.model.topics import Topic
+from goqueue.model.topics import Topic, TopicsChange
 from goqueue.replica.roles import Reign
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
 from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest
 from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from goqueue.wire.kafka.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
+from goqueue.wire.kafka.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from goqueue.wire.kafka.notation import Message
 from tests.brokers import data
@@ -24,7 +26,7 @@ from tests.unit.doors.kafka.share_members import House as ShareHouse
 from tests.unit.doors.kafka.test_door_fuzz import House, frame
 
 LATEST, EARLIEST = -1, -2
-LIST_OFFSETS, PRODUCE, METADATA, FETCH, FIND_COORDINATOR = 2, 0, 3, 1, 10
+LIST_OFFSETS, PRODUCE, METADATA, FETCH, FIND_COORDINATOR, DESCRIBE_CLUSTER = 2, 0, 3, 1, 10, 60
 
 
 def ask(house: House, message: Message, key: int, version: int) -> Any:
@@ -81,6 +83,8 @@ def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_sto
     assert replica.end_offset == end + 1
     replica.follow(3, leader=2)
     house.broker.commit()
+    assert guest.replies() == []
+    house.broker.clock.advance(OUTLIVING_MS)
     (reply,) = guest.replies()
     response: Any = decode_response(APIS[PRODUCE].response, 9, reply)[1]
     (answered,) = response.responses[0].partition_responses
@@ -210,6 +214,39 @@ def test_nobody_is_sent_to_a_node_that_is_most_likely_dead() -> None:
     )
     refusal = ask(house, produce(), PRODUCE, 10)
     assert named(refusal, refusal.responses[0].partition_responses[0]) == (REFUSED, None, [])
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["gone", "back"])
+def test_a_node_whose_process_has_just_ended_is_named_for_some_seconds(is_back: bool) -> None:
+    """librdkafka forgets a broker that is not named, and loses the partitions that the same answer gives to others."""
+    house = House()
+    let_another_lead(house)
+    broker, me = house.broker.broker, house.broker.broker.identity.node_id
+    topics, cluster = broker.topics, broker.cluster
+    with_it, lives = topics.image, {**topics.image.nodes}
+    cluster.image = with_it
+    gone = with_it.replaced(with_it.revision + 1, {}, {number: each for number, each in lives.items() if number != 2})
+    topics._seen = gone
+    cluster.changed(TopicsChange(with_it, gone, frozenset()))
+
+    def told() -> tuple[set[int], int]:
+        answer = ask(house, MetadataRequest([MetadataRequestTopic(name="orders")]), METADATA, 12)
+        first = next(one for one in answer.topics[0].partitions if one.partition_index == 0)
+        return {one.node_id for one in answer.brokers}, first.leader_id
+
+    assert told() == ({me}, -1), "who dials a machine that has vanished waits for it"
+    cluster.is_refusing = lambda node: (node.node_id, node.incarnation) == (2, 20)
+    assert told() == ({me, 2}, -1)
+    described = ask(house, DescribeClusterRequest(), DESCRIBE_CLUSTER, 0)
+    assert [one.broker_id for one in described.brokers] == [me], "whoever asks who is there is told the truth"
+    if is_back:
+        back = gone.replaced(gone.revision + 1, {}, {**lives, 2: lives[2]._replace(incarnation=21)})
+        topics._seen = back
+        cluster.changed(TopicsChange(gone, back, frozenset()))
+        assert cluster.refusing_of_late() == []
+    else:
+        house.broker.clock.advance(int(GONE_S * 1000) + 1)
+        assert told() == ({me}, -1)
 
 
 def test_a_node_that_has_lost_its_session_still_names_itself() -> None:

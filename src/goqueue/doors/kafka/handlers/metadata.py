@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 
 from goqueue.doors.kafka.handlers.cluster import FEATURES_EPOCH, finalized_features, supported_features
-from goqueue.doors.kafka.handlers.places import address_of, brokers, controller_id, copies, leader_of, place
+from goqueue.doors.kafka.handlers.places import (
+    address_of,
+    brokers,
+    brokers_of_late,
+    controller_id,
+    copies,
+    leader_of,
+    place,
+)
 from goqueue.doors.kafka.operations import NOT_ASKED_FOR, operations_on, operations_on_cluster
 from goqueue.doors.kafka.request import Request
 from goqueue.machines.controller_commands import CreateTopic, Result
@@ -173,7 +181,7 @@ def _describe(request: Request, topic: Topic) -> MetadataResponseTopic:
 def _answer(request: Request, topics: list[MetadataResponseTopic]) -> None:
     request.answer(
         MetadataResponse(
-            brokers=[MetadataResponseBroker(*each) for each in brokers(request)],
+            brokers=[MetadataResponseBroker(*each) for each in brokers_of_late(request)],
             cluster_id=request.broker.identity.cluster_id,
             controller_id=controller_id(request),
             topics=topics,

@@ -1,5 +1,6 @@
-"""Which brokers there are and where partitions are, as the image of the cluster says. A node that is most likely dead
-is left out before the image says so: a client that is told of it again takes that for an answer, and asks much later.
+"""Which brokers there are and where partitions are, as the image of the cluster says. Nobody is sent to a node that is
+most likely dead, before the image says so: a client that is told of it again takes that for an answer, and asks much
+later.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,18 @@ def brokers(request: Request) -> Iterator[tuple[int, str, int]]:
     for node in _others(request):
         address = address_of(request, node)
         if address is not None:
+            yield node.node_id, *address
+
+
+def brokers_of_late(request: Request) -> Iterator[tuple[int, str, int]]:
+    """Also those whose process has just ended. They lead nothing; but librdkafka forgets a broker that Metadata does
+    not name, and with it the partitions that the same answer gives to others, for a second."""
+    told = list(brokers(request))
+    yield from told
+    known = {number for number, _, _ in told}
+    for node in request.broker.cluster.refusing_of_late():
+        address = address_of(request, node)
+        if node.node_id not in known and address is not None:
             yield node.node_id, *address
 
 
