@@ -38,6 +38,8 @@ class Security:
     """That an admin of the cluster acts for; everybody else belongs to one tenant and need not say which."""
     cert_file: str | Path | None = None
     key_file: str | Path | None = None
+    key_password: str | None = field(default=None, repr=False)
+    """Of the key file, if it has one."""
 
     def __post_init__(self) -> None:
         has_user = self.user is not None or self.password is not None
@@ -98,7 +100,7 @@ class Security:
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
             if self.cert_file is not None:
-                context.load_cert_chain(self.cert_file, self.key_file)
+                context.load_cert_chain(self.cert_file, self.key_file, self.key_password)
         except OSError as error:  # what is wrong with a certificate is one, too
             named = " and ".join(
                 str(each) for each in (self.ca_file, self.cert_file, self.key_file) if each is not None

@@ -5,7 +5,23 @@ from pathlib import Path
 
 PREFIX = "GOQUEUE_"
 CLIENT_VARIABLES = frozenset(
-    f"{PREFIX}{name}" for name in ("SERVER", "CONTEXT", "API_KEY", "API_KEY_FILE", "CA", "CERT", "CERT_KEY", "TENANT")
+    f"{PREFIX}{name}"
+    for name in (
+        "SERVER",
+        "CONTEXT",
+        "API_KEY",
+        "API_KEY_FILE",
+        "USER",
+        "PASSWORD",
+        "PASSWORD_FILE",
+        "SASL",
+        "TOKEN_FILE",
+        "CA",
+        "CERT",
+        "CERT_KEY",
+        "CERT_KEY_PASSWORD_FILE",
+        "TENANT",
+    )
 )
 """Client commands may share their environment with a node."""
 BOOTSTRAP_KEY_VARIABLE = f"{PREFIX}BOOTSTRAP_KEY"
