@@ -22,6 +22,7 @@ from goqueue.model.codes import Code
 from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
@@ -205,7 +206,7 @@ class Gate:
         if credentials.principal is not None:
             return self._said(credentials.principal, credentials.peer)
         if credentials.key:
-            found = self.logins.key(credentials.key, host_of(connected.peer))
+            found = self.logins.key(credentials.key.reveal(), host_of(connected.peer))
             return self.access(found, connected, credentials.tenant)
         if connected.principal is not None:
             return self.access(Principal(connected.principal), connected, credentials.tenant)
@@ -225,7 +226,9 @@ class Gate:
             await self.pause(self.logins.delay_ms)
             raise
 
-    async def admit_signed(self, credentials: Credentials, key_id: str, is_signed: Callable[[str], bool]) -> Access:
+    async def admit_signed(
+        self, credentials: Credentials, key_id: str, is_signed: Callable[[Secret[str]], bool]
+    ) -> Access:
         """Of whoever has signed a request with the secret of a key. Where nobody has to show anything, other names than
         those of keys say nothing."""
         connected = credentials.connected
@@ -246,7 +249,7 @@ class Gate:
                 done.set_result(found)
 
         if credentials.key:
-            self.bearer(credentials.key, credentials.connected, logged_in)
+            self.bearer(credentials.key.reveal(), credentials.connected, logged_in)
         else:
             self.log_in(*credentials.name_and_password(), credentials.connected, logged_in)
         found = await done

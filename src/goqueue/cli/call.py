@@ -55,7 +55,7 @@ class Call:
             from goqueue.cli.without_loop import BlockingClock, BlockingStreams
 
             how = {"clock": BlockingClock(), "streams": BlockingStreams()}
-        key = target.login.api_key
+        key = None if target.login.api_key is None else target.login.api_key.reveal()
         return Admin(target.server, api_key=key, timeout=target.timeout_ms, security=self.security, **how)
 
     @property

@@ -12,6 +12,7 @@ import msgspec
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
 from goqueue.cli.logins import NOBODY, OTHERS, SECRETS, Login, Source, by_flags, by_variables, login_of
 from goqueue.cli.values import duration_ms
+from goqueue.model.secret import hides
 from goqueue.node.environment import client_environment
 
 DEFAULT_NAME = "local"
@@ -43,6 +44,7 @@ class Target(NamedTuple):
     tls: bool = False
 
 
+@hides("api_key", "password")
 class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     server: str | None = None
     api_key: str | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
+from goqueue.model.secret import Secret
 
 if TYPE_CHECKING:
     from goqueue.cli.contexts import Target
@@ -54,9 +55,9 @@ class Source(NamedTuple):
 class Login(NamedTuple):
     """What is None was not said; a password that was not is asked for when it is needed."""
 
-    api_key: str | None = None
+    api_key: Secret[str] | None = None
     user: str | None = None
-    password: str | None = None
+    password: Secret[str] | None = None
     sasl: str | None = None
     token_file: str | None = None
     source: str = "default"
@@ -132,11 +133,11 @@ def _token(source: Source, _sources: Sequence[Source]) -> Login:
 _LOGINS = {"api-key": _key, "user": _user, "token-file": _token}
 
 
-def _secret(source: Source, what: str) -> str | None:
+def _secret(source: Source, what: str) -> Secret[str] | None:
     if what in source.said:
-        return source.said[what]
+        return Secret(source.said[what])
     file = source.said.get(FILES_OF_SECRETS[what])
-    return None if file is None else first_line(file, what)
+    return None if file is None else Secret(first_line(file, what))
 
 
 def first_line(name: str, what: str) -> str:
@@ -178,7 +179,7 @@ def security_of(target: "Target", *, with_key: bool = True) -> "Security":
     login = target.login
     password = login.password
     if login.user is not None and password is None:
-        password = ask_password(login.user)
+        password = Secret(ask_password(login.user))
     file = target.key_password_file
     return Security(
         api_key=login.api_key if with_key else None,

@@ -12,6 +12,7 @@ from goqueue.model.access import EVERYBODY, ROLES, Rule
 from goqueue.model.codes import Code
 from goqueue.model.quotas import Quota
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret, hides
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant
 
 USER, KEY = "User", "Key"
@@ -32,6 +33,7 @@ _KEY_ID = re.compile(r"k[0-9a-f]{16}")
 _KEY_TEXT = re.compile(rf"{KEY_PREFIX}_(k[0-9a-f]{{16}})_([0-9a-f]{{64}})")
 
 
+@hides("scram")
 class User(msgspec.Struct, frozen=True):
     """Somebody with a password."""
 
@@ -46,6 +48,7 @@ class User(msgspec.Struct, frozen=True):
         return f"{USER}:{self.name}"
 
 
+@hides("digest", "sealed")
 class KeySecret(msgspec.Struct, frozen=True):
     digest: bytes
     """SHA-256 of 32 random bytes: there is nothing to guess, so nothing slower is needed."""
@@ -103,16 +106,16 @@ class KeyText(NamedTuple):
     """An API key as its owner has it: `gqk_<id>_<secret>`."""
 
     key_id: str
-    secret: str
+    secret: Secret[str]
 
-    def __str__(self) -> str:
-        return f"{KEY_PREFIX}_{self.key_id}_{self.secret}"
+    def reveal(self) -> str:
+        return f"{KEY_PREFIX}_{self.key_id}_{self.secret.reveal()}"
 
 
 def parse_key(text: str) -> KeyText | None:
     """None: this is no API key."""
     found = _KEY_TEXT.fullmatch(text)
-    return None if found is None else KeyText(found[1], found[2])
+    return None if found is None else KeyText(found[1], Secret(found[2]))
 
 
 def is_key_id(text: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.security import Security
+from goqueue.client.security import Security, revealed
 from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options
 
@@ -69,15 +69,15 @@ def options_of(security: Security) -> dict[str, str]:
     if security.token is not None:
         raise SparkError("Spark shows a key or a user, and no token")
     said: dict[str, str | Path | None] = {
-        "goqueue.api.key": security.api_key,
+        "goqueue.api.key": None if security.api_key is None else revealed(security.api_key),
         "goqueue.tenant": security.tenant,
         "kafka.ssl.truststore.location": security.ca_file,
         "kafka.ssl.certificate.location": security.cert_file,
         "kafka.ssl.key.location": security.key_file,
-        "kafka.ssl.key.password": security.key_password,
+        "kafka.ssl.key.password": None if security.key_password is None else revealed(security.key_password),
     }
     if security.user is not None:
-        user, password = (re.sub(r'(["\\])', r"\\\1", each) for each in (security.user, security.password or ""))
+        user, password = (re.sub(r'(["\\])', r"\\\1", each) for each in security.sasl[1:])
         said["kafka.sasl.jaas.config"] = f'{_MODULE} required username="{user}" password="{password}";'
         said["kafka.sasl.mechanism"] = security.mechanism
     if security.tls or security.has_credentials:

@@ -20,7 +20,7 @@ from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.load import Load
 from goqueue.cli.progress import Progress
 from goqueue.client import Security
-from goqueue.client.security import OAUTHBEARER
+from goqueue.client.security import OAUTHBEARER, revealed
 from goqueue.node.values import AddressKind
 
 HELLO_S_MAX = 5
@@ -169,7 +169,7 @@ def options_of(security: Security) -> dict[str, Any]:
         if file is not None:
             said[name] = str(file)
     if security.key_password is not None:
-        said["ssl.key.password"] = security.key_password
+        said["ssl.key.password"] = revealed(security.key_password)
     if security.token is not None:
         said |= {"sasl.mechanism": OAUTHBEARER, "oauth_cb": lambda _: (security.token_text(), time.time() + TOKEN_S)}
     elif security.has_credentials:

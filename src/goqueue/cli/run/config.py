@@ -13,7 +13,9 @@ def view(call: Call) -> None:
     contexts = Contexts()
     target = resolve(call.given, contexts)
     login = target.login
-    key = login.api_key if call.given.raw or login.api_key is None else HIDDEN
+    key = HIDDEN if login.api_key is not None else None
+    if call.given.raw and login.api_key is not None:
+        key = login.api_key.reveal()
     more = {"user": login.user, "sasl": login.sasl, "token-file": login.token_file, "kafka": target.kafka}
     now = {
         "server": target.server,

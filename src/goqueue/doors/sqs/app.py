@@ -22,6 +22,7 @@ from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials, NotAuthenticated, WrongSignature
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
+from goqueue.model.secret import Secret
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
@@ -189,7 +190,7 @@ class SqsApp:
         path = scope.get("raw_path") or quote(scope["path"]).encode()
         request = Signed(scope["method"], path.partition(b"?")[0], scope["query_string"], scope["headers"], body)
 
-        def is_signed(secret: str) -> bool:
+        def is_signed(secret: Secret[str]) -> bool:
             request.check_date(signature, self._gate.clock.now_ms())
             return hmac.compare_digest(request.signature_with(secret, signature), signature.signature)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from goqueue.model.secret import hides
 from goqueue.wire.rest.common import Body, Count, Duration, Query, Reply
 
 NAME_PATTERN = r"^[^\x00-\x1f\x7f:/]{1,200}$"
@@ -31,12 +32,14 @@ class UserPath(Query):
     user: Annotated[AccountName, Meta(description="Name of the user")]
 
 
+@hides("password")
 class NewUser(Body):
     name: AccountName
     password: Password
     roles: Roles = msgspec.field(default_factory=list)
 
 
+@hides("password")
 class UserChange(Body):
     password: Password | None = None
     roles: Roles | None = None
@@ -78,6 +81,7 @@ class Rotation(Body):
     overlap: Annotated[Duration, Meta(description="How long the secret before is still taken")] = "24h"
 
 
+@hides("key")
 class KeyFacts(Reply):
     id: str
     principal: Principal
