@@ -131,7 +131,8 @@ class Gate:
         self._broker = broker
         self._topics = broker.topics
         self.logins = logins
-        self.quotas = Quotas(broker.clock.monotonic_s, broker.metrics.meters.throttled)
+        self.now_s = broker.clock.monotonic_s
+        self.quotas = Quotas(self.now_s, broker.metrics.meters.throttled)
         self._given = rights or AllRights()
         self._trusted: dict[str, Access] = {}
         """Of those who come in without showing anything, by the tenant that they say they act for."""

@@ -31,7 +31,7 @@ from goqueue.model.accounts import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.quotas import check_entity, check_limit
+from goqueue.model.quotas import check_entity, check_limits
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, Mechanism, Salted, Verifier
 from goqueue.model.secret import Secret
@@ -249,17 +249,24 @@ class Accounts:
     # -- quotas
 
     def set_quota(
-        self, user: str | None, client_id: str | None, limits: Mapping[str, float | None], on_reply: OnReply
+        self,
+        user: str | None,
+        client_id: str | None,
+        limits: Mapping[str, float | None],
+        on_reply: OnReply,
+        *,
+        ip: str | None = None,
     ) -> None:
         """None as a limit: it is taken away."""
-        check_entity(user, client_id)
-        for key, value in limits.items():
-            check_limit(key, value)
-        self._submit(SetQuota(user, client_id, dict(limits)), None, on_reply)
+        check_entity(user, client_id, ip)
+        check_limits(limits, ip)
+        self._submit(SetQuota(user, client_id, dict(limits), ip), None, on_reply)
 
-    def delete_quota(self, user: str | None, client_id: str | None, on_reply: OnReply) -> None:
-        check_entity(user, client_id)
-        self._submit(DeleteQuota(user, client_id), None, on_reply)
+    def delete_quota(
+        self, user: str | None, client_id: str | None, on_reply: OnReply, *, ip: str | None = None
+    ) -> None:
+        check_entity(user, client_id, ip)
+        self._submit(DeleteQuota(user, client_id, ip), None, on_reply)
 
     def _steps(self, commands: list[Any], on_reply: OnReply) -> None:
         if not commands:
