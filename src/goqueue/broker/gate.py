@@ -366,6 +366,9 @@ class Gate:
         image, tenant, is_anonymous = self._broker.accounts.image, access.tenancy.tenant, access.principal == ANONYMOUS
         is_gone = access.is_stored and account_of(image, access.principal) is None
         is_over = access.is_over or is_gone or is_shut(image, access.home) or is_shut(image, tenant)
+        if not is_over and not is_anonymous and tenant != access.home:  # it may be no admin any more
+            own = rights_of(image, access.principal, access.host, access.home, access.roles)
+            is_over = not may_act_for(access.home, tenant, own)
         rights: Rights = NoRights()
         if not is_over:
             given = trusted_rights(image, tenant, self._given)
