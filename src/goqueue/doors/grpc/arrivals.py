@@ -1,11 +1,11 @@
 """Who calls through a gRPC listener: grpc does the handshake, and tells the certificate with each call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 from grpc import aio
 
-from goqueue.broker.accounts.quotas import Quotas
 from goqueue.broker.gate import host_of
 from goqueue.doors.grpc.errors import UNAUTHENTICATED, GrpcError
 from goqueue.model.listener import IN_PROCESS, ClientAuth, Connected
@@ -35,12 +35,12 @@ class Arrivals:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, _credentials(tls))
 
-    def arrive(self, peer: str, quotas: Quotas) -> None:
-        """`peer`: host:port of a call. grpc tells of no connection, so one is known by its first call. QuotaExceeded:
-        there were too many from this address."""
+    def arrive(self, peer: str, connect: Callable[[str], int]) -> None:
+        """`peer`: host:port of a call. grpc tells of no connection, so one is known by its first call. `connect`: how
+        many milliseconds an address has to wait. QuotaExceeded: there were too many from this one."""
         if peer in self._peers:
             return
-        delay_ms = quotas.connect(host_of(peer))
+        delay_ms = connect(host_of(peer))
         if delay_ms:
             words = f"the quota {CONNECTIONS} of this address is used up; try again in {delay_ms} ms"
             raise QuotaExceeded(CONNECTIONS, 0, delay_ms, words)

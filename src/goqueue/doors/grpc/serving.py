@@ -114,7 +114,7 @@ class Behaviour:
     async def access(self, context: Context) -> Access:
         if self._permission is OPEN:
             return self._serving.gate.nobody()
-        self._arrivals.arrive(peer_of(context), self._serving.gate.quotas)
+        self._arrivals.arrive(peer_of(context), self._serving.gate.quotas.connect)
         access = await admitted(self._serving.gate, context, self._arrivals.connected(context))
         leave = self._serving.gate.enter(access.tenancy.tenant)
         if leave is not None:
